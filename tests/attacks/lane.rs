@@ -79,7 +79,8 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// Mallory's check and one of ten of alice's are running at the crash. Mallory's runs first after the start, because alice's job is paused.
+/// Mallory's check and one of ten of alice's are running at the crash. Mallory's runs first after the start, because
+/// alice's job is paused.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());

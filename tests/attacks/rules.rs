@@ -33,7 +33,8 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// `until` and `since` are the owner's code in a writer's session, in the walk, in a worker and in a sweep, whatever role the rule has.
+/// `until` and `since` are the owner's code in a writer's session, in the walk, in a worker and in a sweep, whatever
+/// role the rule has.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();

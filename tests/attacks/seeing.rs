@@ -8,8 +8,8 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
     field.one(role, &sql)
 }
 
-/// Alice's job has failed for two checks, one of them scheduled by sam, and runs another check of sam's. Riva may read the job, and mona
-/// monitors the server. Sam may not schedule any more, and mallory never could.
+/// Alice's job has failed for two checks, one of them scheduled by sam, and runs another check of sam's. Riva may read
+/// the job, and mona monitors the server. Sam may not schedule any more, and mallory never could.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {

@@ -4,7 +4,8 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// One worker runs three checks of one slot. The first records all settings, the second changes what it can, the third records them again.
+/// One worker runs three checks of one slot. The first records all settings, the second changes what it can, the third
+/// records them again.
 #[test]
 fn settings_of_a_run_end_with_it() {
     let field = Field::with(Cluster::builder().set("awty.max_workers_per_role", "1"));

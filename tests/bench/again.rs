@@ -1,4 +1,5 @@
-//! Repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of one slot have started.
+//! Repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of one slot
+//! have started.
 //!
 //! An occurrence is a check that ends and begins the next one in the same transaction.
 

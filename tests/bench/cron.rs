@@ -1,7 +1,8 @@
 //! Row 12: cron jobs that awty replaces. Each minute they search the whole table for late orders.
 //!
-//! In every table of orders, one in a hundred is late and already reported. In the measured minute the three hours of a thousand orders
-//! end, and a hundred of these are late. The watch has one check left for each of the hundred. The row `watch` has its cost for writers.
+//! In every table of orders, one in a hundred is late and already reported. In the measured minute the three hours of a
+//! thousand orders end, and a hundred of these are late. The watch has one check left for each of the hundred. The row
+//! `watch` has its cost for writers.
 
 use crate::options::Options;
 use crate::progress::say;

@@ -1,7 +1,7 @@
 //! Row 9: the cost of awty while no check is due.
 //!
-//! Counts the CPU time of all awty processes, including ended ones. No other child of the postmaster ends, because autovacuum is off and
-//! this program stays connected.
+//! Counts the CPU time of all awty processes, including ended ones. No other child of the postmaster ends, because
+//! autovacuum is off and this program stays connected.
 
 use crate::options::Options;
 use crate::pending::fill;

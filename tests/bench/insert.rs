@@ -7,8 +7,8 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// Two tables of orders. The trigger of one schedules. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the
-/// columns, constraints and indexes of awty.future_job, and computes no slot.
+/// Two tables of orders. The trigger of one schedules. The trigger of the other has a plain INSERT … ON CONFLICT into a
+/// table with the columns, constraints and indexes of awty.future_job, and computes no slot.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);

@@ -1,11 +1,12 @@
-//! All measurements: awty compared with alternatives and with PostgreSQL's own limits, and the gateway under many calls.
+//! All measurements: awty compared with alternatives and with PostgreSQL's own limits, and the gateway under many
+//! calls.
 //!
 //! `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows. Each row creates its own throwaway cluster. `bench
-//! soak|skew|speed|rest` measures the gateway ([`calls`]). The pages in `docs/` are written from `docs/results/*.json`; `bench pages` does
-//! only that.
+//! soak|skew|speed|rest` measures the gateway ([`calls`]). The pages in `docs/` are written from `docs/results/*.json`;
+//! `bench pages` does only that.
 //!
-//! Invariant: every ratio compares two things measured in turn in the same run, as the median of at least five pairs. Slowness fails
-//! nothing; the report says "short".
+//! Invariant: every ratio compares two things measured in turn in the same run, as the median of at least five pairs.
+//! Slowness fails nothing; the report says "short".
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
 

@@ -1,4 +1,5 @@
-//! Rows of numbers that must not matter: pending checks when one is cancelled or replaced, roles in a slot, and another role's backlog.
+//! Rows of numbers that must not matter: pending checks when one is cancelled or replaced, roles in a slot, and another
+//! role's backlog.
 
 use crate::options::Options;
 use crate::pending::fill;

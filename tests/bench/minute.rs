@@ -1,5 +1,5 @@
-//! Jobs that start every minute: awty's repetitions and pg_cron in one server. pg_cron starts its jobs at the full minute, awty half a
-//! minute later, so that they do not disturb each other.
+//! Jobs that start every minute: awty's repetitions and pg_cron in one server. pg_cron starts its jobs at the full
+//! minute, awty half a minute later, so that they do not disturb each other.
 //!
 //! Each job is one INSERT of its time.
 

@@ -1,4 +1,5 @@
-//! External workers: claims and answers in batches, compared with plain SQL of the same bookkeeping, and with a queue without any.
+//! External workers: claims and answers in batches, compared with plain SQL of the same bookkeeping, and with a queue
+//! without any.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted};

@@ -1,5 +1,5 @@
-//! The report: a table of all rows with results, between two markers of a page, so that the surrounding text stays. The large sizes have
-//! their own markers.
+//! The report: a table of all rows with results, between two markers of a page, so that the surrounding text stays. The
+//! large sizes have their own markers.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};

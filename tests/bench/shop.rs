@@ -1,8 +1,8 @@
-//! A throwaway cluster with the shop, and the two ways that most rows compare: awty runs a slot's checks, or one SQL statement does the
-//! same work on the same tables (*the ceiling*).
+//! A throwaway cluster with the shop, and the two ways that most rows compare: awty runs a slot's checks, or one SQL
+//! statement does the same work on the same tables (*the ceiling*).
 //!
-//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was done. awty's figures
-//! come from its history, so the client's time does not count.
+//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
+//! done. awty's figures come from its history, so the client's time does not count.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
@@ -139,7 +139,8 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// One statement of a superuser does the work of n checks that are not due yet; or one statement per job, concurrently.
+    /// One statement of a superuser does the work of n checks that are not due yet; or one statement per job,
+    /// concurrently.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }
@@ -192,8 +193,8 @@ impl Shop {
     }
 }
 
-/// One statement deletes due checks, calls the job's function for each, and inserts the history. There are no guards and no claims, and
-/// checks are not isolated from each other.
+/// One statement deletes due checks, calls the job's function for each, and inserts the history. There are no guards
+/// and no claims, and checks are not isolated from each other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

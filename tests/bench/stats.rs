@@ -1,5 +1,5 @@
-//! Medians, percentiles, and the comparison of two ways in pairs. A pair runs one right after the other, so that a slow machine affects
-//! both.
+//! Medians, percentiles, and the comparison of two ways in pairs. A pair runs one right after the other, so that a slow
+//! machine affects both.
 
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)

@@ -1,4 +1,5 @@
-//! Watching a full table: how long writers wait for `awty.watch()`, and the walk over the rows, whose worker is killed in the middle.
+//! Watching a full table: how long writers wait for `awty.watch()`, and the walk over the rows, whose worker is killed
+//! in the middle.
 //!
 //! Each waiting row must have one check at its time in the end.
 

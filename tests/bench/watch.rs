@@ -6,8 +6,8 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// One table is watched. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the columns, constraints and indexes
-/// of awty.future_job. The tables of alerts and history have copies.
+/// One table is watched. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the columns,
+/// constraints and indexes of awty.future_job. The tables of alerts and history have copies.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -107,8 +107,8 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// From the first start to the last end of checks with late rows. The other way is one statement that reads the rows, writes alerts and
-/// history, and deletes the pending checks.
+/// From the first start to the last end of checks with late rows. The other way is one statement that reads the rows,
+/// writes alerts and history, and deletes the pending checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";

@@ -1,7 +1,7 @@
 //! The checker of P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables.
 //!
-//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before it. So runs may continue: each commit is
-//! in the evidence as a whole or not at all. `faults::recover` knows time limits.
+//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before it. So runs may
+//! continue: each commit is in the evidence as a whole or not at all. `faults::recover` knows time limits.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -253,7 +253,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` moves a check before its first slot and between slots, which are whole seconds. The check continues from there.
+        // `check_now()` moves a check before its first slot and between slots, which are whole seconds. The check
+        // continues from there.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -324,8 +325,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after its check's end or begins before the previous run's commit. If two transactions change one row, the later
-    /// one has the later commit time.
+    /// P4: no run commits after its check's end or begins before the previous run's commit. If two transactions change
+    /// one row, the later one has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);

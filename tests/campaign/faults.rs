@@ -1,6 +1,7 @@
 //! The faults: one idea per file, and the frequency of each.
 //!
-//! Invariant: a fault without a target is not counted. Each fault restores the server, except for the damage that awty must handle.
+//! Invariant: a fault without a target is not counted. Each fault restores the server, except for the damage that awty
+//! must handle.
 
 mod bulk;
 mod clock;

@@ -1,7 +1,7 @@
 //! Checks awty's tables and indexes with amcheck, and the server log for internal errors.
 //!
-//! Invariant: no false alarm. amcheck works beside clients, and is repeated if the server goes down. Random SQL may damage users' tables,
-//! so they are not checked.
+//! Invariant: no false alarm. amcheck works beside clients, and is repeated if the server goes down. Random SQL may
+//! damage users' tables, so they are not checked.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};

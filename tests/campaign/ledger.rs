@@ -1,7 +1,7 @@
 //! The ledger of external workers: which worker had which check under which key, and its effects. Checks P14.
 //!
-//! Invariant: pure. A worker writes a line when it has a lease, and before it acts, answers or requeues. The ledger is outside of
-//! transactions, so a server crash loses none of it.
+//! Invariant: pure. A worker writes a line when it has a lease, and before it acts, answers or requeues. The ledger is
+//! outside of transactions, so a server crash loses none of it.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Rows of awty's own tables without a check, worker or database, when all is quiet. `recover::tidy` knows how soon they must go.
+//! Rows of awty's own tables without a check, worker or database, when all is quiet. `recover::tidy` knows how soon
+//! they must go.
 
 use awty_testkit::postgres::{Client, Error};
 

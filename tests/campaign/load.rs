@@ -1,7 +1,7 @@
 //! The load: databases with jobs of several roles, and one client per role that places, ships and replaces orders.
 //!
-//! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows whether the transaction
-//! committed, because the transaction wrote its row.
+//! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows
+//! whether the transaction committed, because the transaction wrote its row.
 
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
@@ -238,8 +238,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are stored out of line, and a few have the maximum size. Sets have more of them, because several rows are archived at
-    /// once.
+    /// Some arguments are stored out of line, and a few have the maximum size. Sets have more of them, because several
+    /// rows are archived at once.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -344,7 +344,8 @@ impl Customer {
     }
 }
 
-/// A server that is stopped or crashed, whose disk fails, or whose clock is set causes this error. `began` is the time of the call.
+/// A server that is stopped or crashed, whose disk fails, or whose clock is set causes this error. `began` is the time
+/// of the call.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // 22008: the clock was set back by years after the client had read it.

@@ -1,11 +1,11 @@
-//! The campaign: loads awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It measures how soon all is well again
-//! (P5, P10).
+//! The campaign: loads awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It measures how
+//! soon all is well again (P5, P10).
 //!
-//! `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of faults. After each fault all due
-//! checks must be done, and the checker reads everything.
+//! `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of faults. After
+//! each fault all due checks must be done, and the checker reads everything.
 //!
-//! Invariant: exit status 0 only if no promise was violated and at least one fault succeeded. The timing depends on the machine, so no
-//! history is replayed exactly.
+//! Invariant: exit status 0 only if no promise was violated and at least one fault succeeded. The timing depends on the
+//! machine, so no history is replayed exactly.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
 

@@ -1,4 +1,5 @@
-//! Clients that change running checks, and transactions that fail to commit. `watch` checks whether a client had to wait.
+//! Clients that change running checks, and transactions that fail to commit. `watch` checks whether a client had to
+//! wait.
 
 use crate::checker::Told;
 use crate::load::Customer;

@@ -1,7 +1,7 @@
 //! External workers that claim, send heartbeats, complete, fail, requeue, abort, die, and are late.
 //!
-//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The ledger is written before (P14). No
-//! faults come after the round, so that all pending checks can end.
+//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The ledger is
+//! written before (P14). No faults come after the round, so that all pending checks can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -310,7 +310,8 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Releases held checks and waits until no lease is left. Checks may wait because the clock was set back; they are ignored.
+/// Releases held checks and waits until no lease is left. Checks may wait because the clock was set back; they are
+/// ignored.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

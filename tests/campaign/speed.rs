@@ -1,4 +1,5 @@
-//! How soon awty works again after a fault (P5), by the server's clock: the log says when it accepted connections again.
+//! How soon awty works again after a fault (P5), by the server's clock: the log says when it accepted connections
+//! again.
 //!
 //! The figures are for the report. Only a delay that no machine noise can explain is a violation.
 
@@ -46,8 +47,8 @@ impl Mark {
 /// In seconds.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// From accepting connections to the first run of a due check, in the slowest database. `None` if the server was never down, or no
-    /// check was due.
+    /// From accepting connections to the first run of a due check, in the slowest database. `None` if the server was
+    /// never down, or no check was due.
     pub first: Option<f64>,
     /// From accepting connections, or from the end of the fault, until all checks due then were done.
     pub all: f64,

@@ -1,7 +1,7 @@
 //! Random SQL as a job's work: sqlsmith generates statements, and a job of an ordinary role executes one per run.
 //!
-//! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in time. An internal
-//! error of PostgreSQL's own functions is counted, but is no violation.
+//! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in
+//! time. An internal error of PostgreSQL's own functions is counted, but is no violation.
 
 use crate::load::Shared;
 use crate::random::Random;

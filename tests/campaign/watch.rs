@@ -1,10 +1,10 @@
 //! Checks that no client waits for a run (P4).
 //!
-//! Until its last moment a run holds no lock that a client could want (see schema.sql). So if a worker blocks a client while its run naps,
-//! the client waits for awty.
+//! Until its last moment a run holds no lock that a client could want (see schema.sql). So if a worker blocks a client
+//! while its run naps, the client waits for awty.
 //!
-//! Invariant: no false alarm on a slow machine. Processes and locks are read one after the other, so one look proves nothing. If the same
-//! run naps in two looks, it also napped when the locks were read in between.
+//! Invariant: no false alarm on a slow machine. Processes and locks are read one after the other, so one look proves
+//! nothing. If the same run naps in two looks, it also napped when the locks were read in between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;

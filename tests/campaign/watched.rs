@@ -1,7 +1,7 @@
 //! A watched table: clients write its rows at random, an owner changes the rule, and P12 is checked.
 //!
-//! Both queries hold in every snapshot. A late row without a check must have an alert ([`MISSED`]), and all due checks are done (see
-//! `faults::recover`). So every late row has its alert once awty runs again.
+//! Both queries hold in every snapshot. A late row without a check must have an alert ([`MISSED`]), and all due checks
+//! are done (see `faults::recover`). So every late row has its alert once awty runs again.
 //!
 //! Random choices come from separate streams, so other clients' choices do not depend on them.
 
@@ -22,8 +22,8 @@ const PACE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Open alerts whose row is gone, there, not late or different, and double alerts of a row. After a change of the rule, its walk or sweep
-/// clears alerts of rows that are there by the new terms. $1: the clock was set.
+/// Open alerts whose row is gone, there, not late or different, and double alerts of a row. After a change of the rule,
+/// its walk or sweep clears alerts of rows that are there by the new terms. $1: the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -31,8 +31,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Late rows without an alert and without a check within three of the longest slots after the row is due, or after its check was written. A
-/// failed check is later. Older rows may be missing while the rule's walk is in progress.
+/// Late rows without an alert and without a check within three of the longest slots after the row is due, or after its
+/// check was written. A failed check is later. Older rows may be missing while the rule's walk is in progress.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

@@ -1,7 +1,7 @@
 //! Runs the SQL in README.md and docs/: psql runs each block in order, and must print what the page shows.
 //!
-//! Each page gets its own database, which belongs to the role `app`. A block that begins with `-- as a superuser` runs as `postgres`, every
-//! other one as `app`. A block of `text` right after a block of `sql` is psql's output.
+//! Each page gets its own database, which belongs to the role `app`. A block that begins with `-- as a superuser` runs
+//! as `postgres`, every other one as `app`. A block of `text` right after a block of `sql` is psql's output.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

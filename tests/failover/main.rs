@@ -1,11 +1,11 @@
-//! Counts the losses of failovers, restores and a move under 200 orders a second: `failover MINUTES SEED [EVENT …]`, run by `make
-//! failover`.
+//! Counts the losses of failovers, restores and a move under 200 orders a second: `failover MINUTES SEED [EVENT …]`,
+//! run by `make failover`.
 //!
-//! Each mode (`place::Mode`) gets half of the time and its own cluster. The seed decides the order of events. With 0 minutes, each named
-//! event happens once, in synchronous mode. `AWTY_ETCD` is the program etcd.
+//! Each mode (`place::Mode`) gets half of the time and its own cluster. The seed decides the order of events. With 0
+//! minutes, each named event happens once, in synchronous mode. `AWTY_ETCD` is the program etcd.
 //!
-//! Invariant: exit status 0 only if awty lost, doubled or missed nothing, and at least one event happened. The machine's speed decides
-//! which checks run during an event, so no history repeats exactly.
+//! Invariant: exit status 0 only if awty lost, doubled or missed nothing, and at least one event happened. The
+//! machine's speed decides which checks run during an event, so no history repeats exactly.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
 

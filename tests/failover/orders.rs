@@ -1,5 +1,5 @@
-//! A watched table, writers that follow the primary, and the answers that they got. An order is acknowledged only after its COMMIT has
-//! returned.
+//! A watched table, writers that follow the primary, and the answers that they got. An order is acknowledged only after
+//! its COMMIT has returned.
 
 use crate::member::Member;
 use crate::place::Place;
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Each run leaves three marks: a log line at its start, which no failover undoes; a row; and a notification, which listeners get when the
-/// commit is visible.
+/// Each run leaves three marks: a log line at its start, which no failover undoes; a row; and a notification, which
+/// listeners get when the commit is visible.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;

@@ -1,4 +1,5 @@
-//! The cluster: etcd and three members run by Patroni, on loopback addresses. Each process works in one folder, so all end with it.
+//! The cluster: etcd and three members run by Patroni, on loopback addresses. Each process works in one folder, so all
+//! end with it.
 
 use crate::member::Member;
 use crate::orders::TABLES;
@@ -37,7 +38,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Below the range of outgoing connections, because an outgoing connection could take the port of a server that is down for a moment.
+/// Below the range of outgoing connections, because an outgoing connection could take the port of a server that is down
+/// for a moment.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -48,8 +50,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// The v2 interface of etcd is used if it exists. With v3, Patroni 3.0.2 takes the primary's key without a comparison: a thawed Patroni
-/// takes it from the new primary, whose commits are then lost.
+/// The v2 interface of etcd is used if it exists. With v3, Patroni 3.0.2 takes the primary's key without a comparison:
+/// a thawed Patroni takes it from the new primary, whose commits are then lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

@@ -5,8 +5,8 @@ use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Makes this process the parent of its orphaned descendants. A container may have no init that reaps them, and to PostgreSQL an unreaped
-/// process still runs.
+/// Makes this process the parent of its orphaned descendants. A container may have no init that reaps them, and to
+/// PostgreSQL an unreaped process still runs.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {

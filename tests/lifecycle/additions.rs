@@ -1,4 +1,5 @@
-//! Triggers, rules, columns and keys that an administrator adds to awty's tables apply to each way in which a check ends.
+//! Triggers, rules, columns and keys that an administrator adds to awty's tables apply to each way in which a check
+//! ends.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

@@ -38,7 +38,8 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
     assert_eq!(shop.cluster.value::<String>("postgres", modes), "force_custom_plan");
 }
 
-/// A restore and a subscription fire no ordinary triggers. A client and a worker in the middle of a turn use the new definition at once.
+/// A restore and a subscription fire no ordinary triggers. A client and a worker in the middle of a turn use the new
+/// definition at once.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
     // With one worker, no second worker runs the second check while the first one waits.

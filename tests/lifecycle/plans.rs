@@ -1,6 +1,7 @@
 //! Each of awty's statements can be planned on the actual tables, and finds its rows by an index.
 //!
-//! The tables are empty, as they may be when a process plans its statements, but may have millions of rows before the next ANALYZE.
+//! The tables are empty, as they may be when a process plans its statements, but may have millions of rows before the
+//! next ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;

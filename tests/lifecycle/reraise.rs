@@ -1,4 +1,5 @@
-//! Errors that a job catches and raises again. PostgreSQL makes no new error for `RAISE;`, so the hook does not report it twice.
+//! Errors that a job catches and raises again. PostgreSQL makes no new error for `RAISE;`, so the hook does not report
+//! it twice.
 
 use awty_testkit::fixture::Shop;
 

@@ -1,7 +1,7 @@
 //! A table or index is rewritten, emptied or replaced between two runs of one turn.
 //!
-//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that locks a table exclusively waits for the
-//! current run, and comes before the next one.
+//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that locks a table
+//! exclusively waits for the current run, and comes before the next one.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -72,8 +72,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that a row's place still exists before reading it. Otherwise a page of another table becomes one of this table
-/// (PostgreSQL 16 and later).
+/// A worker must check that a row's place still exists before reading it. Otherwise a page of another table becomes one
+/// of this table (PostgreSQL 16 and later).
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();

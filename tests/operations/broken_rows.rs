@@ -1,7 +1,7 @@
 //! Rows that no function of awty writes, because a superuser may write anything.
 //!
-//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. Constraints are dropped first.
-//! All rows are broken at the same time: the server log names the one that fails.
+//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. Constraints
+//! are dropped first. All rows are broken at the same time: the server log names the one that fails.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};

@@ -38,8 +38,8 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// Schedules the job [`NOTE_ID`] for orders, and cancels or replaces some. It repeats a call after an SQLSTATE in `refused`, and ends after
-/// `57P01` or a closed connection if that is in `refused`.
+/// Schedules the job [`NOTE_ID`] for orders, and cancels or replaces some. It repeats a call after an SQLSTATE in
+/// `refused`, and ends after `57P01` or a closed connection if that is in `refused`.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }

@@ -6,7 +6,8 @@ use awty_testkit::fixture::{NOTE, Shop};
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// Every function refuses a long text by its length. A process without memory for a copy crashes, which ends all sessions of the server.
+/// Every function refuses a long text by its length. A process without memory for a copy crashes, which ends all
+/// sessions of the server.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();

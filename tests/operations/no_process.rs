@@ -1,4 +1,5 @@
-//! `awty.status` on a server that never has a process for awty. `status` has a server whose processes are taken temporarily.
+//! `awty.status` on a server that never has a process for awty. `status` has a server whose processes are taken
+//! temporarily.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};

@@ -1,4 +1,5 @@
-//! A server started without the library, after an update that lost a line of postgresql.conf, or with a copy of the database.
+//! A server started without the library, after an update that lost a line of postgresql.conf, or with a copy of the
+//! database.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

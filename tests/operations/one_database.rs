@@ -1,10 +1,11 @@
-//! DROP, CREATE … TEMPLATE and RENAME of a database whose checks run. Its own clients must disconnect first; awty gives way by itself.
+//! DROP, CREATE … TEMPLATE and RENAME of a database whose checks run. Its own clients must disconnect first; awty gives
+//! way by itself.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Occupies all workers until [`hurry`], in a database furnished by [`clients::furnish`]. Each run is short, because a worker gives way
-/// between two runs. Together they take longer than a busy machine may stall.
+/// Occupies all workers until [`hurry`], in a database furnished by [`clients::furnish`]. Each run is short, because a
+/// worker gives way between two runs. Together they take longer than a busy machine may stall.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -17,8 +17,8 @@ fn run(tool: &mut Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all rows. Afterwards it runs the
-/// pending checks, and new checks get new ids.
+/// The steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all rows.
+/// Afterwards it runs the pending checks, and new checks get new ids.
 #[test]
 fn a_database_moves_by_logical_replication() {
     let old = Shop::on(server("logical").start());

@@ -1,6 +1,6 @@
-//! A copy of the checkout with a made-up next version. `scripts/freeze` freezes this version. The SQL gets a column, a constraint, indexes,
-//! a table with a sequence, a new function and a changed one, and the upgrade script `awty--0.1--0.2.sql`. awty_http gets a column, an
-//! index, a new function and a changed one.
+//! A copy of the checkout with a made-up next version. `scripts/freeze` freezes this version. The SQL gets a column, a
+//! constraint, indexes, a table with a sequence, a new function and a changed one, and the upgrade script
+//! `awty--0.1--0.2.sql`. awty_http gets a column, an index, a new function and a changed one.
 //!
 //! Invariant: the made-up version's changes are written twice, here and in the upgrade script, as for a real version.
 

@@ -1,5 +1,5 @@
-//! Upgrades of the extension: released scripts do not change, an updated database equals an installed one, and the library works with the
-//! SQL that it serves. `made_up` makes the next version from the real files.
+//! Upgrades of the extension: released scripts do not change, an updated database equals an installed one, and the
+//! library works with the SQL that it serves. `made_up` makes the next version from the real files.
 //!
 //! `mod.rs` has the part for pg_upgrade, which the campaign runs.
 

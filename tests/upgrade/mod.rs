@@ -1,9 +1,10 @@
 //! pg_upgrade moves a busy server to a later major version, and awty continues.
 //!
-//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over four days of the
-//! server's clock, with checks in every possible state. Then pg_upgrade, and the same load again. `picture` compares the state before and
-//! after, `calls` does so for awty_http, and the campaign's checker judges the whole. One upgrade copies the files to a server whose
-//! configuration lacks awty, another one links them to a server that preloads it.
+//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over
+//! four days of the server's clock, with checks in every possible state. Then pg_upgrade, and the same load again.
+//! `picture` compares the state before and after, `calls` does so for awty_http, and the campaign's checker judges the
+//! whole. One upgrade copies the files to a server whose configuration lacks awty, another one links them to a server
+//! that preloads it.
 
 mod calls;
 mod picture;

@@ -9,8 +9,8 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// Must not change. Roles have their names, and partitions their bounds. An owner's explicit rights on its own objects, and whether row
-/// types are members of the extension, are left out, because versions differ.
+/// Must not change. Roles have their names, and partitions their bounds. An owner's explicit rights on its own objects,
+/// and whether row types are members of the extension, are left out, because versions differ.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

@@ -1,7 +1,4 @@
-//! Waits that double with each failure in a row: of failed runs by `retry_after`, and of processes.
-//!
-//! Invariant: a wait is never shorter than the wait before, and never longer than the longest.
-//! Does not: count failures or round to slots.
+//! Waits that double with each failure in a row.
 
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -9,7 +6,7 @@ use std::time::Duration;
 /// The longest wait between failed runs.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns the wait after `failures` runs in a row have failed: `retry_after`, doubled after each further failure. 0 counts as 1.
+/// Returns the wait after `failures` failed runs in a row: `retry_after`, doubled after each further failure. 0 counts as 1.
 ///
 /// ```
 /// # use awty_core::backoff::failed_run;
@@ -36,12 +33,12 @@ pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::f
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
-    /// A wait that begins with `first` and doubles with each failure, up to `longest`.
+    /// Begins with `first`, and doubles up to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
 
-    /// Returns the wait after a failure, if `failures` failures in a row came before it.
+    /// Returns the wait after a failure that follows `failures` failures in a row.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

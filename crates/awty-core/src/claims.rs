@@ -1,10 +1,10 @@
 //! Claims: which worker runs which check. A worker also publishes the checks that it has prefetched, so that other
 //! workers of its role take different ones.
 //!
-//! Invariant (P4): at most one worker claims a check at a time.
-//! Does not: lock. One lock of the caller protects the lists of all workers.
+//! Invariant (P4): at most one worker claims a check at a time. One lock of the caller protects the lists of all
+//! workers.
 
-/// A sorted list of check ids with a fixed capacity.
+/// A sorted list of check ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
     ids: [i64; N],
@@ -38,7 +38,7 @@ impl<const N: usize> Ids<N> {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces the claims by those of the wanted ids that no other worker has. Returns the granted ids.
+    /// Replaces the claims by the wanted ids that no other worker has, and returns them.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -46,8 +46,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds and returns the wanted ids that no other worker has. An id that does not fit into the list still runs, in
-    /// the worker that claims it first.
+    /// Adds and returns the wanted ids that no other worker has. An id that does not fit still runs, in the worker that
+    /// claims it first.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

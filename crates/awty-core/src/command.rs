@@ -1,17 +1,16 @@
 //! Recognises an SQL command in place of a function name, for a HINT.
 //!
-//! Invariant: a function name is never taken for a command, because it has no space after its first word.
-//! Does not: parse SQL. PostgreSQL parses the function when the user creates it.
+//! Invariant: no function name is taken for a command, because a name has no space after its first word.
 
-/// First words of commands that a BEGIN ATOMIC body accepts.
+/// A BEGIN ATOMIC body accepts these.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// First words of commands that need a quoted body.
+/// These need a quoted body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",
 ];
 
-/// Returns a CREATE FUNCTION that runs the command `text`, or `None` if `text` is not a command.
+/// Returns a CREATE FUNCTION that runs the command `text`; `None` if `text` is no command.
 ///
 /// ```
 /// # use awty_core::command::function_for;

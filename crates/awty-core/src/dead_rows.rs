@@ -3,16 +3,15 @@
 //! Autovacuum visits a database once per `autovacuum_naptime`, a minute by default. In a minute a busy server ends more
 //! than ten times as many checks as are pending, and the table would grow to hold all of them.
 //!
-//! Invariant: vacuums are at least [`PAUSE`] apart, and [`AFTER_FAILURE`] after a failed one. The number of tolerated
-//! dead rows grows with the table, so that vacuuming stays a small part of the work.
-//! Does not: count rows.
+//! Invariant: vacuums are at least [`PAUSE`] apart, and [`AFTER_FAILURE`] after a failed one. A larger table tolerates
+//! more dead rows, so that vacuuming stays a small part of the work.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Dead rows tolerated in any table.
+/// Tolerated in any table.
 const LEAST: u64 = 30_000;
-/// Dead rows tolerated per page. A page holds about sixty rows.
+/// Tolerated per page, which holds about sixty rows.
 const PER_PAGE: u64 = 16;
 /// Wait after a vacuum and after the first dead row, so that a short backlog is not disturbed.
 pub const PAUSE: Duration = Duration::from_secs(2);

@@ -2,7 +2,6 @@
 //!
 //! Invariant: the counters by lateness are disjoint, and their sum is `runs`. Counting in parts and adding gives the
 //! same as counting everything. Counters saturate.
-//! Does not: know the job (see [`crate::job_table`]).
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
@@ -30,9 +29,9 @@ pub enum Fate {
 /// One run of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOf {
-    /// Start of the run.
+    /// Start.
     pub started_at: Time,
-    /// End of the run.
+    /// End.
     pub finished_at: Time,
     /// Time from the slot to the start.
     pub lateness: TimeDelta,
@@ -65,7 +64,7 @@ pub struct Figures {
     pub last_end: Option<(Time, Outcome)>,
     /// End of the last run that did not fail.
     pub last_success_at: Option<Time>,
-    /// Time of the last failed run, or of the last run that ended its check with a problem.
+    /// Time of the last failed run, or of the last run whose check ended with a problem.
     pub last_failure_at: Option<Time>,
 }
 
@@ -115,7 +114,7 @@ impl Figures {
         *last = (*last).max(Some(run.finished_at));
     }
 
-    /// Adds the duration of a run, of one check or of a set.
+    /// Adds the duration of a run.
     pub fn took(&mut self, run_time: TimeDelta) {
         self.run_time = self.run_time.checked_add(&run_time).unwrap_or(TimeDelta::MAX);
         self.max_run_time = self.max_run_time.max(run_time);
@@ -145,7 +144,7 @@ impl Figures {
     }
 }
 
-/// Returns the later end; `other` if both are at the same time.
+/// `other` if both are at the same time.
 fn later_end(one: Option<(Time, Outcome)>, other: Option<(Time, Outcome)>) -> Option<(Time, Outcome)> {
     let at = |end: Option<(Time, Outcome)>| end.map(|(at, _)| at);
     if at(one) > at(other) { one } else { other }

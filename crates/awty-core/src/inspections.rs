@@ -2,7 +2,6 @@
 //!
 //! Invariant: each database is inspected once after it appears, with or without awty. A database with awty is inspected
 //! again within [`AUDIT`], and on request. Databases with awty precede unknown ones by at most [`AFTER_KNOWN`].
-//! Does not: connect to a database.
 
 use crate::Mono;
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 /// Time between two audits of a database, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Wait after a failed inspection, or if the extension needs an update: no event announces that the update is done.
+/// Wait after a failed inspection, and if the extension needs an update, because no event announces the update.
 pub const SOON: Duration = Duration::from_secs(5);
 /// Wait if no process was free, or if DROP DATABASE or a similar command needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
@@ -23,16 +22,16 @@ pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 pub enum Finding {
     /// The database has no awty.
     Nothing,
-    /// awty is installed, and runs or waits for an event that will be announced.
+    /// awty is installed, and an event will announce any change.
     Awty,
     /// awty has another version, or the inspection failed.
     Unclear,
 }
 
-/// The databases, by a key that the caller chooses.
+/// The databases, by a key of the caller.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// Next inspection of each database; `None` if awty was not found.
+    /// `None` if awty was not found.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -66,11 +65,10 @@ impl<K: Copy + Ord> Inspections<K> {
     /// Records the result of an inspection. A database that was requested meanwhile stays due.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
-            // The inspection may have failed because the database is gone.
             self.listed = None;
         }
-        // The database left the list meanwhile, because it allows no connections. This result says nothing about a
-        // later time, so the database must count as new when it returns.
+        // The database left the list meanwhile, because it allows no connections. It must count as new when it returns,
+        // whatever this inspection found.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -97,8 +95,8 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases in order, and the time until the next one. `is_known` says whether a database is known
-    /// to have awty.
+    /// Returns the due databases in order, and the time until the next one. `is_known` says whether a database has
+    /// awty.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;
@@ -137,8 +135,7 @@ mod tests {
         assert_eq!(inspections.due(after(11), |key| key == 3).0, [1, 2, 3]);
     }
 
-    /// A database that allows no connections for a while leaves the list during its inspection, which then finds
-    /// nothing.
+    /// Such an inspection finds nothing.
     #[test]
     fn a_database_that_leaves_the_list_during_its_inspection_is_new_later() {
         let mut inspections = Inspections::default();

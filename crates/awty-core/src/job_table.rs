@@ -3,9 +3,8 @@
 //! If the table is full, the job whose last run is oldest is merged into a nameless row of its database, the *other
 //! jobs*.
 //!
-//! Invariant: merging loses no count, so the rows of a database add up to everything that happened in it. The database
-//! and the name of a row are unique.
-//! Does not: lock, or write to an SQL table.
+//! Invariant: the rows of a database add up to everything that happened in it. The database and the name of a row are
+//! unique.
 
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
@@ -32,7 +31,7 @@ pub struct JobRow {
     pub claimed_at: Option<Time>,
     /// When an external worker last got checks.
     pub served_at: Option<Time>,
-    /// The target at which the last claim stopped.
+    /// The target after which the next claim starts.
     pub target: TargetName,
 }
 
@@ -120,8 +119,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Returns the row of a job and creates it if needed. The second value is the database from which a row was merged
-    /// away. The row is `None` if the name is too long, or if no row is left for the other jobs of another database.
+    /// Returns the row of a job and creates it if needed, and the database from which a row was merged away. The row is
+    /// `None` if the name is too long, or if no row is left for the other jobs of another database.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -139,7 +138,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Merges the job whose last run is oldest into the other jobs of its database. Returns the database.
+    /// Returns the database.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
@@ -225,7 +224,6 @@ mod tests {
         let mut table = Box::new(JobTable::<2060, 2048>::EMPTY);
         for job in 0..2049_i64 {
             let (row, left) = table.row(1, format!("job {job}").as_bytes(), clock("09:00:00"));
-            // Job 7 ran last.
             row.unwrap().figures.ran(&run(if job == 7 { 9_999 } else { job }), Fate::Again);
             assert_eq!(left, (job == 2048).then_some(1), "{job}");
         }
@@ -233,7 +231,6 @@ mod tests {
         assert_eq!((names.len(), names[0].as_str()), (2049, ""));
         assert!(!names.contains(&"job 0".into()) && names.contains(&"job 7".into()));
         assert_eq!(table.of(1).map(|row| row.figures.runs).sum::<u64>(), 2049);
-        // Job 0 returns, and another job is merged.
         table.row(1, b"job 0", clock("09:00:00"));
         assert_eq!(table.of(1).count(), 2049);
         assert_eq!(table.of(1).find(|row| row.name().is_empty()).unwrap().figures.runs, 2);

@@ -1,7 +1,5 @@
-//! Enums whose values are words of the SQL surface.
-//!
-//! Invariant: a label is written once, and `as_str`, `Display`, `FromStr` and serde all use it.
-//! Does not: accept another spelling, another case or surrounding space.
+//! Enums whose values are words of the SQL surface. A label is written once, and `as_str`, `Display`, `FromStr` and
+//! serde all use it.
 
 use std::fmt;
 

@@ -1,7 +1,4 @@
-//! Lateness: the time from a slot to the start of its run.
-//!
-//! Invariant: never negative.
-//! Does not: decide whether a run is too late; [`crate::policy`] does.
+//! Lateness: the time from a slot to the start of its run. It is never negative.
 
 use crate::Time;
 use chrono::TimeDelta;

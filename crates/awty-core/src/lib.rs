@@ -1,12 +1,9 @@
 //! All decisions of awty about time, as pure functions.
 //!
 //! - [`slot`] rounds due times up to boundaries; [`lateness`] is the delay of a run after its slot.
-//! - [`limits`] are the options of a job with their ranges; [`policy`] applies them before and after a run;
-//!   [`outcome`] says why a check ended.
-//! - [`plan`] says which roles get a worker and when the launcher wakes; [`token_bucket`] limits the start of a backlog;
-//!   [`pace`] sizes a worker's turns.
-//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] is the wait after
-//!   failures, of runs and of processes.
+//! - [`limits`] are the options of a job; [`policy`] applies them before and after a run; [`outcome`] says why a check ended.
+//! - [`plan`] says which roles get a worker; [`token_bucket`] limits the start of a backlog; [`pace`] sizes a worker's turns.
+//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] is the wait after failures.
 //! - [`occupancy`] is the state of a worker's place in shared memory.
 //! - [`inspections`] says when each database is inspected.
 //! - [`quarantine`] runs checks that may have crashed the server one at a time.
@@ -20,9 +17,8 @@
 //! - [`versions`] says which SQL versions a library serves.
 //! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
 //!
-//! Invariant: the same arguments give the same answer, the current time is an argument, and no function panics.
-//! Does not: know PostgreSQL, read a clock, sleep, lock, log, or allocate more than its answer ([`repeat::Remembered`]
-//! keeps the last thousand answers of a zone).
+//! Invariant: the same arguments give the same answer, the current time is an argument, and no function panics or allocates more than its
+//! answer ([`repeat::Remembered`] keeps the last thousand answers of a zone).
 //!
 //! Example: an order placed at 10:05 is checked after three hours, with slots of 15 minutes.
 //!
@@ -101,7 +97,7 @@ pub use token_bucket::TokenBucket;
 /// that no check runs early.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// Returns `t` + `delta`, or the last representable moment.
+/// Saturates at the last representable moment.
 pub(crate) fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

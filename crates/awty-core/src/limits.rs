@@ -1,7 +1,5 @@
-//! The options of a job, with their ranges and defaults.
-//!
-//! Invariant: options that pass [`Limits::check`] are safe for every function of this crate.
-//! Does not: apply the options; [`crate::policy`] does.
+//! The options of a job, with their ranges and defaults. Options that pass [`Limits::check`] are safe for every
+//! function of this crate.
 
 use crate::label::labels;
 use crate::{Time, Width};
@@ -9,7 +7,7 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The longest reach of any option: 100 years.
+/// The longest reach of any option.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
 /// `timeout`, the time limit of one run.
@@ -152,7 +150,6 @@ impl Limits {
         }
     }
 
-    /// Checks that a duration is within the range of its option.
     pub(crate) fn check_time(
         option: &'static str,
         value: TimeDelta,

@@ -1,8 +1,7 @@
 //! Limits log entries about the failures of one job.
 //!
-//! Invariant: at most one entry per second and [`ENTRIES`] per minute. Suppressed failures are counted. The next entry
-//! or a summary reports their number after the minute, so no failure stays unreported.
-//! Does not: know the failures, or write to the log.
+//! Invariant: at most one entry per second and [`ENTRIES`] per minute. The next entry or a summary reports the number
+//! of suppressed failures after the minute, so no failure stays unreported.
 
 use crate::Mono;
 use std::time::Duration;
@@ -26,7 +25,7 @@ pub struct Passed {
 /// Log state of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// Start of the current minute; `None` before the first failure.
+    /// `None` before the first failure.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,

@@ -1,7 +1,4 @@
-//! Guesses the name that the user meant, for a HINT.
-//!
-//! Invariant: the answer does not depend on the order of the names.
-//! Does not: fold case.
+//! Guesses the name that the user meant, for a HINT. The order of the names does not matter.
 
 /// Returns the name nearest to `wanted`, with at most a third of its characters (at least one) wrong, missing, added or
 /// swapped with the next. Among equals the first by name wins.
@@ -16,7 +13,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Counts the edits between two words; a swap of neighbours is one edit (optimal string alignment).
+/// Optimal string alignment: a swap of neighbours is one edit.
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

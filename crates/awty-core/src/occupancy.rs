@@ -1,13 +1,10 @@
-//! The state of a worker's place in shared memory.
+//! The state of a worker's place in shared memory. A place changes only along these arrows.
 //!
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned
 //!   ▲          │          │           │
 //!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, if no other place is free
-//!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting if no other place is free
-//!
-//! Invariant: a place changes only along these arrows.
-//! Does not: change anything itself.
+//! ```
 
 /// State of a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,4 @@
-//! Outcomes: why a check ended.
-//!
-//! Invariant: every finished check has exactly one outcome.
-//! Does not: choose the outcome; [`crate::policy`] does, or the client that cancels or replaces the check.
+//! Outcomes: why a check ended. Every finished check has exactly one.
 
 use crate::KeepHistory;
 use crate::label::labels;

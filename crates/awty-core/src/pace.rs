@@ -1,11 +1,7 @@
 //! How many checks a worker takes in one turn.
 //!
 //! Each turn costs one flush of the write-ahead log, so larger turns are cheaper. But checks that become due meanwhile
-//! wait for the end of the turn, and after a crash all checks of the turn are suspects. Turns are therefore limited in
-//! time.
-//!
-//! Invariant: at least one check, and never more than `most`.
-//! Does not: know the checks.
+//! wait for the end of the turn, and after a crash all checks of the turn are suspects. So turns are limited in time.
 
 use std::time::Duration;
 
@@ -14,9 +10,9 @@ pub const TURN: Duration = Duration::from_millis(20);
 /// Size of the first turn.
 pub const FIRST: usize = 64;
 
-/// Returns the size of the next turn, after `ran` checks took `took` and the flush before them took `flush`. A turn
-/// runs for at least as long as its flush, so that a slow disk does not spend its time on flushes. The answer is
-/// between half and twice `size`, so that one slow check does not decide alone.
+/// Returns the size of the next turn, between half and twice `size`, after `ran` checks took `took` and the flush
+/// before them took `flush`. A turn runs for at least as long as its flush, so that a slow disk does not spend its time
+/// on flushes.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
@@ -40,7 +36,7 @@ mod tests {
         assert_eq!(flush(150), 96);
         let mut size = 1;
         for _ in 0..20 {
-            // Each check takes 10 µs, and the disk takes 50 ms to flush.
+            // Each check takes 10 µs, and a flush 50 ms.
             size = next(size, size, Duration::from_micros(10 * size as u64), Duration::from_millis(50), 5000);
         }
         assert_eq!(size, 5000);

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a check that a client has locked is tried again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
-//! Does not: know why a check could not run.
 
 use crate::inspections::AUDIT;
 use crate::{Mono, backoff};
@@ -12,10 +11,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Mono,
-    /// How often in a row the check was locked.
+    /// In a row.
     locked: u32,
     slot: i64,
-    /// Whether a worker has searched for the check since. The check may be gone.
+    /// A worker has searched for the check since. The check may be gone.
     over: bool,
 }
 
@@ -53,8 +52,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next check can be tried, zero for now, and the first slot to search again if a pause
-    /// has ended.
+    /// Returns the time until the next check can be tried, zero for now. If a pause has ended, also returns the first
+    /// slot to search again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

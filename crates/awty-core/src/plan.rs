@@ -1,8 +1,7 @@
 //! The launcher's decisions: which roles get a worker, and when the launcher looks again.
 //!
-//! Invariant: the number of workers stays within the caps, a parked role gets no worker, the role that was served
-//! longest ago comes first, and a sleep lasts at most a second.
-//! Does not: start workers, or know which checks are due. The tables know; [`Role::due`] is only a hint.
+//! Invariant: the number of workers stays within the caps, a parked role gets no worker, and the role that was served
+//! longest ago comes first. The tables know which checks are due; [`Role::due`] is only a hint.
 
 use crate::{Mono, Time};
 use chrono::TimeDelta;
@@ -21,20 +20,20 @@ pub struct Role {
     /// The earliest slot at which there may be work without a worker; `None` if none is known. This is a hint, and a
     /// worker that finds no work clears it.
     pub due: Option<Time>,
-    /// Since when each worker of the role has been in one run; `None` if the role has no worker or a worker is free.
-    /// The role gets a helper only if `due` has also come.
+    /// Since when each worker of the role has been in one run; `None` if a worker is free or none exists. The role gets
+    /// a helper only if `due` has also come.
     pub behind_since: Option<Mono>,
     /// A worker has repeatedly found more checks than fit into a turn, so a helper is worth its start.
     pub wants_help: bool,
     /// Workers of the role, including starting ones and excluding stuck ones.
     pub workers: u32,
-    /// Workers in runs that continue although they were cancelled and terminated. They count against the role's cap and
-    /// not against the server's, so that code that cannot be stopped does not take all workers from the other roles.
+    /// Workers in runs that survived cancellation and termination. They count against the role's cap and not against
+    /// the server's, so that code that cannot be stopped does not take all workers from the other roles.
     pub stuck: u32,
     /// The role gets no worker before this moment, because it cannot connect or the server had no free worker slot.
     pub parked_until: Option<Mono>,
-    /// When the role was last served: the value of a counter that grows whenever a worker starts or leaves; 0 for
-    /// never. A role whose worker left to make room therefore comes after the others.
+    /// The value of a counter that grows whenever a worker of any role starts or leaves; 0 for never. A role whose
+    /// worker left to make room therefore comes after the others.
     pub last_served: u64,
 }
 
@@ -52,8 +51,8 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Returns the number of places that helpers must leave free, so that a few roles with long runs do not take all
-    /// workers. It is one, unless one role may have all places.
+    /// Places that helpers must leave free, so that a few roles with long runs do not take all workers. One, unless one
+    /// role may have all places.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
@@ -109,7 +108,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
 }
 
-/// Returns the time until the role wants one more worker; zero for now, `None` for never.
+/// Until the role wants one more worker; zero for now, `None` for never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
     if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {
@@ -119,13 +118,13 @@ fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Durat
     Some(due.max(help).max(until_unparked(role, mono)))
 }
 
-/// Returns the time until the role's work is at most `lead` away.
+/// Until the role's work is at most `lead` away.
 fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     let wait = role.due?.signed_duration_since(now) - lead;
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// Returns the time until a role with workers needs a helper; `None` if a worker is free and none wants help.
+/// Until a role with workers needs a helper; `None` if a worker is free and none wants help.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);
@@ -169,7 +168,7 @@ mod tests {
         Role { due: Some(now()), last_served, ..IDLE }
     }
 
-    /// A role with one worker that has been in one run for `ms`, and with more due work.
+    /// One worker has been in one run for `ms`, and more work is due.
     fn behind(ms: i64) -> Role {
         Role { workers: 1, behind_since: Some(Mono(MONO.0 - ms * 1000)), ..due(0) }
     }

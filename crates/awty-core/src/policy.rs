@@ -1,9 +1,8 @@
 //! The guards: what happens to a check before and after a run.
 //!
-//! Invariant: a check makes progress. Every answer ends the check or moves it to a later slot. A check ends within
-//! `max_checks` × `max_attempts` runs, unless one of them is 0 (no limit).
-//! Does not: run a check, or know that a client cancelled or replaced it. The row lock at the end of a run settles
-//! that.
+//! Invariant: every answer ends the check or moves it to a later slot. A check ends within `max_checks` ×
+//! `max_attempts` runs, unless one of them is 0 (no limit). The row lock at the end of a run shows whether a client has
+//! cancelled or replaced the check.
 
 use crate::backoff;
 use crate::lateness::lateness;
@@ -65,7 +64,7 @@ impl From<bool> for Failed {
 }
 
 impl Failed {
-    /// Returns the requested time of the retry, limited to `max_lateness` or else to a day ahead.
+    /// Limited to `max_lateness` or else to a day ahead.
     pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
@@ -75,7 +74,7 @@ impl Failed {
     }
 }
 
-/// How far ahead a failure report may put the next attempt if the job has no `max_lateness`.
+/// If the job has no `max_lateness`.
 const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
 
 /// What happens to a check after a run.
@@ -120,7 +119,7 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Whether the slot is more than a minute later than a client expects that asked for a check `after` from now.
+/// Whether the slot is more than a minute later than the client expects.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
@@ -148,7 +147,7 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
 }
 
 /// Whether the whole slot had passed before the check could run. Waiting for earlier work is never a miss. An
-/// `able_since` in the future means only that the clock was set back, so it is no miss either.
+/// `able_since` in the future means only that the clock was set back.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
@@ -184,13 +183,11 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 
-/// Lengthens the wait by so many thousandths.
 fn spread(wait: TimeDelta, thousandths: i32) -> TimeDelta {
     let more = (wait / 1000).checked_mul(thousandths).unwrap_or_default();
     wait.checked_add(&more).unwrap_or(wait)
 }
 
-/// Whether `count` has reached `limit`; 0 means no limit.
 fn is_reached(limit: u32, count: u32) -> bool {
     limit > 0 && count >= limit
 }
@@ -299,7 +296,7 @@ mod tests {
         let at = |t| Failed { retry_at: Some(t), ..Failed::default() };
         assert_eq!(fail(&limits(), Failed { is_final: true, ..at(now) }), After::End(Outcome::Failed));
         assert_eq!(fail(&limits(), at(clock("12:00:00") + second)), After::Again(clock("12:01:00")));
-        // A past time means the next slot. A time too far ahead is cut to the allowed maximum.
+        // A time too far ahead is cut to the allowed maximum.
         assert_eq!(fail(&limits(), at(Time::MIN_UTC)), After::Again(clock("10:01:00")));
         assert_eq!(fail(&limits(), at(Time::MAX_UTC)), After::Again(limits().width.round_up(now + FURTHEST_RETRY)));
         let late = Limits { max_lateness: Some(TimeDelta::hours(1)), ..limits() };

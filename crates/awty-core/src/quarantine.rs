@@ -2,7 +2,6 @@
 //!
 //! Invariant: a suspect enters only if no other suspect has entered within [`ALONE`] and is still inside. A role that
 //! keeps entering gives way after [`TURN`] to a waiting role, however many and however long its suspects are.
-//! Does not: know the checks, or what happens to them.
 
 use crate::Mono;
 use std::time::Duration;
@@ -34,7 +33,7 @@ impl Quarantine {
     /// The empty quarantine.
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Lets the worker at `place` run a suspect of `role`, or returns `false` if the worker must ask again.
+    /// Lets the worker at `place` run a suspect of `role`. If `false`, the worker must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {

@@ -1,8 +1,7 @@
 //! Slots: the boundaries in time at which checks run, and the rounding of due times to them.
 //!
 //! Invariant: boundaries are aligned to UTC midnight, also before 1970. Due times are rounded up, so a check is never
-//! early.
-//! Does not: know time zones. A width divides the UTC day, so daylight saving time cannot move a boundary.
+//! early. A width divides the UTC day, so daylight saving time cannot move a boundary.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
@@ -101,8 +100,8 @@ impl Width {
     }
 }
 
-/// Returns the effective width of a job: the coarser of its own and the server's. A job's width may not be a multiple
-/// of `awty.slot`, because the setting may have changed.
+/// Returns the effective width of a job: the coarser of its own and the server's. The job's width need not be a
+/// multiple of `awty.slot`, because the setting may have changed.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

@@ -1,12 +1,10 @@
-//! Helpers for times and widths in unit tests.
-
 use crate::{Limits, Time, Width};
 
 pub(crate) fn at(text: &str) -> Time {
     text.parse().unwrap()
 }
 
-/// Returns a time of day on 2030-05-01.
+/// On 2030-05-01.
 pub(crate) fn clock(time: &str) -> Time {
     at(&format!("2030-05-01T{time}Z"))
 }
@@ -15,7 +13,7 @@ pub(crate) fn width(seconds: i64) -> Width {
     Width::new(seconds).unwrap()
 }
 
-/// The default options at one-minute slots.
+/// At one-minute slots.
 pub(crate) fn limits() -> Limits {
     Limits::defaults(width(60))
 }

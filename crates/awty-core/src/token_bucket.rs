@@ -1,12 +1,12 @@
-//! A token bucket that limits how many overdue checks start per second (`awty.catch_up_rate`).
+//! A token bucket that limits how many overdue checks start per second (`awty.catch_up_rate`). Workers share it under
+//! the caller's lock.
 //!
 //! Invariant: in any period the bucket grants at most the rate, plus one second's worth.
-//! Does not: lock. Workers share the bucket under the caller's lock.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// One token. At a rate of `r` per second, each microsecond brings `r` units.
+/// At a rate of `r` per second, each microsecond brings `r` units.
 const TOKEN: u64 = 1_000_000;
 
 /// The tokens left at the time `last`.

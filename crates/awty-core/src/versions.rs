@@ -1,7 +1,5 @@
-//! Which versions of the extension's SQL a library serves.
-//!
-//! Invariant: versions are compared as numbers, so `0.10` comes after `0.9`.
-//! Does not: know the installed version.
+//! Which versions of the extension's SQL a library serves. Versions are compared as numbers, so `0.10` comes after
+//! `0.9`.
 
 /// Why a library does not serve the installed SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

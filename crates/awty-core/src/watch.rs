@@ -3,8 +3,7 @@
 //! A row's clock starts at `since`. Level 1 is due at `since + within`, level k + 1 at `since + escalate[k]`. Each due
 //! time is rounded up to a slot, so no level is early. Levels are raised one at a time.
 //!
-//! Invariant: the verdict depends only on the row, its open alert and the clock, so it can be computed again at any
-//! time.
+//! Invariant: the verdict depends only on the row, its open alert and the clock.
 
 use crate::limits::Limits;
 use crate::{Time, Width, later};
@@ -111,7 +110,7 @@ pub fn start(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: 
     }
 }
 
-/// PostgreSQL's longest name, in bytes.
+/// In bytes.
 const MAX_NAME: usize = 63;
 
 /// Returns the name `awty_<rule><suffix>` of a rule's trigger or function. A long name is cut and gets a hash of the
@@ -200,7 +199,7 @@ mod tests {
     }
 
     proptest! {
-        /// Follows a row from any time until no check is left.
+        /// From any time until no check is left.
         #[test]
         fn no_level_is_early_or_left_out(
             since in 0_i64..200_000, first in 1_i64..90_000, steps in prop::collection::vec(1_i64..90_000, 0..4), began in 0_i64..400_000,

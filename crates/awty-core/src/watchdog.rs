@@ -2,7 +2,6 @@
 //! cancellation, it is terminated after [`GRACE`].
 //!
 //! Invariant: no strike comes early. The times are of the monotonic clock, which cannot be set.
-//! Does not: send a signal.
 
 use crate::Mono;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Log entries for failures at arbitrary times (P9: no failure is silent, and no job fills the disk).
+//! Failures at arbitrary times: none is silent, and no job fills the disk (P9).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -10,8 +10,7 @@ use std::time::Duration;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Entries keep their distance. At most eleven fall into a minute that one summary covers. Each failure is in an
-    /// entry or in one count.
+    /// At most eleven entries fall into a minute that one summary covers. Each failure is in an entry or in one count.
     #[test]
     fn everything_is_told_once_and_seldom(
         steps in prop::collection::vec((0_u64..8_000, 1_u64..50, any::<bool>(), any::<bool>()), 1..300)

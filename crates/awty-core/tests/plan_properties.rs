@@ -1,5 +1,3 @@
-//! Properties of the launcher's plan for all roles, and of the token bucket.
-
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
 use awty_core::{Caps, Mono, Role, Time, TokenBucket};
 use chrono::TimeDelta;
@@ -9,7 +7,7 @@ use std::time::Duration;
 const MONO: Mono = Mono(1_000_000_000);
 const NOW: Time = Time::UNIX_EPOCH;
 
-/// Milliseconds around now, so that each rule is tested on both sides.
+/// Milliseconds on both sides of now.
 fn around() -> std::ops::Range<i64> {
     -2500..2500
 }
@@ -36,8 +34,8 @@ fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
     (prop::collection::vec(any_role(), 0..12), caps)
 }
 
-/// The rule in plain words, `micros` after now: the role's work is due or nearly due, the role is not parked, and it
-/// may have one more worker. It has no worker, or all its workers have been behind for a second, or one wants help.
+/// `micros` after now, the role's work is due or nearly due, the role is not parked, and it may have one more worker.
+/// It has no worker, or all its workers have been behind for a second, or one wants help.
 fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);

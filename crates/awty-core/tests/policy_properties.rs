@@ -1,5 +1,3 @@
-//! Properties of every check under all limits.
-
 mod strategies;
 
 use awty_core::backoff::{self, MAX_RETRY_WAIT};
@@ -14,7 +12,7 @@ fn seconds(range: std::ops::Range<i64>) -> impl Strategy<Value = TimeDelta> {
     range.prop_map(TimeDelta::seconds)
 }
 
-/// Limits so small that tests reach them.
+/// Tests reach them.
 fn any_limits() -> impl Strategy<Value = Limits> {
     let counts = (0_u32..6, 0_u32..5);
     let times = (seconds(1..4_000_000), seconds(1..100_000), prop::option::of(seconds(1..100_000)));
@@ -32,7 +30,7 @@ fn any_limits() -> impl Strategy<Value = Limits> {
     })
 }
 
-/// A check, and a time before its slot, in it, or long after it.
+/// The time is before the slot, in it, or long after it.
 fn any_check() -> impl Strategy<Value = (Check, Limits, Time)> {
     (any_time(), any_limits(), 0_u32..6, 0_u32..5, -200_000_i64..200_000).prop_map(
         |(t, limits, checks, attempt, off)| {

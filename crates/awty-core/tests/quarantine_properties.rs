@@ -1,4 +1,4 @@
-//! The quarantine, with workers that ask, run for any time and leave (P5, P7).
+//! Workers ask, run for any time and leave (P5, P7).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -7,13 +7,13 @@ use awty_core::quarantine::{ALONE, Quarantine, TURN};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// How often a worker asks again, in milliseconds.
+/// In milliseconds.
 const ASKS_EVERY: u64 = 250;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Two suspects never enter within the time for which the first must be alone.
+    /// The first must be alone for a while.
     #[test]
     fn nobody_enters_beside_one_who_has_just_entered(
         steps in prop::collection::vec((0_usize..6, 0_u64..3, 0_u64..400, any::<bool>()), 1..200)
@@ -34,13 +34,12 @@ proptest! {
         }
     }
 
-    /// A role with one quick suspect enters soon, however many and however long the suspects of one other role are.
+    /// The suspects of the other role may be many and long.
     #[test]
     fn a_role_waits_for_another_one_no_longer_than_a_turn_and_a_beginning(
         lengths in prop::collection::vec(1_u64..5_000, 64), start in 0_u64..1_000
     ) {
         let mut quarantine = Quarantine::EMPTY;
-        // When the runs of the other role's two workers end.
         let mut busy_until = [0_u64; 2];
         let mut lengths = lengths.into_iter().cycle();
         let at = |ms: u64| Mono(0).plus(Duration::from_millis(ms));

@@ -1,4 +1,4 @@
-//! Daylight saving: how each kind of plan behaves in a gap and in a fold of local time, row by row of the contract.
+//! How each kind of plan behaves in a gap and in a fold of local time.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -11,7 +11,7 @@ use zones::{at, zone};
 
 const DAY: (i32, i32, i64) = (0, 1, 0);
 
-/// The moments at or after `from` and before `to`.
+/// At or after `from` and before `to`.
 fn between(rhythm: Rhythm, name: &str, starts: Option<Time>, from: &str, to: &str) -> Vec<Time> {
     let plan = Plan::new(rhythm, zone(name), starts, None);
     plan.moments(at(from) - TimeDelta::microseconds(1)).take_while(|&t| t < at(to)).collect()
@@ -29,7 +29,7 @@ fn all<const N: usize>(moments: [&str; N]) -> Vec<Time> {
     moments.map(at).to_vec()
 }
 
-/// Berlin's days of clock changes in 2026.
+/// In 2026.
 const SPRING: (&str, &str) = ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
 const AUTUMN: (&str, &str) = ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
 

@@ -1,5 +1,3 @@
-//! Properties of rounding, for all times and widths.
-
 mod strategies;
 
 use awty_core::Width;

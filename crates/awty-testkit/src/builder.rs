@@ -32,7 +32,8 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` for this cluster, with checksums. Otherwise all clusters are copies of one, with the same system identifier.
+    /// Runs `initdb` for this cluster, with checksums. Otherwise all clusters are copies of one, with the same system
+    /// identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self

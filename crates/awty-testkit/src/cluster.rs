@@ -1,7 +1,7 @@
 //! One throwaway server.
 //!
-//! Invariant: dropping the value stops the server and removes its directory, unless it is lasting. The drop panics if the server has logged
-//! an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
+//! Invariant: dropping the value stops the server and removes its directory, unless it is lasting. The drop panics if
+//! the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -202,7 +202,8 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse to start.
+        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse
+        // to start.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }

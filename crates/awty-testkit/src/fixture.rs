@@ -114,8 +114,8 @@ impl Cluster {
         }
     }
 
-    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers it with options: `", timeout =>
-    /// '1 s'"`.
+    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers it with
+    /// options: `", timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -184,8 +184,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as the role in one message, so that a pause of the test falls before or after all of them. `{first}` becomes a time
-    /// that is a number of seconds ahead, which is returned.
+    /// Runs statements as the role in one message, so that a pause of the test falls before or after all of them.
+    /// `{first}` becomes a time that is a number of seconds ahead, which is returned.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");

@@ -1,7 +1,7 @@
 //! A folder for servers that other programs start, such as Patroni.
 //!
-//! Invariant: dropping the value ends each process that works below the folder and removes the folder. The next test does so if this one
-//! was killed.
+//! Invariant: dropping the value ends each process that works below the folder and removes the folder. The next test
+//! does so if this one was killed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

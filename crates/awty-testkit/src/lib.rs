@@ -4,6 +4,7 @@
 //!
 //! ```no_run
 //! use awty_testkit::{Cluster, Stop};
+//!
 //! let mut cluster = Cluster::builder().set("awty.slot", "1s").start();
 //! cluster.create_extension("postgres");
 //! cluster.await_sql("postgres", "the first slot to have run", "SELECT last_slot_run IS NOT NULL FROM awty.status");
@@ -11,8 +12,9 @@
 //! cluster.start();
 //! ```
 //!
-//! Invariant: dropping a [`Cluster`], even by a panic, stops and removes it. The next test removes the clusters of killed tests. Every wait
-//! polls with a deadline, and a failure shows the last observation and the end of the server log.
+//! Invariant: dropping a [`Cluster`], even by a panic, stops and removes it. The next test removes the clusters of
+//! killed tests. Every wait polls with a deadline, and a failure shows the last observation and the end of the server
+//! log.
 
 mod account;
 mod builder;

@@ -1,5 +1,5 @@
-//! Preloaded libraries that let a test control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file of
-//! numbers that controls them.
+//! Preloaded libraries that let a test control a server's wall clock (`clock.c`) and disk (`disk.c`). All server
+//! processes map a file of numbers that controls them.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;

@@ -1,4 +1,5 @@
-//! An HTTP receiver for tests: it reads whole requests and leaves the answers to the test. Its threads end with the process.
+//! An HTTP receiver for tests: it reads whole requests and leaves the answers to the test. Its threads end with the
+//! process.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -28,7 +29,8 @@ impl Request {
     }
 }
 
-/// Listens on an address and returns it. Each connection gets a thread that calls `serve`; an error ends the connection.
+/// Listens on an address and returns it. Each connection gets a thread that calls `serve`; an error ends the
+/// connection.
 #[track_caller]
 pub fn accept(
     address: impl ToSocketAddrs,

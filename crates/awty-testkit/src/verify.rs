@@ -1,6 +1,7 @@
 //! Checks awty's tables and indexes with amcheck.
 //!
-//! Invariant: the database is unchanged afterwards. amcheck is installed for one transaction only, unless it already was.
+//! Invariant: the database is unchanged afterwards. amcheck is installed for one transaction only, unless it already
+//! was.
 
 use postgres::Client;
 use postgres::error::SqlState;

@@ -1,10 +1,12 @@
-//! The gateway under many calls: an hour (`soak`), with hanging endpoints (`skew`), compared with alternatives (`speed`), and idle
-//! (`rest`).
+//! The gateway under many calls: an hour (`soak`), with hanging endpoints (`skew`), compared with alternatives
+//! (`speed`), and idle (`rest`).
 //!
-//! `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the program awty-gateway, `AWTY_CALLER` makes
-//! its calls without a database, and `AWTY_PG_NET` says that the stage has pg_net. A run smaller than usual is a try.
+//! `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the program awty-gateway,
+//! `AWTY_CALLER` makes its calls without a database, and `AWTY_PG_NET` says that the stage has pg_net. A run smaller
+//! than usual is a try.
 //!
-//! Invariant: compared ways are measured in turn in the same run. A lost or doubled call fails the run; slowness does not.
+//! Invariant: compared ways are measured in turn in the same run. A lost or doubled call fails the run; slowness does
+//! not.
 
 mod place;
 mod receiver;

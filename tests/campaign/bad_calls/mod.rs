@@ -1,8 +1,8 @@
-//! Bad calls: awty's functions with unusual values, called by several roles in all kinds of places. The databases and roles are separate,
-//! so that the campaign's checker is not affected. Jobs that bad calls register do run.
+//! Bad calls: awty's functions with unusual values, called by several roles in all kinds of places. The databases and
+//! roles are separate, so that the campaign's checker is not affected. Jobs that bad calls register do run.
 //!
-//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. There is no XX000, crash, remaining lock, growing memory or log
-//! entry. `tests/regress` knows which calls should fail.
+//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. There is no XX000, crash, remaining lock,
+//! growing memory or log entry. `tests/regress` knows which calls should fail.
 
 mod call;
 mod judge;
@@ -159,7 +159,8 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Rolls each call back, so that leaks add up. In another session, a leak would first fill holes in the heap that other calls left.
+/// Rolls each call back, so that leaks add up. In another session, a leak would first fill holes in the heap that other
+/// calls left.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);

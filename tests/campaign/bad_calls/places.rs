@@ -1,6 +1,7 @@
 //! Places of calls: plain statements, all kinds of transactions, triggers, restricted operations, and unusual settings.
 //!
-//! Invariant: an `Err` means that the connection is lost. After each step the session has no transaction, no settings and the same user.
+//! Invariant: an `Err` means that the connection is lost. After each step the session has no transaction, no settings
+//! and the same user.
 
 use super::signatures::Function;
 use crate::random::Random;

@@ -1,5 +1,5 @@
-//! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks, and a worker has prefetched checks
-//! whose rows are scattered over such a file. Only followers have run afterwards.
+//! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks, and a worker
+//! has prefetched checks whose rows are scattered over such a file. Only followers have run afterwards.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;

@@ -73,8 +73,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// While the launcher or the server is down. PostgreSQL's restart_time uses the wall clock, so a launcher that is terminated alone comes
-/// back when a clock that was set back has caught up.
+/// While the launcher or the server is down. PostgreSQL's restart_time uses the wall clock, so a launcher that is
+/// terminated alone comes back when a clock that was set back has caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

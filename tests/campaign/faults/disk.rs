@@ -1,4 +1,5 @@
-//! The disk fails for a moment: it is full, or flushes fail. PostgreSQL goes down instead of losing written data (`data_sync_retry`).
+//! The disk fails for a moment: it is full, or flushes fail. PostgreSQL goes down instead of losing written data
+//! (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;

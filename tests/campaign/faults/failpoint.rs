@@ -1,7 +1,7 @@
 //! The next process at a step of `src/failpoint/steps.rs` fails by an ERROR, SIGTERM or SIGKILL.
 //!
-//! `scripts/campaign` builds a library with failpoints when this fault is requested, and sets AWTY_FAILPOINTS. The step of a transaction
-//! may belong to a run, its booking or in_flight.
+//! `scripts/campaign` builds a library with failpoints when this fault is requested, and sets AWTY_FAILPOINTS. The step
+//! of a transaction may belong to a run, its booking or in_flight.
 
 #[path = "../../../src/failpoint/steps.rs"]
 mod steps;
@@ -28,8 +28,8 @@ pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Prefers steps that were tested least. Several errors are armed at a time, because an error ends only one run or process. The other
-/// actions may take the server down.
+/// Prefers steps that were tested least. Several errors are armed at a time, because an error ends only one run or
+/// process. The other actions may take the server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

@@ -1,7 +1,7 @@
 //! The primary dies, and a standby is promoted.
 //!
-//! A synchronous standby has every confirmed commit. An asynchronous one may lack confirmations after its last known point, and only those
-//! are forgotten.
+//! A synchronous standby has every confirmed commit. An asynchronous one may lack confirmations after its last known
+//! point, and only those are forgotten.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -93,7 +93,8 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Drops recent confirmations that the standby lacks, and returns their number. Dropping too many causes no false alarm.
+/// Drops recent confirmations that the standby lacks, and returns their number. Dropping too many causes no false
+/// alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

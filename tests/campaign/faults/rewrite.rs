@@ -1,7 +1,7 @@
 //! An administrator rewrites, shrinks or moves awty's tables and indexes under load.
 //!
-//! Invariant: an administrator may run each statement at any time. An internal error in a client's call, a run or a later statement is a
-//! violation.
+//! Invariant: an administrator may run each statement at any time. An internal error in a client's call, a run or a
+//! later statement is a violation.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
@@ -84,7 +84,8 @@ fn rewrite(
     bulk.go()
 }
 
-/// Only awty uses its tables, and it locks them so that an administrator's statement waits at most. So a deadlock is a violation.
+/// Only awty uses its tables, and it locks them so that an administrator's statement waits at most. So a deadlock is a
+/// violation.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {

@@ -15,7 +15,8 @@ fn keys(leased: &[Leased]) -> Vec<&str> {
     leased.iter().map(|one| one.key.as_str()).collect()
 }
 
-/// The worker becomes silent in the middle of its answer. When its session ends, the check is handed out again with the same key.
+/// The worker becomes silent in the middle of its answer. When its session ends, the check is handed out again with the
+/// same key.
 #[test]
 fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     let shop = shop_with(", heartbeat => '10 min'", 3);

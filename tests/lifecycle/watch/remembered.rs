@@ -1,4 +1,5 @@
-//! A session that has written to a watched table uses the current rule, however the rule and the table have changed since.
+//! A session that has written to a watched table uses the current rule, however the rule and the table have changed
+//! since.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;

@@ -1,5 +1,5 @@
-//! The circuit breaker of a target. It opens after ten failures in a row. After a while it is half open and lets one
-//! call at a time through.
+//! The circuit breaker of a target. It opens after ten failures in a row. After a while it is half open and lets one call at a time
+//! through.
 //!
 //! ```text
 //! closed ── ten in a row over at least 10 s ──► open ── its time is over ──► half open ── an answer ──► closed
@@ -8,20 +8,18 @@
 //! ```
 //!
 //! Invariant: a breaker is open for at most [`LONGEST`] (plus [`FORGET`] if the clock is set back).
-//! Does not: decide which failures count against the target.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// Failures in a row that open the breaker.
+/// In a row.
 const ROW: u32 = 10;
-/// Least time since the first failure in the row.
+/// Since the first failure in the row.
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// How long the breaker is open the first time. Each further time is twice as long.
+/// Each further time is twice as long.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
-/// Longest time that the breaker is open.
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If the breaker opened more than this in the future, the clock was set back, and the breaker is half open.
+/// A breaker that opened more than this in the future is half open, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 /// Recent failures of a target.
@@ -78,7 +76,7 @@ impl Breaker {
         }
     }
 
-    /// Whether an answer closes the breaker. An answer to a call from before the breaker opened does not.
+    /// Whether an answer closes the breaker. An answer to an earlier call does not.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }
@@ -126,7 +124,7 @@ mod tests {
     }
 
     proptest! {
-        /// The breaker is never open for longer than this from now, whatever the clock does.
+        /// Whatever the clock does.
         #[test]
         fn it_is_never_open_for_longer(jumps in prop::collection::vec(-10_000_i64..10_000, 1..100)) {
             let (mut breaker, mut now) = (None, clock("10:00:00"));

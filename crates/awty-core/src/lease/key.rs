@@ -1,7 +1,6 @@
 //! The key of one piece of work. All leases of the work have this key, and no other work has it.
 //!
 //! Invariant: RFC 4648 base32 of the first 130 bits of a SHA-256, so 26 characters of `A–Z2–7`.
-//! Does not: know the source of the database's identity.
 
 use crate::Time;
 use sha2::{Digest, Sha256};

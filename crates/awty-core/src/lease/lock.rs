@@ -2,14 +2,13 @@
 //!
 //! Invariant: only a caller that knows the installation's random number can choose a name whose locks collide with
 //! another job's.
-//! Does not: take a lock.
 
 use sha2::{Digest, Sha256};
 
 /// Object and sub-object number of a PostgreSQL object lock.
 pub type Number = (u32, u16);
 
-/// Largest number of target locks of one job. It bounds the entries of a transaction in the server's lock table.
+/// Bounds the entries of one job in the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {
@@ -20,8 +19,7 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock of a job's claims. If two jobs of an installation collide (a chance of one in 2⁴⁸), their claims
-/// wait for each other.
+/// Returns the lock of a job's claims. Two jobs whose locks collide (a chance of one in 2⁴⁸) wait for each other.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }

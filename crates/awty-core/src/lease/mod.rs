@@ -2,7 +2,6 @@
 //!
 //! Invariant: `leased_at` ≤ `expires_at` ≤ `deadline`, and the deadline never moves. While a lease is live, no other
 //! worker has its check.
-//! Does not: know the owner of a lease, or look for checks.
 
 pub mod breaker;
 pub mod key;
@@ -20,8 +19,7 @@ use std::ops::RangeInclusive;
 
 /// `heartbeat`, if set: a lease expires after this time without a heartbeat.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// How long an idle worker waits at most. External workers get no notification of checks that become due between two
-/// slots.
+/// The longest wait of an idle worker, because no notification tells it of checks that become due between two slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// In thousandths of the wait before a retry.
 const SPREAD: u64 = 200;
@@ -83,7 +81,7 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Returns what a reported failure requests. `chance` is any number; it spreads the waits. A job that delivers at
+    /// Returns what a reported failure requests. `chance` is any number that spreads the waits. A job that delivers at
     /// most once drops the requested retry, so that the retry does not delay the next occurrence.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
@@ -93,7 +91,7 @@ impl LeaseOptions {
     }
 }
 
-/// Returns a number of thousandths within ± [`SPREAD`].
+/// Thousandths within ± [`SPREAD`].
 fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
@@ -156,14 +154,14 @@ impl Lease {
         now < self.deadline
     }
 
-    /// Returns the lease after a heartbeat; `None` if the lease is void. A heartbeat never shortens a lease.
+    /// Returns the lease after a heartbeat, which never shortens it; `None` if the lease is void.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// Decides what happens to the check if another worker wants it, or the lease is over. With `at_most_once`, the
-    /// check only ends.
+    /// Decides about the check if another worker wants it, or the lease is over. With `at_most_once`, the check only
+    /// ends.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };

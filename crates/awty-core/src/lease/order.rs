@@ -3,8 +3,8 @@
 //! Invariant: no role gets two checks while another role waits for its first, and the role that was served longest ago
 //! comes first. So one role's backlog delays another role's single check by at most one claim.
 //!
-//! The targets of a job are treated alike, in the order of their names, starting where the last claim stopped.
-//! Does not: look at checks. Within a target the oldest check comes first.
+//! The targets of a job take turns in the order of their names, after the one where the last claim stopped. Within a
+//! target the oldest check comes first.
 
 use crate::Time;
 
@@ -27,7 +27,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Returns the shares of parties in a fixed order, such as the targets of a job: one check each, round after round.
+/// Returns the shares of parties in a fixed order: one check each, round after round.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
@@ -60,7 +60,6 @@ mod tests {
         assert_eq!(shares(&[], 10), [0_usize; 0]);
     }
     proptest! {
-        /// The shares equal those of dealing checks one by one.
         #[test]
         fn shares_are_those_of_dealing_one_by_one(due in prop::collection::vec(0_usize..40, 0..20), max in 0_usize..300) {
             let (mut dealt, mut left) = (vec![0; due.len()], max);

@@ -2,7 +2,6 @@
 //!
 //! Invariant: at most `concurrency` leases at a time, none while the target is blocked or open, one while it is half
 //! open.
-//! Does not: count leases.
 
 use super::breaker::{self, Breaker};
 use super::tokens::{Pace, Tokens};

@@ -1,15 +1,15 @@
 //! A target's token bucket: how many calls may begin now, at a rate per second.
 //!
-//! Invariant: in any period of a clock that is not set back, the bucket grants at most the rate plus one burst. If the
-//! clock is set back, calls wait for at most [`FORGET`] because of it.
-//! Does not: know the workers. The row of the target keeps the tokens, and all workers share the row.
+//! Invariant: in any period of a clock that is not set back, the bucket grants at most the rate plus one burst. A clock
+//! that is set back delays calls by at most [`FORGET`]. The row of the target keeps the tokens, and all workers share
+//! the row.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// Tokens with a time further ahead than this are ignored, because the clock was set back.
+/// Tokens with a time further ahead are ignored, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// Tolerance for rounding errors.
+/// For rounding errors.
 const NEARLY: f64 = 1e-6;
 
 /// How fast calls may begin.
@@ -54,7 +54,7 @@ impl Pace {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// Returns when the bucket will be full, and its state can be forgotten.
+    /// Returns when the bucket will be full, so that its state can be forgotten.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bucket grants at most the rate plus one burst, and a token is available when promised.
+        /// A token is available when promised.
         #[test]
         fn no_more_than_the_rate(rate in 0.01_f64..500.0, burst in 1_u32..50, gaps in prop::collection::vec(0_i64..5_000_000, 1..60)) {
             let pace = Pace::new(rate, Some(burst));

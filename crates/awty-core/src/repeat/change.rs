@@ -1,7 +1,6 @@
 //! Decides about the pending occurrence when its plan changes, through `repeat` or through new zone data.
 //!
 //! Invariant: a change of jitter loses no moment whose occurrence is still ahead, and repeats no used moment.
-//! Does not: decide whether two plans differ.
 
 use super::Repetition;
 use super::occurrence::{Occurrence, Passed};
@@ -10,7 +9,7 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Bound on how far new zone data move a moment: local clocks are at most 26 hours from UTC.
+/// Local clocks are at most 26 hours from UTC, so new zone data move a moment by at most this.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
 /// What happens to the pending occurrence under another plan.
@@ -26,8 +25,8 @@ pub enum Change {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Decides what happens to the pending occurrence when `new` replaces this repetition. A moment that is still ahead
-    /// is kept if `new` has it too. No used moment comes again, whatever the jitter.
+    /// Decides about the pending occurrence when `new` replaces this repetition. A moment that is still ahead is kept
+    /// if `new` has it too. No used moment comes again, whatever the jitter.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -49,8 +48,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns up to when delayed moments of `new` are used up once this occurrence is over; `None` if its slot says
-    /// so.
+    /// Until when delayed moments of `new` are used up once this occurrence is over; `None` if its slot says so.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
@@ -62,8 +60,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last moment whose delayed time is at most `used`, among those that `new` could bring again after
-    /// `t`.
+    /// The last moment whose delayed time is at most `used`, among those that `new` could bring again after `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)

@@ -1,7 +1,5 @@
-//! Zone data as values: a list of offset changes, and a cache for an expensive zone.
-//!
-//! Invariant: both return the spans of the list or the zone, except that a cached span may begin later.
-//! Does not: cache more than [`MOST`] spans.
+//! Zone data as values: a list of offset changes, and a cache for an expensive zone. A cached span may begin later than
+//! the zone's.
 
 use super::Zone;
 use super::civil::micros;
@@ -13,7 +11,7 @@ use std::cell::RefCell;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
-    /// Moments of the changes in order, with the new offsets.
+    /// With the new offsets, in order.
     changes: Vec<(i64, i32)>,
 }
 
@@ -34,7 +32,7 @@ impl Zone for Changes {
     }
 }
 
-/// The largest number of cached spans; enough for five centuries.
+/// Cached spans; enough for five centuries.
 pub const MOST: usize = 1024;
 
 /// A cache that asks its zone once per span, when the span is first needed.

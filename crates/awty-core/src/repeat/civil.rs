@@ -1,7 +1,6 @@
 //! The calendar: days as numbers, and local time as a wall clock shows it.
 //!
 //! Invariant: dates and numbers convert both ways, before 1970 and in every year that [`Time`] can hold.
-//! Does not: know zones; [`super::zone`] converts local time.
 
 use crate::Time;
 
@@ -9,7 +8,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// Returns the microsecond in which `t` lies. A whole microsecond is after `t` exactly if it is after this one.
+/// A whole microsecond is after `t` exactly if it is after this one.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }
@@ -18,7 +17,7 @@ pub(crate) fn moment(micros: i64) -> Option<Time> {
     Time::from_timestamp_micros(micros)
 }
 
-/// A day of the Gregorian calendar. Months and days count from 1.
+/// Gregorian. Months and days count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Date {
     pub(crate) year: i64,
@@ -27,8 +26,8 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Returns the date of a day number; 1970-01-01 is number 0. In the computation years begin in March, so that the
-    /// leap day is a year's last day and each era of 400 years has the same length.
+    /// 1970-01-01 is number 0. The computation begins years in March, so that the leap day is a year's last day and
+    /// each era of 400 years has the same length.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -48,7 +47,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// Adds months. The day becomes the last day of a shorter month.
+    /// The day becomes the last day of a shorter month.
     pub(crate) fn plus_months(self, months: i64) -> Option<Self> {
         let months = (self.year * 12 + i64::from(self.month) - 1).checked_add(months)?;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) as u32 + 1);
@@ -65,7 +64,7 @@ pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     }
 }
 
-/// Returns the weekday of a day number, from 0 for Sunday.
+/// 0 is Sunday.
 pub(crate) fn weekday(number: i64) -> u32 {
     (number + 4).rem_euclid(7) as u32
 }

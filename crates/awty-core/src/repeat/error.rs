@@ -1,7 +1,4 @@
-//! Why a plan cannot be repeated.
-//!
-//! Invariant: a message names the argument or value, in lower case and without a final dot.
-//! Does not: know SQLSTATEs, hints, or the names of zones.
+//! Why a plan cannot be repeated. A message names the argument or value, in lower case and without a full stop.
 
 use super::cron::Unreadable;
 use super::every::EveryError;
@@ -138,7 +135,7 @@ mod tests {
         Rhythm::new(None, Some(text)).unwrap()
     }
 
-    /// Returns the error of a plan in UTC at one-minute slots.
+    /// A plan in UTC at one-minute slots.
     fn refused(rhythm: Rhythm, starts: Option<Time>, ends: Option<Time>) -> String {
         let plan = Plan::new(rhythm, Fixed::UTC, starts, ends);
         plan.check(width(60), at("2026-11-22T12:00:00Z")).map_or_else(|error| error.to_string(), |()| "nothing".into())

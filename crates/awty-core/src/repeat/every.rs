@@ -1,8 +1,7 @@
 //! `every`: a distance of clock time or of calendar time, counted from an anchor.
 //!
 //! Invariant: the k-th moment is computed from the anchor by division. So nothing drifts, and a month that is too short
-//! for its day shortens no other month.
-//! Does not: know zones. Calendar time is local; the caller converts it.
+//! for its day shortens no other month. Calendar time is local; the caller converts it.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
@@ -61,7 +60,7 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the default anchor in local time: the start of 1970, or for whole weeks its first Monday.
+    /// The start of 1970 in local time, or for whole weeks its first Monday.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -69,8 +68,7 @@ impl Every {
         }
     }
 
-    /// Returns the first time after `after`, which may be before the anchor. All are local times for calendar time, and
-    /// moments for clock time.
+    /// `after` may be before the anchor. All are local times for calendar time, and moments for clock time.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),
@@ -94,7 +92,7 @@ impl Every {
 }
 
 impl fmt::Display for Every {
-    /// Formats as PostgreSQL formats intervals.
+    /// As PostgreSQL formats intervals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Calendar { months, days } = *self else {
             let Self::Clock(micros) = *self else { return Ok(()) };

@@ -1,10 +1,8 @@
 //! Jitter: a fixed delay for the occurrences of each entity, so that many entities do not share one slot.
 //!
 //! Invariant: the delay of a job and an entity is the same in all versions of awty. Golden values in the tests ensure
-//! this.
-//! Does not: use randomness. `hash` is FNV-1a of 64 bits over the three texts, each preceded by its length as 8 bytes
-//! (little-endian), and then the final mix of MurmurHash3. The mix is needed because the delay uses the high bits,
-//! which FNV-1a mixes badly.
+//! this. `hash` is FNV-1a of 64 bits over the three texts, each preceded by its length as 8 bytes (little-endian), and
+//! then the final mix of MurmurHash3. The mix is needed because the delay uses the high bits, which FNV-1a mixes badly.
 
 use chrono::TimeDelta;
 
@@ -19,7 +17,7 @@ pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     finish(hash)
 }
 
-/// The final mix `fmix64` of MurmurHash3.
+/// `fmix64` of MurmurHash3.
 fn finish(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

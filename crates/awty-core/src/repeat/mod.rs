@@ -6,7 +6,7 @@
 //!   another plan.
 //!
 //! Invariant: a plan neither drifts nor doubles when the clocks of its zone change, and each answer takes bounded work.
-//! Does not: hold zone data; the caller passes PostgreSQL's.
+//! The caller passes PostgreSQL's zone data.
 
 mod change;
 mod changes;

@@ -1,9 +1,8 @@
 //! What comes next: decisions about the pending check of a repetition.
 //!
 //! Invariant: a repetition moves from slot to slot of its plan, never to a used slot, even if the clock is set back. It
-//! ends only when its plan has no moment left.
-//! Does not: insert, replace or hold a check. `next` is the slot of the check that the same transaction inserts; if it
-//! is `None`, that transaction removes the repetition.
+//! ends only when its plan has no moment left. The transaction that ends a check inserts the check of `next`, or
+//! removes the repetition if `next` is `None`.
 
 use super::Repetition;
 use super::plan::{earlier, just_before};
@@ -18,8 +17,7 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 /// The pending check of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// First slot of the check (`first_check_at`): a slot of the plan, or the slot of a check that a client scheduled
-    /// instead.
+    /// `first_check_at`: a slot of the plan, or the slot of a check that a client scheduled instead.
     pub first: Time,
     /// The fields that the guards read.
     pub check: Check,
@@ -79,7 +77,7 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Returns the slots that are used up even if this check never runs again.
+    /// Used up even if this check never runs again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
@@ -124,7 +122,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns up to when delayed moments are used up once this occurrence is over.
+    /// Until when delayed moments are used up once this occurrence is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // The moment was rounded up to this slot, whatever the slot width is now.
@@ -164,7 +162,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     /// Decides what happens to an occurrence after an answer. If the requested check would not come before the next
-    /// occurrence, this occurrence is done, and the next one takes its place.
+    /// occurrence, this occurrence is done.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -195,7 +193,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time such that no moment up to it has a slot after `t`, for any slot width.
+    /// No moment up to the returned time has a slot after `t`, for any slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.delay), WIDEST)
     }

@@ -1,7 +1,5 @@
-//! A plan: the moments of `every` or `cron` in a zone, from a start to an end.
-//!
-//! Invariant: moments are whole microseconds, strictly increasing, and within the start and the end.
-//! Does not: know slots, jitter or pending checks; [`super::Repetition`] does.
+//! A plan: the moments of `every` or `cron` in a zone, from a start to an end. Moments are whole microseconds and
+//! strictly increasing.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -46,7 +44,7 @@ pub struct Plan<Z> {
     zone: Z,
     starts: Option<Time>,
     ends: Option<Time>,
-    /// Origin of `every`: a moment for clock time, a local time for calendar time.
+    /// A moment for clock time, a local time for calendar time.
     anchor: i64,
 }
 
@@ -165,7 +163,7 @@ pub(super) fn just_before(t: Time) -> Time {
     earlier(t, TimeDelta::microseconds(1))
 }
 
-/// Returns `t` - `delta`, or the first representable moment.
+/// Saturates at the first representable moment.
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a slot is never before its moment, and slots have the order of their moments. Two moments may share a
 //! slot.
-//! Does not: know pending checks; [`super::occurrence`] does.
 
 use super::Plan;
 use super::plan::{earlier, just_before};
@@ -29,10 +28,10 @@ impl<Z: Zone> Repetition<Z> {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Returns a moment plus its delay, at most the next moment.
+    /// At most the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         let delayed = later(moment, self.delay);
-        // Saves the search for the next moment if there is no delay.
+        // Saves the search for the next moment.
         if delayed == moment { moment } else { self.plan.next(moment).map_or(delayed, |next| next.min(delayed)) }
     }
 
@@ -41,18 +40,15 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_of_slot_after(t).map(|moment| self.slot(moment))
     }
 
-    /// Returns the first moment whose slot is after `t`.
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
         // Rounding up gives a time after `t` exactly when the time itself is after the boundary before `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 
-    /// Returns the first moment whose delayed time is after `t`.
     pub(super) fn moment_delayed_beyond(&self, t: Time) -> Option<Time> {
         let since = earlier(t, self.delay);
         let first = self.plan.next(since)?;
-        // Among the moments up to `t`, only the last one can be delayed beyond `t`, because a delay ends at the next
-        // moment.
+        // A delay ends at the next moment, so only the last moment up to `t` can be delayed beyond `t`.
         if first > t { Some(first) } else { self.plan.last(since, t) }
     }
 

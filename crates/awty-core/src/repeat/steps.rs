@@ -1,7 +1,5 @@
-//! Counts loop turns in parsing and searching, so that tests can bound the work.
-//!
-//! Invariant: each turn of a loop whose length depends on the input counts once.
-//! Does not: exist outside of unit tests, where [`step`] is empty.
+//! Counts loop turns in parsing and searching, so that tests can bound the work. Outside of unit tests, [`step`] is
+//! empty.
 
 #[cfg(test)]
 thread_local! {
@@ -14,7 +12,6 @@ pub(super) fn step() {
     STEPS.with(|steps| steps.set(steps.get() + 1));
 }
 
-/// Returns the result of `work` and its number of steps.
 #[cfg(test)]
 pub(super) fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = STEPS.with(std::cell::Cell::get);

@@ -1,13 +1,13 @@
 //! Zones: how far local time is from UTC, and which moment a local time means near a change of the clocks.
 //!
 //! Invariant: later local times give later or equal moments. A local time in a gap means the end of the gap; a local
-//! time that occurs twice means its first occurrence.
-//! Does not: hold zone data or names. PostgreSQL provides them, because two copies would differ sooner or later.
+//! time that occurs twice means its first occurrence. PostgreSQL provides zone data, because two copies would differ
+//! sooner or later.
 
 use super::civil::SECOND;
 use super::steps::step;
 
-/// Bound on the distance of local clocks from UTC.
+/// Distance of local clocks from UTC.
 const REACH: i64 = 26 * 3600 * SECOND;
 
 /// A period with a constant offset.
@@ -63,15 +63,15 @@ impl Zone for Fixed {
     }
 }
 
-/// Returns the span at `t`. Ensures that the span ends after `t`, so that every loop over spans ends.
+/// Ensures that the span ends after `t`, so that every loop over spans ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);
     if span.until > t { span } else { Span { until: i64::MAX, ..span } }
 }
 
-/// Returns the latest local time that a wall clock has shown up to and including `t`. In a fold's second pass that is
-/// the end of the first pass.
+/// The latest local time that a wall clock has shown up to and including `t`. In a fold's second pass that is the end
+/// of the first pass.
 pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     let mut latest = i64::MIN;
     let mut span = span_at(zone, t.saturating_sub(REACH));
@@ -82,7 +82,7 @@ pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     latest.max(t.saturating_add(span.shift()))
 }
 
-/// Returns the first moment at which a wall clock shows `local` or later.
+/// The first moment at which a wall clock shows `local` or later.
 pub(crate) fn first_shown(zone: &impl Zone, local: i64) -> i64 {
     let mut begin = local.saturating_sub(REACH);
     loop {

@@ -4,7 +4,7 @@ use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
-/// Vixie cron's matching of a minute: one array of bits per field, and the rule of the stars.
+/// One array of bits per field, and the rule of the stars.
 pub struct Vixie {
     minutes: Vec<bool>,
     hours: Vec<bool>,
@@ -18,7 +18,7 @@ pub struct Vixie {
 }
 
 impl Vixie {
-    /// Reads five valid numeric fields.
+    /// Five valid numeric fields.
     pub fn new(text: &str) -> Self {
         let fields: Vec<&str> = text.split(' ').collect();
         let mut weekdays = bits(fields[4], 0, 7);
@@ -37,7 +37,7 @@ impl Vixie {
         }
     }
 
-    /// Whether a minute of local time matches.
+    /// In local time.
     pub fn matches(&self, t: NaiveDateTime) -> bool {
         self.matches_day(t.date()) && self.hours[t.hour() as usize] && self.minutes[t.minute() as usize]
     }
@@ -51,7 +51,7 @@ impl Vixie {
     }
 }
 
-/// Sets the bits of a list. As in Vixie's code, a step counts from the low end of its range.
+/// As in Vixie's code, a step counts from the low end of its range.
 fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     let mut bits = vec![false; high + 1];
     let low = if high == 31 { 1 } else { low };
@@ -71,12 +71,12 @@ fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     bits
 }
 
-/// Returns the first second at which a wall clock shows `local` or later.
+/// The first second at which a wall clock shows `local` or later.
 pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) | LocalResult::Ambiguous(t, _) => t.to_utc(),
         LocalResult::None => {
-            // In a gap: the second at which the gap ends.
+            // The second at which a gap ends.
             let shows = |t: Time| t.naive_utc() + tz.offset_from_utc_datetime(&t.naive_utc()).fix() >= local;
             let mut t = local.and_utc() - TimeDelta::hours(16);
             while !shows(t) {
@@ -90,7 +90,6 @@ pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     }
 }
 
-/// Returns each moment at which a wall clock shows `local`.
 pub fn shown(tz: Tz, local: NaiveDateTime) -> Vec<Time> {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) => vec![t.to_utc()],
@@ -99,7 +98,7 @@ pub fn shown(tz: Tz, local: NaiveDateTime) -> Vec<Time> {
     }
 }
 
-/// Returns the moments of an expression within these local days.
+/// Within these local days.
 pub fn moments(vixie: &Vixie, tz: Tz, from: NaiveDate, days: u64) -> Vec<Time> {
     let mut moments = Vec::new();
     for minute in 0..days as i64 * 1440 {

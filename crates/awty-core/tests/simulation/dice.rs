@@ -1,5 +1,3 @@
-//! Random numbers from a seed.
-
 use chrono::TimeDelta;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};

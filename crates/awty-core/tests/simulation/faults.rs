@@ -1,5 +1,3 @@
-//! Faults, and actions of administrators.
-
 use crate::scheduler::Doing;
 use crate::world::{JOBS, WIDTHS, World, width};
 use awty_core::slot::effective;
@@ -18,7 +16,7 @@ impl World {
         }
     }
 
-    /// The worker's claim dies with it, and its run has no effect.
+    /// The claim dies with the worker, and the run has no effect.
     fn worker_dies(&mut self) {
         if self.workers.is_empty() {
             return;
@@ -62,7 +60,7 @@ impl World {
         }
     }
 
-    /// A client holds a check. A run in progress must commit nothing.
+    /// A run in progress must commit nothing.
     fn hold(&mut self) {
         let running = self.workers.iter().find_map(|worker| match &worker.doing {
             Doing::Running(run) => Some(run.id),
@@ -84,8 +82,7 @@ impl World {
         self.latch = true;
     }
 
-    /// The clock jumps by up to an hour, forward or back. The launcher looks once a second, so it sees each jump before
-    /// the next one.
+    /// The launcher looks once a second, so it sees each jump before the next one.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;
@@ -98,7 +95,7 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// All processes, open transactions and hints are lost. Checks that ran during a crash are held.
+    /// Processes, open transactions and hints are lost. Checks that ran during a crash are held.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {
@@ -123,7 +120,7 @@ impl World {
         self.launcher_acts();
     }
 
-    /// Checks scheduled at the old boundaries are still due.
+    /// Old boundaries are still due.
     fn slot_is_changed(&mut self) {
         self.server_width = width(self.dice.pick(&WIDTHS));
         for job in &mut self.jobs {

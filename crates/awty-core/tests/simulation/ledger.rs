@@ -1,4 +1,4 @@
-//! The checker. It sees each commit and each start, and checks the promises without knowing the implementation.
+//! The checker sees each commit and each start, and does not know the implementation.
 
 use crate::table::{Id, Table};
 use awty_core::{KeepHistory, Limits, Mono, Outcome, Time};
@@ -15,13 +15,12 @@ struct Entry {
     place: Place,
     /// Grows with each change of the check. A run may commit only the version that it has read.
     version: u64,
-    /// The check must not run before this time.
     not_before: Time,
-    /// Time at which the slot of the check was decided.
+    /// Time at which the slot was decided.
     since: Mono,
-    /// The version of the run in progress.
+    /// Of the run in progress.
     running: Option<u64>,
-    /// Committed runs, and the largest number allowed.
+    /// And the largest number allowed.
     booked: u32,
     most: u32,
     keep: KeepHistory,
@@ -90,7 +89,7 @@ impl Ledger {
         Self { entries: Vec::new(), able: vec![mono; jobs], hash: 0xcbf2_9ce4_8422_2325, tally: Tally::default() }
     }
 
-    /// Adds an event to the hash of the history (FNV-1a over words).
+    /// FNV-1a over words.
     pub fn log(&mut self, event: &str, a: i64, b: i64) {
         let words = [event.len() as i64, i64::from(event.as_bytes()[0]), a, b];
         for word in words {
@@ -133,7 +132,7 @@ impl Ledger {
         entry.running = Some(entry.version);
     }
 
-    /// A run ended without effect: it was killed, or its check had changed.
+    /// The run was killed, or its check had changed.
     pub fn discarded(&mut self, id: Id) {
         self.log("discarded", id as i64, 0);
         assert!(self.entries[id].running.take().is_some(), "check {id} was not running");
@@ -156,7 +155,7 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// A check may be missed only if its job was unable to run at some time since the slot was decided.
+    /// The job must have been unable to run at some time since the slot was decided.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");
@@ -171,7 +170,7 @@ impl Ledger {
         self.tally.held += u64::from(held);
     }
 
-    /// P3: a check ends once.
+    /// P3: once.
     pub fn ended(&mut self, id: Id, outcome: Outcome) {
         self.log("ended", id as i64, outcome as i64);
         let entry = &mut self.entries[id];

@@ -1,5 +1,5 @@
 //! A simulation of the whole scheduler in one thread: clients, a launcher, workers, crashes, restarts, pauses and clock
-//! jumps. The crate makes all decisions. A ledger checks each history against the promises, without knowing the rules.
+//! jumps. A ledger checks each history against the promises, without knowing the rules.
 //!
 //! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
 
@@ -31,13 +31,13 @@ impl Drop for Replay {
     }
 }
 
-/// Plays one history. Returns its hash and its event counts.
+/// Returns the history's hash and event counts.
 fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let replay = Replay { seed, steps };
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // Each audit reads the whole history, so audits are rare.
+        // Each audit reads the whole history.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }
@@ -65,7 +65,7 @@ fn a_million_steps_keep_every_promise() {
         all.add(&play(seed, steps).1);
     }
     println!("{all:?}");
-    // Each event must occur, or the simulation proves nothing about it.
+    // The simulation proves nothing about an event that did not occur.
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
         assert!(count > 0, "no check ended as {outcome}");
     }

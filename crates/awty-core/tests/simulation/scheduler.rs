@@ -1,5 +1,3 @@
-//! The launcher and the workers. They apply the crate's decisions.
-
 use crate::table::{Id, Row};
 use crate::world::World;
 use awty_core::plan::{MAX_SLEEP, plan};
@@ -7,7 +5,7 @@ use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// How a run will end unless it is stopped.
+/// Unless the run is stopped.
 #[derive(Clone, Copy)]
 enum Finish {
     Answer(Answer),
@@ -68,7 +66,6 @@ impl World {
         self.launcher_wakes = self.mono.plus(plan.wake_in);
     }
 
-    /// A worker started, left, or began or ended a run.
     fn role_changed(&mut self, role: usize) {
         let of_role = self.workers.iter().filter(|worker| worker.role == role);
         let since = of_role.clone().map(|worker| match &worker.doing {
@@ -84,12 +81,12 @@ impl World {
         (self.roles[role].workers, self.roles[role].behind_since) = (workers, behind_since);
     }
 
-    /// Sets the hint to the earliest work without a worker.
+    /// The hint is the earliest work without a worker.
     pub fn hint(&mut self, role: usize) {
         self.roles[role].due = self.earliest(role).map(|(slot, _)| slot);
     }
 
-    /// Returns the role's earliest check that a worker could take, now or later.
+    /// That a worker could take, now or later.
     fn earliest(&self, role: usize) -> Option<(Time, Id)> {
         self.table.of_role(role).find(|(_, id)| self.open_to_workers(&self.table.rows[id], *id))
     }
@@ -144,7 +141,7 @@ impl World {
         match policy::before(&check, &job.limits, job.able_since, self.now) {
             Before::NotYet => {}
             Before::Run => self.start(worker, id, version, check),
-            // A client has locked the row, and its change comes first.
+            // The client's change comes first.
             _ if locked => {}
             Before::Move(slot) => {
                 self.ledger.missed(id);
@@ -185,7 +182,7 @@ impl World {
         }
     }
 
-    /// Locks the row, and commits if the row still has the version that the run has read.
+    /// Commits if the row still has the version that the run has read.
     fn finish(&mut self, worker: usize) {
         let Doing::Running(run) = std::mem::replace(&mut self.workers[worker].doing, Doing::Looking) else { return };
         let role = self.workers[worker].role;

@@ -1,5 +1,3 @@
-//! The tables of the model: pending and archived checks.
-
 use awty_core::{Check, KeepHistory, Outcome, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +12,7 @@ pub struct Row {
     pub version: u64,
     pub held: bool,
     pub runs: u32,
-    /// A client's open transaction has changed the row.
+    /// By a client's open transaction.
     pub locked: bool,
 }
 
@@ -22,7 +20,7 @@ pub struct Row {
 pub struct Table {
     pub rows: BTreeMap<Id, Row>,
     pub history: BTreeMap<Id, Outcome>,
-    /// Checks that ended and were not archived because of `keep_history`.
+    /// Because of `keep_history`.
     pub not_kept: usize,
     by_slot: BTreeSet<(usize, Time, Id)>,
     by_entity: BTreeMap<(usize, usize), Id>,

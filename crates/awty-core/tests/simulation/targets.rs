@@ -15,27 +15,25 @@ const TARGETS: usize = 5;
 const RATE: f64 = 2.0;
 const BURST: u32 = 4;
 
-/// A target of a role's job.
 #[derive(Clone, Debug, Default)]
 struct Line {
     target: Target,
     pending: usize,
-    /// When each lease ends without an answer.
+    /// Without an answer.
     leases: Vec<Time>,
 }
 
-/// What the checker has seen of a target.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Calls since the clock was last set back or the server crashed.
+    /// Since the clock was last set back or the server crashed.
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Claims that passed the target over although it could have been served.
+    /// Claims passed the target over although it could have been served.
     waited: usize,
 }
 
-/// The state on disk: lines, where claims stopped, and when each role was served.
+/// Lines, where claims stopped, and when each role was served.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 
 struct World {
@@ -100,7 +98,7 @@ impl World {
         self.seen = vec![vec![Seen::default(); TARGETS]; ROLES];
     }
 
-    /// Claims as the server does: checks of ended leases are due again, then roles and targets take turns.
+    /// Checks of ended leases are due again, then roles and targets take turns.
     fn claim(&mut self) {
         let now = self.now;
         for line in self.lines.iter_mut().flatten() {
@@ -151,7 +149,6 @@ impl World {
             seen.waited = 0;
             let most = (0..TARGETS).filter(least_left).map(|place| given[place]).min().unwrap_or(usize::MAX);
             assert!(count <= most.saturating_add(1), "turns of one each");
-            // Checks each limit by its definition.
             assert!(line.target.blocked_until.is_none_or(|until| until <= now), "it was blocked");
             assert!(line.target.concurrency.is_none_or(|most| line.leases.len() + count <= most as usize), "too many");
             if line.target.pace.is_some() {
@@ -181,7 +178,7 @@ impl World {
 
     fn answer(&mut self, role: usize, place: usize) {
         let now = self.now;
-        // A target is down for a quarter of an hour at a time.
+        // For a quarter of an hour at a time.
         let is_down = (now.timestamp() / 900 + place as i64) % 3 == 0;
         let (line, seen) = (&mut self.lines[role][place], &mut self.seen[role][place]);
         if line.leases.pop().is_none() {

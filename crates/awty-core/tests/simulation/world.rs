@@ -1,5 +1,3 @@
-//! The state of the model, its clocks, and its clients.
-
 use crate::dice::Dice;
 use crate::ledger::Ledger;
 use crate::scheduler::Worker;
@@ -23,14 +21,13 @@ pub struct Job {
     pub able_since: Time,
 }
 
-/// What a client's transaction does at commit.
 #[derive(Clone, Copy)]
 pub enum Change {
     Cancel,
     Schedule { job: usize, entity: usize, slot: Time, not_before: Time, since: Mono },
 }
 
-/// A client's open transaction, with the pending check that it has locked.
+/// With the pending check that it has locked.
 pub struct Open {
     locked: Option<Id>,
     change: Change,
@@ -117,7 +114,7 @@ impl World {
         self.ledger.audit(&self.table);
     }
 
-    /// Stops all faults. Every check must then end.
+    /// Every check must then end.
     pub fn drain(&mut self) {
         while !self.open.is_empty() {
             self.client_ends_transaction();
@@ -136,7 +133,7 @@ impl World {
         panic!("checks that never end, at {}: {left:?}", self.now);
     }
 
-    /// Both clocks advance, at most until the launcher wakes.
+    /// At most until the launcher wakes.
     fn time_passes(&mut self) {
         if !self.latch {
             let longest = self.launcher_wakes.since(self.mono).as_micros() as i64;
@@ -230,7 +227,7 @@ impl World {
         }
     }
 
-    /// Commits a new check: sets the hint, and wakes the launcher if the check is the earliest.
+    /// Sets the hint, and wakes the launcher if the check is the earliest.
     pub fn insert(&mut self, job: usize, entity: usize, slot: Time, not_before: Time, since: Mono) {
         let role = self.jobs[job].role;
         let id = self.table.insert(job, role, entity, slot);

@@ -6,10 +6,10 @@ use chrono::{NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 const SECOND: i64 = 1_000_000;
-/// The library's data end in 2100.
+/// The library's data end here.
 const LAST: i64 = 4_133_980_800;
 
-/// A zone of chrono-tz. Its changes are found by looking at each day.
+/// Looks at each day to find the changes of a zone of chrono-tz.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub Tz);
 

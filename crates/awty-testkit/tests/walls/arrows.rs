@@ -1,7 +1,7 @@
 //! Which file knows which other.
 //!
-//! Invariant: a name that a parent hands on (`pub use child::Name`) leads to the child; the parent's own `mod` and `pub use` of a child are
-//! no arrows.
+//! Invariant: a name that a parent hands on (`pub use child::Name`) leads to the child; the parent's own `mod` and `pub
+//! use` of a child are no arrows.
 
 use super::source::Source;
 use std::collections::{BTreeSet, HashSet, VecDeque};

@@ -1,7 +1,7 @@
 //! The walls between awty's modules.
 //!
-//! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments. A method names no module, but a
-//! file that gets a value of another file's type has named it somewhere.
+//! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments. A method
+//! names no module, but a file that gets a value of another file's type has named it somewhere.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

@@ -1,4 +1,5 @@
-//! One source file: its module, and the paths that it names. `syn` reads the file; a macro's arguments are searched as tokens.
+//! One source file: its module, and the paths that it names. `syn` reads the file; a macro's arguments are searched as
+//! tokens.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::HashMap;

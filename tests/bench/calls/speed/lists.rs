@@ -1,5 +1,5 @@
-//! How long lists take with many schedules and attempts, compared with few. The first requests do not count, because they plan the
-//! statements.
+//! How long lists take with many schedules and attempts, compared with few. The first requests do not count, because
+//! they plan the statements.
 
 use super::compare::add;
 use crate::calls::Options;

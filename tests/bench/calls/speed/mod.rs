@@ -1,7 +1,8 @@
-//! Deliveries per second of one gateway, compared with alternatives and its own ceilings, and the lateness of its calls; its needs when
-//! idle, and how long lists take.
+//! Deliveries per second of one gateway, compared with alternatives and its own ceilings, and the lateness of its
+//! calls; its needs when idle, and how long lists take.
 //!
-//! Invariant: the ways are measured in turn, round by round, on one server with the same origins. A missing program is reported as missing.
+//! Invariant: the ways are measured in turn, round by round, on one server with the same origins. A missing program is
+//! reported as missing.
 
 mod compare;
 mod field;

@@ -1,7 +1,6 @@
 //! Why a text is not a cron expression, with a suggestion.
 //!
 //! Invariant: the length of a message is bounded by the text and by [`MOST_SHOWN`] bytes, plus one sentence.
-//! Does not: know SQLSTATEs or hints.
 
 use super::field::Field;
 use std::fmt;

@@ -1,7 +1,5 @@
-//! The six fields of a cron expression: their ranges and names.
-//!
-//! Invariant: every number is below 64, so the values of a field fit into one word.
-//! Does not: read text.
+//! The six fields of a cron expression: their ranges and names. Every number is below 64, so the values of a field fit
+//! into one word.
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
@@ -15,7 +13,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns the longest step: the length of the whole field.
+    /// The length of the whole field.
     pub(super) fn most_step(&self) -> u32 {
         self.last - self.low + 1
     }

@@ -6,12 +6,12 @@ use crate::repeat::steps::counted;
 use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
-/// Steps to read one byte: those of `*` and a comma.
+/// Those of `*` and a comma.
 const STEPS_PER_BYTE: u64 = 60;
 /// A search visits the months of 41 years, with one or two changes of the clocks in each.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
-/// Changes its clocks about once a month: more often than any country.
+/// Changes its clocks about once a month.
 struct Busy;
 
 impl Zone for Busy {
@@ -22,7 +22,6 @@ impl Zone for Busy {
     }
 }
 
-/// Checks the bounds for a text.
 fn hold(text: &str, after: i64) -> Result<(), TestCaseError> {
     let (read, steps) = counted(|| Cron::new(text));
     prop_assert!(steps <= STEPS_PER_BYTE * (text.len().min(1024) as u64 + 1), "{steps} steps to read {text:?}");
@@ -42,7 +41,7 @@ fn hold(text: &str, after: i64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// An item of a list, sometimes malformed.
+/// Sometimes malformed.
 fn item() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[*]",

@@ -1,9 +1,8 @@
 //! Cron expressions and their moments in a zone.
 //!
-//! Invariant: days match as in Vixie cron. Clock changes follow awty's contract: a time is *fixed* if neither the
-//! minute nor the hour begins with `*`. A fixed time comes once a day; in a gap at the gap's end, in a fold the first
-//! time. Any other time comes whenever the wall clock shows it.
-//! Does not: add jitter, round to slots, or know the start and end of a plan.
+//! Invariant: days match as in Vixie cron. A time is *fixed* if neither the minute nor the hour begins with `*`. A
+//! fixed time comes once a day; in a gap at the gap's end, in a fold the first time. Any other time comes whenever the
+//! wall clock shows it.
 
 mod fault;
 mod field;
@@ -20,7 +19,7 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// How far ahead a match is searched. A leap day with a certain weekday comes again after at most 40 years.
+/// A leap day with a certain weekday comes again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
 /// A parsed cron expression.
@@ -30,13 +29,13 @@ pub struct Cron {
     seconds: u64,
     minutes: u64,
     hours: u64,
-    /// Days of the month. Bit 0 is the last day.
+    /// Bit 0 is the last day.
     days: u64,
     months: u64,
-    /// Days of the week, from 0 for Sunday.
+    /// From 0 for Sunday.
     weekdays: u64,
-    /// Whether a day must match by number and by weekday, because the day or the weekday begins with `*`. Otherwise one
-    /// match is enough.
+    /// A day must match by number and by weekday, because the day or the weekday begins with `*`. Otherwise one match
+    /// is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
@@ -85,7 +84,7 @@ impl Cron {
         self.needs_zone
     }
 
-    /// Returns the first moment after `after`, both in microseconds; `None` if there is none within 41 years.
+    /// In microseconds; `None` if there is no match within 41 years.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -95,7 +94,7 @@ impl Cron {
         self.next_shown(zone, after.div_euclid(SECOND))?.checked_mul(SECOND)
     }
 
-    /// Returns the first second after `after` at which the wall clock shows a match. Searches span by span.
+    /// Searches span by span.
     fn next_shown(&self, zone: &impl Zone, mut after: i64) -> Option<i64> {
         let end = after.saturating_add(SEARCHED);
         let mut span = span_at(zone, after.saturating_add(1).saturating_mul(SECOND));
@@ -113,7 +112,7 @@ impl Cron {
         }
     }
 
-    /// Returns the least time between two matches on a wall clock; at most a day.
+    /// On a wall clock; at most a day.
     pub(super) fn closest(&self) -> TimeDelta {
         let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
         let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());
@@ -132,7 +131,7 @@ impl Cron {
 }
 
 impl PartialEq for Cron {
-    /// Two expressions are equal if they have the same fields, and so the same moments in every zone.
+    /// Equal fields mean the same moments in every zone.
     fn eq(&self, other: &Self) -> bool {
         let fields = |cron: &Self| {
             let days = (cron.days, cron.months, cron.weekdays, cron.both_days);
@@ -144,7 +143,6 @@ impl PartialEq for Cron {
 
 impl Eq for Cron {}
 
-/// Returns the least distance between two bits.
 fn apart(bits: u64) -> Option<i64> {
     (1..64).find(|distance| bits & bits >> distance != 0)
 }

@@ -1,21 +1,19 @@
 //! Reads cron expressions: 5 fields, 6 fields with the second first, or one of five words.
 //!
 //! Invariant: ambiguous input is refused, with a suggestion. The work is bounded by the length of the text, whatever
-//! its numbers.
-//! Does not: allocate, except for an error message.
+//! its numbers. Only an error message allocates.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// The bit of the last day of the month. Days count from 1, so bit 0 is free.
+/// Days count from 1, so bit 0 is free.
 pub(super) const LAST_DAY: u64 = 1;
 
-/// The values of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values {
     pub(super) bits: u64,
-    /// Whether the field's text begins with `*`.
+    /// The field's text begins with `*`.
     pub(super) star: bool,
 }
 
@@ -72,7 +70,7 @@ fn values(field: &'static Field, text: &str) -> Result<Values, Fault> {
     Ok(Values { bits, star: text.starts_with('*') })
 }
 
-/// Reads a list item: a value, a range or `*`, with or without a step.
+/// A value, a range or `*`, with or without a step.
 fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
     let (range, every) = match item.split_once('/') {
         Some((range, every)) => (range, Some(every)),
@@ -134,7 +132,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// The error for a range that wraps around; it suggests two ranges instead. As a day of the week, 7 is Sunday.
+/// Suggests two ranges. As a day of the week, 7 is Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };
@@ -150,7 +148,7 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// The error for a text that is no number of the field: syntax of another program, or unknown.
+/// Syntax of another program, or unknown.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

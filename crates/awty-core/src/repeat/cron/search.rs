@@ -1,7 +1,6 @@
-//! Finds the next local time that a cron expression matches.
+//! Finds the next local time that a cron expression matches. The work is bounded by the number of months searched.
 //!
-//! Invariant: the work is bounded by the number of months searched, not by the minutes between two matches.
-//! Does not: know zones. Times are those of a wall clock, in seconds since 1970-01-01 00:00.
+//! Times are those of a wall clock, in seconds since 1970-01-01 00:00.
 
 use super::Cron;
 use super::parse::LAST_DAY;
@@ -12,7 +11,7 @@ use crate::repeat::steps::step;
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
-    /// Returns the first match after `after` and before `before`.
+    /// After `after` and before `before`.
     pub(super) fn next_local(&self, after: i64, before: i64) -> Option<i64> {
         let from = after.checked_add(1)?;
         let (number, second) = (from.div_euclid(DAY_SECONDS), from.rem_euclid(DAY_SECONDS) as u32);
@@ -36,7 +35,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// Returns the matching days of a month, one bit per day number.
+    /// One bit per day number.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
@@ -61,7 +60,6 @@ impl Cron {
         (self.hours.ilog2() * 60 + self.minutes.ilog2()) * 60 + self.seconds.ilog2()
     }
 
-    /// Returns a day's first match at or after `second`.
     fn time_from(&self, second: u32) -> Option<u32> {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         let later = |bits: u64, from: u32| Some((bits & !0 << from).trailing_zeros()).filter(|&value| value < 64);
@@ -80,7 +78,7 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// Whether two days in a row match. 28 years cover the pattern of weekdays and leap years.
+    /// 28 years cover the pattern of weekdays and leap years.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {

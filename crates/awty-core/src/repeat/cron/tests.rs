@@ -1,5 +1,3 @@
-//! Which expressions are read or refused, the error messages, and the matching days.
-
 use super::Cron;
 use crate::repeat::civil::{micros, moment};
 use crate::repeat::zone::Fixed;
@@ -13,7 +11,7 @@ fn moments(text: &str, after: &str, count: usize) -> Vec<String> {
     all.take(count).map(|t| moment(t).unwrap().format("%Y-%m-%d %H:%M:%S").to_string()).collect()
 }
 
-/// Returns the matching days of a month of 2026.
+/// In 2026.
 fn days(text: &str, month: &str) -> Vec<u32> {
     let after = format!("2026-{month}-01T00:00:00Z");
     let before = at(&after) - TimeDelta::microseconds(1);

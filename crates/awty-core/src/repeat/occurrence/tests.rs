@@ -1,11 +1,9 @@
-//! What happens to an occurrence: the cases of the contract.
-
 use super::*;
 use crate::OnMissed;
 use crate::repeat::{Change, Changes, Every, Fixed, Plan, Rhythm};
 use crate::testing::{clock, limits, width};
 
-/// Every quarter of an hour, at one-minute slots.
+/// Of an hour, at one-minute slots.
 fn quarters() -> Repetition<Fixed> {
     by(Rhythm::Every(Every::Clock(900_000_000)))
 }
@@ -15,13 +13,12 @@ fn by(rhythm: Rhythm) -> Repetition<Fixed> {
     Repetition { plan, delay: TimeDelta::zero(), width: width(60), catch_up: TimeDelta::zero() }
 }
 
-/// Daily at nine, delayed.
+/// At nine, delayed.
 fn daily(minutes: i64) -> Repetition<Fixed> {
     let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
     Repetition { delay: TimeDelta::minutes(minutes), ..by(rhythm) }
 }
 
-/// Quarters of an hour until ten.
 fn until_ten() -> Repetition<Fixed> {
     let every = Rhythm::Every(Every::Clock(900_000_000));
     Repetition { plan: Plan::new(every, Fixed::UTC, None, Some(clock("10:00:00"))), ..quarters() }
@@ -61,7 +58,6 @@ fn with_catch_up_they_follow_one_after_the_other() {
     assert_eq!(catching_up(30).next(&ten(), clock("12:15:00")), Some(clock("12:00:00")));
 }
 
-/// P11.
 #[test]
 fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
@@ -80,7 +76,6 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
 }
 
-/// P11.
 #[test]
 fn a_slot_that_grows_repeats_no_moment() {
     // The check was inserted with slots of a minute. Now slots are an hour.
@@ -93,7 +88,7 @@ fn a_slot_that_grows_repeats_no_moment() {
 
 #[test]
 fn a_slot_that_changes_loses_no_moment_to_check_now() {
-    // The plan is daily at 09:05. The occurrence was inserted when slots were an hour, so its slot is 10:00.
+    // The slot of 09:05 is 10:00, because slots were an hour when it was inserted.
     let nine = by(Rhythm::new(None, Some("5 9 * * *")).unwrap());
     let extra = Occurrence::new(clock("10:00:00")).now(clock("09:01:00"));
     for seconds in [60, 900, 3600] {
@@ -110,11 +105,9 @@ fn a_missed_occurrence_follows_on_missed() {
         repetition.before(&ten(), &Limits { on_missed, ..limits() }, able, now)
     };
     assert_eq!(before(catching_up(60), OnMissed::Run), Before::Run);
-    // `on_missed` of `skip` and `next_slot` takes precedence over `catch_up`.
     let next = Some(clock("11:00:00"));
     assert_eq!(before(catching_up(60), OnMissed::Skip), Before::End { outcome: Outcome::Missed, next });
     assert_eq!(before(catching_up(60), OnMissed::NextSlot), Before::Replace(clock("11:00:00")));
-    // No occurrence can replace the last one.
     let over = Before::End { outcome: Outcome::Missed, next: None };
     assert_eq!(before(until_ten(), OnMissed::NextSlot), over);
     assert_eq!(before(until_ten(), OnMissed::Skip), over);
@@ -174,7 +167,7 @@ fn a_retry_that_would_not_come_before_the_next_occurrence_does_not_come() {
     let wait = Limits { retry_after: TimeDelta::seconds(870), ..limits() };
     let failed_once = quarters().failed(&ten(), &wait, false, clock("10:00:05"));
     assert_eq!(failed_once, After::End { outcome: Outcome::Failed, next });
-    // Both `every` and the wait are a minute: the retry would be rounded up to the next occurrence's slot.
+    // The wait is a minute as well, so the retry would be rounded up to the next occurrence's slot.
     let minutes = by(Rhythm::Every(Every::Clock(60_000_000)));
     let next = Some(clock("10:01:00"));
     assert_eq!(failed(minutes, 0, false), After::End { outcome: Outcome::Failed, next });
@@ -206,7 +199,6 @@ fn check_now_uses_no_slot_up() {
     let extra = ten().now(now);
     assert_eq!((extra.first, extra.check), (now, Check { slot: now, ..counted }));
     assert_eq!(quarters().next(&extra, clock("09:50:08")), Some(clock("10:00:00")));
-    // If the check still runs at that slot, the slot is skipped.
     assert_eq!(quarters().next(&extra, clock("10:00:00")), Some(clock("10:15:00")));
 }
 
@@ -239,15 +231,13 @@ fn an_occurrence_that_is_due_stays_when_the_plan_changes() {
     assert_eq!(change, Change::Stays { passed: None });
 }
 
-/// P11.
 #[test]
 fn a_longer_jitter_does_not_double_what_has_ended() {
-    // Today's occurrence ended at 09:05, and tomorrow's is pending. With the new jitter today's would come at 09:30.
+    // Today's occurrence ended at 09:05. With the new jitter it would come at 09:30.
     let change = daily(5).replaced_by(&daily(30), &Occurrence::new(tomorrow("09:05:00")), clock("09:10:00"));
     assert_eq!(change, Change::Moves(Some(tomorrow("09:30:00"))));
 }
 
-/// P11.
 #[test]
 fn a_longer_jitter_does_not_double_what_is_due() {
     let pending = Occurrence::new(clock("09:05:00"));
@@ -271,7 +261,7 @@ fn a_shorter_jitter_does_not_lose_what_is_pending() {
     assert_eq!(change, Change::Moves(Some(clock("09:11:00"))));
     let change = daily(30).replaced_by(&daily(5), &pending, clock("09:02:00"));
     assert_eq!(change, Change::Moves(Some(clock("09:05:00"))));
-    // The new plan does not have that moment, so nothing is made up for.
+    // Nothing is made up for.
     let eight = Repetition { ..by(Rhythm::new(None, Some("0 8 * * *")).unwrap()) };
     assert_eq!(daily(30).replaced_by(&eight, &pending, clock("09:10:00")), Change::Moves(Some(tomorrow("08:00:00"))));
 }
@@ -298,11 +288,10 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(-3600, "06:00:00"), clock("10:00:00"));
     // Yesterday's occurrence is not repeated. Today's comes at the next slot if its new time has passed.
     assert_eq!(moved(3600, "08:30:10"), clock("08:31:00"));
-    // An occurrence that is due stays, and so does a check that a client scheduled.
+    // So does a check that a client scheduled.
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));
     assert_eq!(plan(3600).with_new_zone_data(&extra, clock("06:00:00")), clock("09:00:00"));
-    // The plan has no further moment, so the pending occurrence is the last one.
     let over = Repetition {
         plan: Plan::new(
             Rhythm::new(None, Some("0 9 1 1 *")).unwrap(),

@@ -1,5 +1,3 @@
-//! Actions of clients and administrators.
-
 use super::ledger::Key;
 use super::plans::{SHAPES, Terms};
 use super::{ENTITIES, JOBS, World};
@@ -53,7 +51,7 @@ impl World {
         }
     }
 
-    /// A new check replaces the pending one. A run in progress will commit nothing.
+    /// A run in progress will commit nothing.
     fn schedule(&mut self, id: u64) {
         let row = &self.rows[&id];
         let (key, occurrence, held) = (row.key, row.occurrence, row.held);
@@ -65,7 +63,6 @@ impl World {
         self.ledger.tally.count("replaced");
     }
 
-    /// A run in progress commits nothing any more.
     fn remove(&mut self, id: u64) {
         if self.rows.remove(&id).is_some_and(|row| row.run.is_some()) {
             self.ledger.tally.count("discarded");
@@ -98,7 +95,7 @@ impl World {
         self.ledger.tally.count(if ahead { "checked now" } else { "checked now while due" });
     }
 
-    /// A run in progress ends normally. Any check that it leaves pending is held.
+    /// Any check that a run in progress leaves pending is held.
     fn hold_or_release(&mut self, id: u64) {
         let now = self.now;
         if let Some(row) = self.rows.get_mut(&id) {
@@ -130,7 +127,6 @@ impl World {
         }
     }
 
-    /// A client calls `repeat` with other terms.
     fn change(&mut self, id: u64, new: Terms) {
         let row = &self.rows[&id];
         let (key, occurrence, last, stayed, held) = (row.key, row.occurrence, row.last, row.stayed, row.held);
@@ -145,7 +141,7 @@ impl World {
                 self.terms.insert(key, new);
                 if let Some(row) = self.rows.get_mut(&id) {
                     (row.occurrence.passed, row.stayed) = (passed, true);
-                    // Under the new plan, the slot also covers the new plan's moments in it.
+                    // The slot covers the new plan's moments in it as well.
                     let own = new.last_delayed_by(occurrence.first);
                     row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
                     if old.shape != new.shape {

@@ -1,12 +1,10 @@
-//! Faults of a server with repetitions.
-
 use super::{WIDTHS, World};
 
 impl World {
     pub fn something_goes_wrong(&mut self) {
         match self.dice.below(10) {
             0..3 => {
-                // A worker dies, and its run has no effect.
+                // Its run has no effect.
                 if let Some(row) = self.rows.values_mut().find(|row| row.run.is_some()) {
                     row.run = None;
                     self.ledger.tally.count("killed");
@@ -22,7 +20,7 @@ impl World {
         }
     }
 
-    /// The clock jumps by up to two hours, forward or back.
+    /// By up to two hours, forward or back.
     fn clock_jumps(&mut self) {
         let longest = self.dice.pick(&[10_000, 600_000, 7_200_000]);
         self.now += self.dice.millis(-longest, longest);

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 pub type Key = (usize, usize);
 
 struct Account {
-    /// Moments up to this one are over: booked, skipped, or given up by a client.
+    /// Moments up to this one are booked, skipped, or given up by a client.
     gone: Time,
-    /// The last moment with a booked run, or whose occurrence ended without a run.
+    /// With a booked run, or whose occurrence ended without a run.
     booked: Time,
 }
 
@@ -44,7 +44,7 @@ pub struct Ledger {
     pub tally: Tally,
 }
 
-/// Returns the expected next slot: that of the first moment after `gone` whose slot is after `now`.
+/// The slot of the first moment after `gone` whose slot is after `now`.
 fn expected(terms: &Terms, width: Width, gone: Time, now: Time) -> Option<Time> {
     terms.open(gone, now, width).map(|(_, slot)| slot).next()
 }
@@ -68,25 +68,23 @@ impl Ledger {
         account.booked = last;
     }
 
-    /// Moments up to this one are over.
     pub fn gone(&mut self, key: Key, last: Time) {
         if let Some(account) = self.accounts.get_mut(&key) {
             account.gone = account.gone.max(last);
         }
     }
 
-    /// The rhythm has changed. Moments of the new rhythm up to `gone` are over.
+    /// Moments of the new rhythm up to `gone` are over.
     pub fn forget(&mut self, key: Key, gone: Option<Time>) {
         let gone = gone.unwrap_or(Time::MIN_UTC);
         self.accounts.insert(key, Account { gone, booked: Time::MIN_UTC });
     }
 
-    /// Returns the expected next slot.
     pub fn next(&self, key: Key, own: Time, terms: &Terms, width: Width, now: Time) -> Option<Time> {
         expected(terms, width, self.accounts[&key].gone.max(own), now)
     }
 
-    /// The plan continues with `next`; moments up to `own` are over. No moment is lost or repeated.
+    /// No moment up to `own` comes again, and none is lost.
     pub fn goes_on(&mut self, key: Key, own: Time, terms: &Terms, width: Width, now: Time, next: Option<Time>) {
         assert_eq!(next, self.next(key, own, terms, width, now), "{key:?} goes on after {own}, at {now}");
         self.gone(key, own);
@@ -95,7 +93,7 @@ impl Ledger {
         }
     }
 
-    /// The plan has changed. If only the jitter differs, `pending` is the moment of the pending check.
+    /// If only the jitter differs, `pending` is the moment of the pending check.
     pub fn changed(
         &mut self,
         key: Key,

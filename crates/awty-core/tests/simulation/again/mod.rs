@@ -26,13 +26,12 @@ struct Job {
     able_since: Time,
 }
 
-/// A row of `awty.future_job`.
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// The last moment that the row covers; `None` if a client scheduled the check.
+    /// The row covers the moments up to this one; `None` if a client scheduled the check.
     last: Option<Time>,
-    /// Whether the check was due when its plan was replaced.
+    /// The check was due when its plan was replaced.
     stayed: bool,
     held: bool,
     able_since: Time,
@@ -42,7 +41,7 @@ struct Row {
 pub struct World {
     dice: Dice,
     now: Time,
-    /// The monotonic clock, in microseconds.
+    /// In microseconds.
     mono: i64,
     width: Width,
     jobs: Vec<Job>,
@@ -62,7 +61,7 @@ impl World {
         Self { dice, now, mono: 0, width, jobs, terms: BTreeMap::new(), rows: BTreeMap::new(), next_id: 0, ledger }
     }
 
-    /// Plays one event. Then exactly one check of each repetition is pending or held.
+    /// Then exactly one check of each repetition is pending or held.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..250 => self.time_passes(),
@@ -96,7 +95,7 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// Ends a check, and inserts the next one or removes the repetition, in one commit. The next check keeps a hold.
+    /// One commit ends a check, and inserts the next one or removes the repetition. The next check keeps a hold.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);
@@ -116,7 +115,7 @@ impl World {
         }
     }
 
-    /// Returns the last moment that is over when this check ends. Each slot is used once, even if the plan has changed.
+    /// Each slot is used once, even if the plan has changed.
     fn used_up(&self, row: &Row) -> Time {
         let (terms, first) = (self.terms[&row.key], row.occurrence.first);
         match row.last {
@@ -163,7 +162,6 @@ fn play(seed: u64, steps: u64) -> Tally {
     world.ledger.tally
 }
 
-/// P11, and P2.
 #[test]
 fn a_million_steps_book_each_slot_of_a_repetition_once() {
     let steps = crate::from_environment("AWTY_SIM_STEPS").unwrap_or(10_000);
@@ -182,7 +180,7 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
     }
 }
 
-/// Each event must occur, or the simulation proves nothing about it.
+/// The simulation proves nothing about an event that did not occur.
 const EVENTS: [&str; 24] = [
     "run",
     "discarded",

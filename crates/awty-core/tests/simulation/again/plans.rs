@@ -5,11 +5,11 @@ use awty_core::{Time, Width};
 use chrono::TimeDelta;
 use std::sync::LazyLock;
 
-/// Start of the list of moments, which covers [`DAYS`].
+/// The list of moments covers [`DAYS`].
 pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
 pub const DAYS: i64 = 30;
 
-/// A zone with many changes: the hours, out of each 48, at which clocks change, and the new offset in minutes.
+/// The hours, out of each 48, at which clocks change, and the new offset in minutes.
 const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
 
 pub struct Shape {
@@ -17,7 +17,7 @@ pub struct Shape {
     moments: Vec<Time>,
 }
 
-/// One of the plans, with a delay.
+/// With a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub shape: usize,
@@ -45,7 +45,7 @@ static ZONE: LazyLock<Changes> = LazyLock::new(|| {
     Changes::new(0, days.map(|(hours, seconds)| (FIRST + TimeDelta::hours(hours), seconds)).collect())
 });
 
-/// Looks up the offset in minutes.
+/// In minutes.
 fn ahead(minute: i64) -> i64 {
     let passed = CHANGES.iter().rev().find(|&&(hours, _)| hours <= minute / 60 % 48);
     passed.map_or(0, |&(_, minutes)| i64::from(minutes))
@@ -73,8 +73,7 @@ fn days() -> Shape {
     }
 }
 
-/// Looks at each minute. A fixed time comes when the wall clock first shows or skips it, any other time whenever the
-/// clock shows it.
+/// A fixed time comes when the wall clock first shows or skips it, any other time whenever the clock shows it.
 fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
     let mut latest = -1;
     let mut moments = Vec::new();
@@ -99,16 +98,14 @@ impl Terms {
         &SHAPES[self.shape].moments
     }
 
-    /// Returns when a moment comes with its delay.
     fn delayed(&self, index: usize) -> Time {
         let delayed = self.moments()[index] + self.delay;
         self.moments().get(index + 1).map_or(delayed, |&next| next.min(delayed))
     }
 
-    /// Returns each moment after `gone` whose slot is after `now`, with that slot.
+    /// With its slot after `now`.
     pub fn open(&self, gone: Time, now: Time, width: Width) -> impl Iterator<Item = (Time, Time)> {
         let begin = self.moments().partition_point(|&moment| moment <= gone);
-        // A moment from two days and a delay ago has a past slot.
         let recent = now.checked_sub_signed(self.delay + TimeDelta::days(2)).unwrap_or(Time::MIN_UTC);
         let begin = begin.max(self.moments().partition_point(|&moment| moment <= recent));
         let slots = (begin..self.moments().len())
@@ -116,7 +113,7 @@ impl Terms {
         slots.skip_while(move |&(_, slot)| slot <= now)
     }
 
-    /// Returns the last moment that comes, with its delay, by `t`.
+    /// With its delay, by `t`.
     pub fn last_delayed_by(&self, t: Time) -> Time {
         let begun = self.moments().partition_point(|&moment| moment <= t);
         // A delay ends at the next moment, so at most the last moment is still delayed.

@@ -1,5 +1,3 @@
-//! The workers. They apply the crate's decisions.
-
 use super::{Row, World};
 use awty_core::repeat::occurrence::{After, Before};
 use awty_core::{Answer, Check, Outcome, Time, policy};
@@ -120,7 +118,7 @@ impl World {
         }
     }
 
-    /// The run asked for a further check, which comes before the next occurrence.
+    /// The further check comes before the next occurrence.
     fn again(&mut self, id: u64, check: Check) {
         let row = &self.rows[&id];
         let (own, terms) = (self.used_up(row), self.terms[&row.key]);

@@ -1,4 +1,4 @@
-//! The checker. It sees leases and answers, and does not know the implementation.
+//! The checker sees leases and answers, and does not know the implementation.
 
 use super::server::Server;
 use awty_core::{Outcome, Time};
@@ -48,11 +48,11 @@ impl Tally {
 
 #[derive(Default)]
 pub struct Ledger {
-    /// The lease of each check, and when it ends.
+    /// With its end.
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// Work that must not be handed out again.
+    /// Must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,
@@ -64,7 +64,6 @@ impl Ledger {
         assert!(self.pending.insert(check) && !self.ended.contains_key(&check), "check {check} is there twice");
     }
 
-    /// A worker gets a check until `until`.
     pub fn handed_out(
         &mut self,
         (check, count): (i64, u32),
@@ -97,7 +96,6 @@ impl Ledger {
         self.holders.insert(check, (lease, until));
     }
 
-    /// A lease ended, with or without an answer.
     pub fn answered(&mut self, check: i64, lease: u64, now: Time) {
         let holder = self.holders.remove(&check).unwrap_or_else(|| panic!("nobody had check {check}"));
         assert_eq!(holder.0, lease, "an answer by an old lease of check {check} was booked");
@@ -113,7 +111,6 @@ impl Ledger {
         }
     }
 
-    /// No effect has left the worker.
     pub fn not_started(&mut self, work: (i64, u32)) {
         self.gone_out.remove(&work);
     }

@@ -1,5 +1,5 @@
-//! External workers with leases. They claim, work, send heartbeats, and answer late or never. Clients cancel and hold,
-//! the clock jumps, and the server crashes. P14: no check has two leases at a time, none is lost, and each has one key.
+//! External workers claim, work, send heartbeats, and answer late or never. Clients cancel and hold, the clock jumps,
+//! and the server crashes. P14: no check has two leases at a time, none is lost, and each has one key.
 
 mod ledger;
 mod server;
@@ -16,7 +16,7 @@ use workers::Worker;
 pub struct World {
     dice: Dice,
     server: Server,
-    /// The state on disk, to which a crash returns.
+    /// A crash returns to this state.
     flushed: Server,
     workers: Vec<Worker>,
     ledger: Ledger,
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Stops all faults. Every check must then end.
+    /// Every check must then end.
     fn drain(&mut self) {
         self.server.release_all();
         for _ in 0..20_000 {
@@ -91,7 +91,6 @@ fn play(seed: u64, steps: u64) -> Tally {
     world.ledger.tally
 }
 
-/// P14, P2, P3.
 #[test]
 fn leases_keep_every_promise_for_a_million_steps() {
     let steps = from_environment("AWTY_SIM_STEPS").unwrap_or(100_000);

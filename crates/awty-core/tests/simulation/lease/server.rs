@@ -14,7 +14,6 @@ const HOME: Home = Home { identity: 7, database: 5 };
 const MAX_CRASHES: u32 = 3;
 const ROLES: usize = 2;
 const JOBS: usize = 4;
-/// Largest number of pending checks.
 const MOST: usize = 40;
 
 #[derive(Clone, Debug)]
@@ -40,7 +39,6 @@ pub struct Held {
     pub lease: Lease,
 }
 
-/// What a worker gets.
 #[derive(Clone, Copy, Debug)]
 pub struct Hand {
     pub number: u64,
@@ -90,7 +88,7 @@ impl Server {
         let Ok(slot) = policy::schedule(wanted, &self.jobs[job].limits, self.now) else { return };
         self.last_id += 1;
         let check = Check { slot, check_count: 0, attempt: 0 };
-        // Two checks may be scheduled at one moment, and after a crash a check may get another check's number.
+        // After a crash a check may get another check's number.
         let row = Row { job, check, crashes: 0, held: false, scheduled_at: self.now };
         self.rows.insert(self.last_id, row);
         ledger.created(self.last_id);
@@ -124,7 +122,7 @@ impl Server {
         ledger.ended(id, outcome);
     }
 
-    /// Books unanswered leases: all that are past their deadlines, or the lease of the check `wanted`.
+    /// All leases past their deadlines, or the lease of the check `wanted`.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],
@@ -207,7 +205,7 @@ impl Server {
         Some(Hand { number, check: id, count })
     }
 
-    /// Removes and returns the lease of an answer; `None` if the lease is void.
+    /// `None` if the lease is void.
     fn take(&mut self, hand: &Hand, ledger: &mut Ledger) -> Option<usize> {
         let held = self.leases.get(&hand.check).filter(|held| held.number == hand.number);
         let job =

@@ -1,4 +1,4 @@
-//! The workers of the model. A worker does not know whether its leases are still valid.
+//! A worker does not know whether its leases are still valid.
 
 use super::World;
 use super::ledger::Ledger;

@@ -1,6 +1,7 @@
 //! The second part of the demo: the gateway and its endpoints, two processes that run until `scripts/demo stop`.
 //!
-//! Invariant: both have the demo's directory in their command line and their process id in a file there, so that the script can end them.
+//! Invariant: both have the demo's directory in their command line and their process id in a file there, so that the
+//! script can end them.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};

@@ -1,4 +1,5 @@
-//! The demo: a shop with late orders, and a gateway with misbehaving endpoints, on a throwaway cluster that keeps running.
+//! The demo: a shop with late orders, and a gateway with misbehaving endpoints, on a throwaway cluster that keeps
+//! running.
 //!
 //! Exit status 0 only if exactly the orders that did not ship in time have their alerts.
 
