@@ -17,6 +17,8 @@ pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
+/// SQLSTATE of a transaction that ended after the time that it should precede.
+const TOO_SLOW: &str = "TSLOW";
 
 /// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
 pub struct Shop {
@@ -184,16 +186,22 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as the role in one message, so that a pause of the test falls before or after all of them.
-    /// `{first}` becomes a time that is a number of seconds ahead, which is returned.
+    /// Runs statements as the role in one transaction that ends before `{first}`, and returns that time. `{first}` is `seconds` after the start
+    /// of the transaction. A machine that is too slow for this gets a later `{first}`.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
         let script = format!(
-            "SELECT to_char({first} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'); {}",
+            "SELECT to_char({first} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'); {};
+             DO $$BEGIN IF clock_timestamp() >= {first} THEN RAISE 'too slow' USING ERRCODE = '{TOO_SLOW}'; END IF; END$$",
             statements.replace("{first}", &first)
         );
-        let answers = self.client().simple_query(&script).unwrap_or_else(|error| panic!("{script}: {error:?}"));
+        let answers = match self.client().simple_query(&script) {
+            Err(error) if error.code().is_some_and(|code| code.code() == TOO_SLOW) => {
+                return self.ahead(2 * seconds, statements);
+            }
+            answers => answers.unwrap_or_else(|error| panic!("{script}: {error:?}")),
+        };
         let time = answers.iter().find_map(|answer| match answer {
             SimpleQueryMessage::Row(row) => row.get(0),
             _ => None,
