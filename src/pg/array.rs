@@ -1,5 +1,3 @@
-//! One-dimensional arrays: reads elements and builds arrays.
-
 use pgrx::pg_sys;
 use std::ffi::c_char;
 
@@ -20,10 +18,9 @@ pub const BOOL: Element = Element { kind: pg_sys::BOOLOID, length: 1, by_value: 
 pub const TIME: Element =
     Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
 
-/// Returns the elements, `None` for NULL each; `None` for an array with several dimensions.
+/// `None` for an array with several dimensions. An element that is NULL is `None`.
 ///
-/// # Safety
-/// The value must be an array of that type.
+/// # Safety The value must be an array of that type.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
     // SAFETY: the caller guarantees the type. PostgreSQL allocates both lists with `count` elements.
@@ -66,10 +63,9 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
     }
 }
 
-/// Returns the bytes of a text without copying.
+/// No copy.
 ///
-/// # Safety
-/// The value must be a text that lives for `'a`.
+/// # Safety The value must be a text that lives for `'a`.
 pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: the caller guarantees a text. A toasted text is fetched into the current memory context.
     unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())) }

@@ -4,9 +4,7 @@
 //! [`awty_with_caller`]. It calls the function of the same name with the suffix `_as`, in the same schema or in that
 //! schema's `_internal`, and passes the caller's OID as the first argument.
 //!
-//! Invariant: the first argument of the called function is the current user. Only the owner has EXECUTE on the called
-//! function.
-//! Does not: check a right. The called function does.
+//! Invariant: only the owner has EXECUTE on the called function, which checks all rights.
 
 use super::unbound;
 use pgrx::{pg_guard, pg_sys};
@@ -18,11 +16,8 @@ pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_recor
     &PLAIN
 }
 
-/// Calls the `_as` function, with the current user as its first argument.
-///
-/// # Safety
-/// PostgreSQL calls it. An ERROR of the called function jumps over this frame, so the frame must not hold values with a
-/// destructor.
+/// # Safety PostgreSQL calls it. An ERROR of the called function jumps over this frame, so the frame must not hold
+/// values with a destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: PostgreSQL's frame, which has `nargs` arguments. The new frame has room for one more.
@@ -47,10 +42,9 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
     }
 }
 
-/// Finds the `_as` function, and caches it for as long as PostgreSQL caches this one.
+/// Caches the `_as` function for as long as PostgreSQL caches this one.
 ///
-/// # Safety
-/// As for `awty_with_caller`.
+/// # Safety As for `awty_with_caller`.
 #[pg_guard]
 unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: PostgreSQL's frame.

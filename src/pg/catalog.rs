@@ -1,7 +1,5 @@
-//! Catalog lookups without SQL: roles, databases and awty's own objects.
-//!
-//! Invariant: every answer is current, because PostgreSQL invalidates the caches that are read.
-//! Does not: run SQL, or check awty's own rights (see `api::rights`).
+//! Catalog lookups without SQL: roles, databases and awty's own objects. PostgreSQL invalidates the caches that are
+//! read, so every answer is current.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -21,7 +19,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Returns the owner of awty's tables: the role that created the extension, unless the tables were given away.
+/// The role that created the extension, unless the tables were given away.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
     // SAFETY: a catalog lookup; the tuple is released after its one field is read.
@@ -62,7 +60,7 @@ pub fn role_name(role: pg_sys::Oid) -> Option<String> {
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
-/// Returns a role's name, or its OID if the role is gone.
+/// Its OID if the role is gone.
 pub fn role_label(role: pg_sys::Oid) -> String {
     role_name(role).unwrap_or_else(|| role.to_u32().to_string())
 }
@@ -73,7 +71,7 @@ pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Whether `member` may use SET ROLE to become `role`.
+/// By SET ROLE.
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe {
@@ -110,7 +108,7 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
 const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
-/// Whether the role administers the server. A HINT must not suggest membership in such a role.
+/// A HINT must not suggest membership in such a role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are read.
     unsafe {
@@ -173,8 +171,7 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
 /// Whether the role has CONNECT as the database's owner. PostgreSQL knows the members of `pg_database_owner` only
 /// within the database, and the launcher is connected to none.
 ///
-/// # Safety
-/// Called in a transaction.
+/// # Safety Called in a transaction.
 unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     let (owners, connect) = (pg_sys::Oid::from(pg_sys::ROLE_PG_DATABASE_OWNER), pg_sys::ACL_CONNECT as pg_sys::AclMode);
     // SAFETY: catalog lookups.
@@ -187,7 +184,7 @@ unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: 
     }
 }
 
-/// Returns a name as a C string, cut at a NUL, which no valid name contains.
+/// Cut at a NUL, which no valid name contains.
 pub fn c_name(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()

@@ -2,8 +2,8 @@
 //!
 //! pgrx turns an ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT. A job may raise any SQLSTATE.
 //!
-//! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before.
-//! Does not: abort the transaction. After an error the caller must do so.
+//! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before. After an error the
+//! caller must abort the transaction.
 
 use super::sqlstate;
 use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
@@ -15,15 +15,12 @@ use std::mem::MaybeUninit;
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
-    /// The ERROR's CONTEXT; empty if unknown.
+    /// Empty if unknown.
     pub context: String,
 }
 
-/// Calls PostgreSQL, and returns the ERROR if one is raised.
-///
-/// # Safety
-/// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
-/// values with a destructor.
+/// # Safety `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not
+/// hold values with a destructor.
 pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     // SAFETY: guaranteed by the caller.
     unsafe { catch_raised(call) }.map_err(|raised| raised.failure)
@@ -32,14 +29,11 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// Position in the parsed text, in characters from 1; 0 if unknown.
+    /// In the parsed text, in characters from 1; 0 if unknown.
     pub position: usize,
 }
 
-/// Like [`catch`], with more fields of the ERROR.
-///
-/// # Safety
-/// As for [`catch`].
+/// # Safety As for [`catch`].
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     // SAFETY: plain globals of this single-threaded process. They are restored on both ways out.
     unsafe {

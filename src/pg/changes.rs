@@ -2,7 +2,6 @@
 //!
 //! Invariant: data that was read while a count had its present value are still current. A session sees its own changes
 //! at the end of their statement, and changes of other sessions whenever it takes a lock or calls [`listen`].
-//! Does not: say which objects have changed.
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -17,7 +16,7 @@ static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
 /// every change.
 static ROWS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 static TABLES: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
-/// Value of `RELATIONS` when the OIDs were last looked up.
+/// When the OIDs were last looked up.
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Receives the changes of other sessions.

@@ -1,16 +1,14 @@
 //! The locks that serialise claims of one job and writers of one target; and the numbers of leases.
 //!
-//! The locks are PostgreSQL's object locks. Their class is a table of awty's and no catalog. So SQL cannot take
-//! them, an idle claim writes nothing, and the locks end with the (sub)transaction.
-//!
-//! Does not: know the claimed checks.
+//! The locks are PostgreSQL's object locks. Their class is a table of awty's and no catalog. So SQL cannot take them,
+//! an idle claim writes nothing, and the locks end with the (sub)transaction.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
 
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
-/// Waits for the lock, and holds it until the transaction ends.
+/// Until the transaction ends.
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
     // SAFETY: a lock in an open transaction. Taking it receives pending catalog invalidations.
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
@@ -30,7 +28,7 @@ pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     is_free
 }
 
-/// Returns a random lease number. 53 bits fit into the numbers of every client language.
+/// 53 bits fit into the numbers of every client language.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the buffer has the given length.
@@ -40,7 +38,7 @@ pub fn lease_number() -> i64 {
     (i64::from_ne_bytes(bytes) & ((1 << 53) - 1)).max(1)
 }
 
-/// Makes the transaction's commit wait for the flush, whatever `synchronous_commit` is.
+/// Whatever `synchronous_commit` is.
 pub fn flush_at_commit() {
     // SAFETY: sets a flag of the transaction.
     unsafe { pg_sys::ForceSyncCommit() };

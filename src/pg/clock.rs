@@ -2,7 +2,6 @@
 //!
 //! Invariant: outside this module and the tables, wall-clock times are `awty_core::Time`. `Mono` never goes backwards,
 //! so it measures limits that must survive clock jumps.
-//! Does not: decide when a check is due.
 
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};
@@ -11,24 +10,24 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// PostgreSQL's epoch, 2000-01-01, in microseconds since chrono's, 1970-01-01.
+/// 2000-01-01, in microseconds since 1970-01-01.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
 /// PostgreSQL's `timestamptz`: microseconds since 2000-01-01 UTC.
 pub type Timestamp = i64;
 
 thread_local! {
-    /// How far `awty.travel()` has set this session's clock ahead, in microseconds.
+    /// Microseconds that `awty.travel()` has set this session's clock ahead.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Returns the time by the server's clock, plus travelled time.
+/// The server's clock, plus travelled time.
 pub fn now() -> Time {
     // SAFETY: reads the clock and nothing else.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
-/// Returns the start of the transaction; after travel, the travelled time.
+/// After travel, the travelled time.
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
         // SAFETY: a getter.
@@ -42,7 +41,7 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Sets this session's clock ahead until [`come_back`]. The clock keeps running.
+/// Until [`come_back`]. The clock keeps running.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
 }
@@ -51,7 +50,7 @@ pub fn come_back() {
     AHEAD.set(0);
 }
 
-/// Reads the monotonic clock, which cannot be set.
+/// The monotonic clock, which cannot be set.
 pub fn mono() -> Mono {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes into a local that outlives the call. CLOCK_MONOTONIC always exists on Linux.
@@ -59,7 +58,7 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// Returns `None` for the infinities and for years beyond chrono's range (262142).
+/// `None` for the infinities and for years beyond chrono's range (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;
@@ -67,7 +66,7 @@ pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     DateTime::from_timestamp_micros(timestamp.checked_add(POSTGRES_EPOCH)?)
 }
 
-/// Converts a time. Infinities and years beyond chrono's range become the ends of the range.
+/// Infinities and years beyond chrono's range become the ends of the range.
 pub fn clamped(timestamp: Timestamp) -> Time {
     from_timestamp(timestamp).unwrap_or(if timestamp < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
 }
@@ -115,7 +114,7 @@ pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// Converts an interval with years of 365.25 days, months of 30 days and days of 24 hours, as `extract(epoch)` does.
+/// As `extract(epoch)`: years of 365.25 days, months of 30 days and days of 24 hours.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

@@ -1,7 +1,4 @@
-//! Columns of a user's table, by number and by name.
-//!
-//! Invariant: every call reads PostgreSQL's own caches, so the answer is current.
-//! Does not: read rows.
+//! Columns of a user's table, by number and by name, from PostgreSQL's own caches.
 
 use super::catalog;
 use super::table::{kind_name, quoted};
@@ -10,7 +7,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Number of the column in its table, from 1. A rename does not change the number.
+    /// From 1. A rename does not change the number.
     pub number: i16,
     pub name: String,
     pub kind: pg_sys::Oid,
@@ -18,7 +15,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns the column with this number, or `None` if it was dropped.
+    /// `None` if the column was dropped.
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
         // SAFETY: catalog lookups in a transaction; the name is copied. A missing column has no name, and a dropped one has no type.
@@ -42,17 +39,15 @@ impl Column {
         Text::from(text::server(&self.name).as_c_str())
     }
 
-    /// Returns the name quoted for SQL.
     pub fn quoted(&self) -> String {
         quoted(&self.name)
     }
 
-    /// Returns the type's name for SQL.
     pub fn kind_name(&self) -> String {
         kind_name(self.kind)
     }
 
-    /// Returns the column's collation, qualified under awty's search path, if it differs from the type's collation.
+    /// Qualified under awty's search path. `None` if it is the type's collation.
     pub fn own_collation(&self) -> Option<String> {
         // SAFETY: catalog lookups in a transaction; the name is copied.
         unsafe {

@@ -1,7 +1,6 @@
 //! Expressions over the row of a table, parsed by PostgreSQL's own parser and deparsed with qualified names.
 //!
 //! Invariant: the expression is never executed, and its text is parsed before it is combined with other text.
-//! Does not: know the purpose of an expression.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -10,18 +9,18 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Alias of the row for deparsing. Columns are written without it.
+/// Columns are written without this alias of the row.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
-    /// The expression as SQL, with bare column names.
+    /// With bare column names.
     pub text: String,
-    /// Distinct numbers of the used columns, from 1.
+    /// Distinct, from 1.
     pub columns: Vec<i16>,
-    /// Its type; the base type of a domain.
+    /// The base type of a domain.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
-    /// The first function or keyword in the expression that reads the clock.
+    /// The first function or keyword that reads the clock.
     pub clock: Option<String>,
 }
 
@@ -30,11 +29,10 @@ pub enum Unreadable {
     /// The text is not exactly one expression.
     NotOne,
     SetReturning,
-    /// The expression uses the whole row or a system column.
+    /// Or a system column.
     WholeRow,
 }
 
-/// Parses an expression over the row of a table.
 pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
     let source = catalog::c_name(text.as_bytes());
     // SAFETY: a valid C string, and a table that the caller has locked. Parse trees live in the current memory context.
@@ -87,10 +85,9 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
     }
 }
 
-/// Returns the expression if the text is a single expression.
+/// `None` if the text is not a single expression.
 ///
-/// # Safety
-/// `list` is the parser's result for a PL/pgSQL expression.
+/// # Safety `list` is the parser's result for a PL/pgSQL expression.
 unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
     // SAFETY: in this mode the parser returns one statement, a SELECT with a target list.
     unsafe {
@@ -124,10 +121,9 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// Returns the numbers of the used columns: 0 for the whole row, negative for system columns.
+/// 0 for the whole row, negative for system columns.
 ///
-/// # Safety
-/// `node` was transformed over a single table.
+/// # Safety `node` was transformed over a single table.
 unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
     let mut found = std::ptr::null_mut();
     let mut columns = Vec::new();
@@ -155,10 +151,9 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
-/// Stores the first use of the clock below a node; `true` ends the search.
+/// Stores the first use of the clock; `true` ends the search.
 ///
-/// # Safety
-/// `node` is a node or null, and `found` points to an `Option<String>`.
+/// # Safety `node` is a node or null, and `found` points to an `Option<String>`.
 unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -194,8 +189,7 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
-/// Whether settings may change a function's result. They cannot if it is an SQL function that uses only PostgreSQL's
-/// own immutable functions.
+/// Settings cannot change the result of an SQL function that uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction. PostgreSQL's parser has written the column. The tuple is released
     // after the column is read.

@@ -1,17 +1,14 @@
-//! Length of the numbers in a jsonb as text.
-//!
-//! Invariant: stops as soon as the limit is exceeded.
-//! Does not: count strings, whose text is at most six times their size.
+//! Length of the numbers in a jsonb as text. The text of strings is at most six times their size, so strings do not
+//! count.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Whether the numbers of a jsonb, as text, are longer than `max` bytes in total. A number of a dozen bytes may have
-/// 131,072 digits, so a value of 1 MiB may become 10 GB of text.
+/// Stops as soon as the limit is exceeded. A number of a dozen bytes may have 131,072 digits, so a value of 1 MiB may
+/// become 10 GB of text.
 ///
-/// # Safety
-/// `value` is a jsonb.
+/// # Safety `value` is a jsonb.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
     let mut length = 0;
     // SAFETY: a detoasted jsonb is a header and a root. The iterator returns items until it is done, and a numeric item

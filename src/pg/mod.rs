@@ -1,7 +1,7 @@
-//! Raw PostgreSQL. Only this module and `process` use more than PostgreSQL's ordinary functions; README.md lists the departures.
+//! Raw PostgreSQL. Only this module and `process` use more than PostgreSQL's ordinary functions; README.md lists the
+//! departures.
 //!
 //! Invariant: this module does not know jobs, checks or rules.
-//! Does not: contain SQL (see `store`), or make decisions.
 
 pub mod array;
 pub mod caller;

@@ -4,7 +4,6 @@
 //! Invariant: no code of a user runs inside [`as_owner`]. Only the owner can put triggers, rules or policies on awty's
 //! tables, their columns have core types, and all names in the statements are qualified or in `pg_catalog`. An ERROR
 //! aborts the (sub)transaction, which restores the user and the settings.
-//! Does not: contain SQL (see `store`), or check rights.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;
@@ -25,7 +24,7 @@ pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Returns the owner of awty's tables, cached until a relation changes.
+/// Cached until a relation changes.
 fn owner() -> pg_sys::Oid {
     thread_local! {
         static KNOWN: Cell<(u64, pg_sys::Oid)> = const { Cell::new((0, pg_sys::InvalidOid)) };
@@ -40,7 +39,7 @@ fn owner() -> pg_sys::Oid {
     owner
 }
 
-/// Sets `search_path` to PostgreSQL's own schema until the innermost nest level ends, unless it already is.
+/// Until the innermost nest level ends.
 pub(super) fn pin_search_path() {
     // SAFETY: a setting of this session, which is never null.
     if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {
@@ -48,8 +47,7 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// Runs `body` as `role`, with these flags of PostgreSQL's security context. Afterwards the settings made by
-/// [`set_local`] are undone.
+/// `flags` are those of PostgreSQL's security context. Afterwards the settings made by [`set_local`] are undone.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
@@ -70,7 +68,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// Changes a setting until the innermost nest level ends.
+/// Until the innermost nest level ends.
 pub fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: valid C strings. awty changes only settings that any user may change.
     unsafe {

@@ -1,7 +1,4 @@
-//! Functions as the catalog has them: by OID and by name.
-//!
-//! Invariant: every call reads PostgreSQL's own caches, so the answer is current.
-//! Does not: check the right to call a function (see `crate::function`).
+//! Functions by OID and by name, from PostgreSQL's own caches. `crate::function` checks the right to call one.
 
 use super::table::{kind_name, name_of_schema, quoted};
 use super::text::{self, type_name, utf8};
@@ -18,18 +15,18 @@ pub struct Procedure {
 }
 
 impl Procedure {
-    /// Returns `schema.name` for SQL.
+    /// `schema.name` for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
-    /// Returns `schema.name(types)` for SQL.
+    /// `schema.name(types)` for SQL.
     pub fn signature(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| kind_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))
     }
 
-    /// Returns `schema.name(types)` for messages.
+    /// `schema.name(types)` for messages.
     pub fn label(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| type_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))

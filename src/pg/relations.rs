@@ -4,8 +4,7 @@
 //! FUNCTION … DEPENDS ON EXTENSION).
 //!
 //! Invariant: this module never waits for a lock while it holds another one that it took. So the locks cause no
-//! deadlock, whatever the lock order of DROP EXTENSION.
-//! Does not: look at versions or rows, or keep a lock beyond its transaction (see `session_locks`).
+//! deadlock, whatever the lock order of DROP EXTENSION. `session_locks` keeps locks beyond a transaction.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -27,7 +26,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// All tables and sequences of awty. The last six are for external workers only.
+/// The last six are for external workers only.
 const RELATIONS: [Name; 19] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -49,7 +48,7 @@ const RELATIONS: [Name; 19] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Number of relations that every purpose locks.
+/// Every purpose locks these.
 const COMMON: usize = 13;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -57,16 +56,15 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Purpose of the locks. A relation that will be written is locked for writing at once. REINDEX first excludes writers
-/// and then readers, so a reader that later writes would deadlock with it.
+/// A relation that will be written is locked for writing at once. REINDEX first excludes writers and then readers, so a
+/// reader that later writes would deadlock with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// Writing for a client. The history is locked only when a check ends, because a long client transaction must not
-    /// block new partitions.
+    /// The history is locked only when a check ends, because a long client transaction must not block new partitions.
     Write,
     Run,
-    /// Writing for an external worker, including leases.
+    /// For an external worker, including leases.
     Lease,
 }
 
@@ -77,12 +75,12 @@ impl Purpose {
 }
 
 thread_local! {
-    /// OIDs of the relations, and the change count when they were found. A reinstalled extension has other OIDs.
+    /// OIDs, and the change count when they were found. A reinstalled extension has other OIDs.
     static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// The locks are valid until their (sub)transaction ends, and while no relation changes.
+/// Valid until their (sub)transaction ends, and while no relation changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),
@@ -94,8 +92,8 @@ pub fn oid(name: Name) -> Option<pg_sys::Oid> {
     catalog::relation(name.0, name.1)
 }
 
-/// Takes a transaction's first locks on awty's relations. They exclude DROP EXTENSION until the transaction ends.
-/// Repeating the call is cheap. Returns `false` if the extension is gone.
+/// Excludes DROP EXTENSION until the transaction ends. Repeating the call is cheap. Returns `false` if the extension is
+/// gone.
 pub fn lock(purpose: Purpose) -> bool {
     let here = Taken { transaction: subtransaction::number(), purpose, changes: changes::of_relations() };
     if TAKEN.get() == Some(here) {
@@ -106,7 +104,7 @@ pub fn lock(purpose: Purpose) -> bool {
     is_there
 }
 
-/// Takes the locks and returns them; `None` if the extension is gone.
+/// `None` if the extension is gone.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     let names = purpose.names();
     loop {
@@ -154,14 +152,14 @@ fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {
     oids.iter().copied().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
 }
 
-/// Looks up the relations' OIDs; `None` if the extension is gone.
+/// `None` if the extension is gone.
 fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     catalog::extension()?;
     oid(FUTURE_JOB)?;
     Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
-/// The row type of `awty.future_job`, which job functions take.
+/// Job functions take it.
 pub fn row_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
@@ -172,7 +170,7 @@ pub fn row_array_type() -> pg_sys::Oid {
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
-/// The row type of `awty.alert`, which a rule's function takes.
+/// A rule's function takes it.
 pub fn alert_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }

@@ -1,17 +1,16 @@
 //! Log messages that carry an error of a user's code, with any SQLSTATE and its context. pgrx supports neither.
 //!
-//! Invariant: the database's encoding can represent the text, and each part has at most 4096 bytes.
-//! Does not: raise an error.
+//! Invariant: the database's encoding can represent the text.
 
 use super::{sqlstate, text};
 use pgrx::pg_sys;
 use pgrx::prelude::PgLogLevel;
 use std::ffi::{CString, c_char};
 
-/// In bytes.
+/// Of each part, in bytes.
 const MAX: usize = 4096;
 
-/// Writes a message. `code` is an SQLSTATE of five characters. An empty detail or context is omitted.
+/// `code` is an SQLSTATE of five characters. An empty detail or context is omitted.
 pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, context: &str) {
     let c = |part: &str| CString::new(text::message(part, MAX).as_bytes()).unwrap_or_default();
     let (message, detail, context) = (c(message), c(detail), c(context));

@@ -2,20 +2,17 @@
 //!
 //! Invariant: session settings do not change the meaning of such an expression, because the search path and the text
 //! formats are pinned. A policy that would hide rows raises an error.
-//! Does not: run job functions (see `run::call`).
 
 use super::owner::{as_user, pin_search_path, set_local};
 use super::scalar;
 use pgrx::pg_sys;
 
-/// Runs `body` as `role`, in a security-restricted operation: `body` can change no setting or role of the session, and
-/// leaves no work behind.
+/// A security-restricted operation: `body` can change no setting or role of the session, and leaves no work behind.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// Like [`as_role`]. If `by_settings` is false, the expression does not depend on settings, and only the search path is
-/// pinned.
+/// If `by_settings` is false, the expression does not depend on settings, and only the search path is pinned.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

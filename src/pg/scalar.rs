@@ -1,14 +1,12 @@
-//! Text of scalar values, independent of session settings, for keys.
-//!
-//! Invariant: a value has the same text under all settings of all sessions.
-//! Does not: support arrays and rows, whose text is impractical as a key.
+//! Text of scalar values for keys: the same under all settings of all sessions. The text of arrays and rows is
+//! impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Checks that a value of the type may be a key. Otherwise returns the type's name for the message.
+/// A value of the type may be a key. Otherwise returns the type's name for the message.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     // SAFETY: catalog lookups in a transaction; the name is copied.
     unsafe {
@@ -21,7 +19,7 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     }
 }
 
-/// Text of a value whose type [`check`] accepts.
+/// [`check`] must accept the type.
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     // SAFETY: a catalog lookup. The value has that type, and the text is copied.
     unsafe {
@@ -42,7 +40,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Pins the text formats and the search path until the innermost nest level ends.
+/// Text formats and search path, until the innermost nest level ends.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

@@ -1,8 +1,8 @@
-//! A new snapshot within a client's statement, which sees the statement's own changes.
+//! A new snapshot within a client's statement sees the statement's own changes.
 
 use pgrx::pg_sys;
 
-/// Runs a body with a new active snapshot. The body may replace the snapshot.
+/// The body may replace the snapshot.
 pub fn with_new<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: a transaction is open. The snapshot is popped below, or by the abort of the (sub)transaction.
     unsafe {

@@ -1,15 +1,12 @@
-//! SQLSTATEs that decide what happens to a failed run, and those that awty raises.
-
-/// The timeout, the watchdog or `pg_cancel_backend()` cancelled the run.
+/// By the timeout, the watchdog or `pg_cancel_backend()`.
 pub const QUERY_CANCELED: &str = "57014";
 /// An external worker sent no heartbeat.
 pub const CONNECTION_FAILURE: &str = "08006";
-/// Replaces the SQLSTATE of an error that claims success.
 const RAISE_EXCEPTION: &str = "P0001";
 /// The job's role is gone.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
-/// Returns an SQLSTATE as five characters. An error that claims success becomes a plain exception.
+/// Five characters. An error that claims success becomes a plain exception.
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

@@ -1,8 +1,8 @@
 //! Subtransactions within a client's transaction: some are always undone, others only after an error.
 //!
 //! Invariant: after [`undone`], only the body's result is left, which must not point into the subtransaction's memory.
-//! The client's earlier state, including cursors and settings, is unchanged.
-//! Does not: undo sequences or effects outside the database.
+//! The client's earlier state, including cursors and settings, is unchanged. Sequences and effects outside the database
+//! stay.
 
 use super::catch::Failure;
 use super::sqlstate;
@@ -22,18 +22,17 @@ pub fn number() -> (u32, u32) {
     }
 }
 
-/// Runs a body in a subtransaction and rolls it back. Returns an ERROR of the body.
+/// Rolls back in any case. Returns an ERROR of the body.
 pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     within(|_| false, body).map_err(|cause| failure(&cause))
 }
 
-/// Runs a body in a subtransaction, and rolls it back if the body fails or returns `false`. Returns an ERROR of the
-/// body.
+/// Rolls back if the body fails or returns `false`. Returns an ERROR of the body.
 pub fn kept(body: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failure> {
     within(|result| matches!(result, Ok(true)), body).map_err(|cause| failure(&cause))?
 }
 
-/// Runs a body in a subtransaction and keeps its changes. After an ERROR, which is returned, they are rolled back.
+/// Rolls back after an ERROR, which is returned.
 pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
     within(|_| true, body).map_err(Caught)
 }
@@ -50,8 +49,7 @@ impl Caught {
     }
 }
 
-/// Runs a body in a subtransaction and keeps its changes. After a unique violation, rolls it back and returns `None`.
-/// Other ERRORs are raised again.
+/// Rolls back after a unique violation and returns `None`. Other ERRORs are raised again.
 pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     match within(|()| true, body) {
         Ok(()) => Some(()),
@@ -60,9 +58,8 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Runs a body in a subtransaction, and rolls it back after an ERROR or if `is_kept` returns `false`. The
-/// subtransaction has always ended when this returns: an open one would leave the client's session in an aborted
-/// transaction.
+/// Rolls back after an ERROR or if `is_kept` returns `false`. The subtransaction has always ended when this returns: an
+/// open one would leave the client's session in an aborted transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
     // SAFETY: a transaction is open. As in a plpgsql exception block, the caller's memory context and resource owner
     // are restored.
@@ -84,7 +81,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Whether the transaction keeps one snapshot, and so cannot see later commits of others.
+/// Such a transaction cannot see later commits of others.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

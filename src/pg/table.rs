@@ -1,7 +1,4 @@
-//! Properties of a user's table, and its primary key.
-//!
-//! Invariant: every answer is current, from PostgreSQL's own caches.
-//! Does not: read rows, or keep a lock on the table.
+//! Properties of a user's table, and its primary key, from PostgreSQL's own caches.
 
 use super::scalar;
 use super::text::{self, Text, utf8};
@@ -9,21 +6,20 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug)]
 pub struct KeyColumn {
-    /// Number of the column in its table, from 1.
+    /// From 1.
     pub number: i32,
-    /// Name, quoted for SQL.
+    /// Quoted for SQL.
     pub name: String,
     pub kind: pg_sys::Oid,
     equals: pg_sys::Oid,
 }
 
 impl KeyColumn {
-    /// Returns the type's name for SQL.
     pub fn kind_name(&self) -> String {
         kind_name(self.kind)
     }
 
-    /// Returns the index's equality operator as `OPERATOR(schema.=)`.
+    /// The equality operator as `OPERATOR(schema.=)`.
     pub fn equals(&self) -> String {
         operator(self.equals)
     }
@@ -34,7 +30,7 @@ pub enum Kind {
     Plain,
     Partitioned,
     Partition,
-    /// Another relation, such as a view or an index, with PostgreSQL's letter for it.
+    /// A view, an index or the like, with PostgreSQL's letter for it.
     Other(u8),
 }
 
@@ -50,7 +46,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Returns `schema.name`, quoted for SQL.
+    /// `schema.name`, quoted for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
@@ -105,13 +101,13 @@ pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether row-level security hides rows of the table from the role.
+/// By row-level security.
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction, which raises nothing.
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
-/// Returns the columns of a table's primary key in key order; `None` without a B-tree primary key.
+/// In key order; `None` without a B-tree primary key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     // SAFETY: catalog lookups in a transaction. The caller holds a lock on the table, and opened relations are closed.
@@ -133,10 +129,9 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// Returns the index of the primary key. Includes a deferrable one, which PostgreSQL does not report as primary index.
+/// A deferrable primary key counts, although PostgreSQL does not report it as primary index.
 ///
-/// # Safety
-/// `table` is open.
+/// # Safety `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
     // SAFETY: PostgreSQL's list of the table's indexes. The fixed part of each tuple is read, and each tuple is
     // released.
@@ -198,7 +193,7 @@ fn operator(oid: pg_sys::Oid) -> String {
     }
 }
 
-/// Returns the key text of a row: the text of a single key column, or for several columns the value of `awty.key()`.
+/// The text of a single key column, or for several columns the value of `awty.key()`.
 pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     let mut texts: Vec<Text> =
         columns.iter().zip(values).map(|(column, value)| scalar::text(*value, column.kind)).collect();
@@ -211,7 +206,7 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Returns a type's qualified name without a length. A bare `character` would mean `character(1)`.
+/// Qualified, without a length, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: a catalog lookup in a transaction; the name is copied.

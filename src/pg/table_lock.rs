@@ -1,7 +1,3 @@
-//! The locks for creating and dropping triggers on a table.
-//!
-//! Does not: check rights.
-
 use pgrx::pg_sys;
 
 /// Excludes writers until the transaction ends, as CREATE TRIGGER does. Readers continue.

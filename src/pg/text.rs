@@ -2,7 +2,6 @@
 //!
 //! Invariant: text from a table is written back byte for byte. Only messages are converted, with replacements for
 //! characters that cannot be shown.
-//! Does not: compare by locale.
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
@@ -13,12 +12,12 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::{CStr, CString, c_char};
 use std::fmt::{self, Write};
 
-/// A text value, copied out of the server's memory.
+/// Copied out of the server's memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Text(Vec<u8>);
 
 impl Text {
-    /// Returns a text datum in the current memory context.
+    /// In the current memory context.
     pub fn datum(&self) -> pg_sys::Datum {
         // SAFETY: pointer and length of the vector, which PostgreSQL copies.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
@@ -40,7 +39,7 @@ impl From<&str> for Text {
 }
 
 impl From<Vec<u8>> for Text {
-    /// Takes bytes in this database's encoding.
+    /// In this database's encoding.
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -106,7 +105,7 @@ fn is_utf8() -> bool {
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
-/// Returns a message as a text that the database's encoding can represent, cut at `max` bytes.
+/// The database's encoding can represent it. Cut at `max` bytes.
 pub fn message(message: &str, max: usize) -> Text {
     let mut end = message.len().min(max);
     while !message.is_char_boundary(end) {
@@ -118,10 +117,9 @@ pub fn message(message: &str, max: usize) -> Text {
     Text::from(shown.as_str())
 }
 
-/// Converts a C string in the database's encoding to UTF-8.
+/// From the database's encoding to UTF-8.
 ///
-/// # Safety
-/// A valid C string.
+/// # Safety A valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {
     // SAFETY: guaranteed by the caller. PostgreSQL returns the string itself or a converted copy, which is copied.
     unsafe {
@@ -136,7 +134,7 @@ pub fn type_name(kind: pg_sys::Oid) -> String {
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
-/// Converts UTF-8 to a C string in the database's encoding.
+/// From UTF-8 to the database's encoding.
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
     // SAFETY: a valid C string; PostgreSQL returns it or a converted copy, which is copied.

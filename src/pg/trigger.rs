@@ -1,7 +1,4 @@
-//! The data that PostgreSQL passes to a trigger function.
-//!
-//! Invariant: the data live as long as the call.
-//! Does not: know the purpose of a trigger.
+//! The data that PostgreSQL passes to a trigger function. They live as long as the call.
 
 use super::text::utf8;
 use super::unbound;
@@ -13,14 +10,14 @@ pub struct Firing(*mut pg_sys::TriggerData);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// The old row, or the only row of an INSERT or DELETE.
+    /// Or the only row of an INSERT or DELETE.
     Old,
-    /// The new row of an UPDATE.
+    /// Of an UPDATE.
     New,
 }
 
 impl Firing {
-    /// Returns `None` if the call is no trigger call.
+    /// `None` if the call is no trigger call.
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
         // SAFETY: the context is a TriggerData if a trigger made the call.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }
@@ -35,13 +32,13 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// Returns the table on which the trigger fires; a partition if the row is in one.
+    /// A partition if the row is in one.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation()).rd_id }
     }
 
-    /// Whether the trigger fires on the table or on a partition of it.
+    /// Or on a partition of it.
     pub fn is_on(self, table: pg_sys::Oid) -> bool {
         let here = self.table();
         // SAFETY: a catalog lookup in a transaction. The list belongs to PostgreSQL.
@@ -78,7 +75,7 @@ impl Firing {
         }
     }
 
-    /// Returns a row's values of these columns, by their numbers in the firing table; `None` if one is NULL.
+    /// By numbers in the firing table; `None` if one is NULL.
     pub fn values(self, version: Version, numbers: &[i32]) -> Option<Vec<pg_sys::Datum>> {
         // SAFETY: a row trigger has the rows of its event, in the relation's format.
         unsafe {

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a function that may raise an ERROR is only called under `catch` (marked *raises*), or guarded here as
 //! pgrx does.
-//! Does not: know the purpose of the calls.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -51,7 +50,7 @@ mod c {
     }
 }
 
-/// `USER_TIMEOUT` of the enum `TimeoutId`, the first timeout for extensions. Its value differs between versions.
+/// The first timeout for extensions in the enum `TimeoutId`. Its value differs between versions.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 const USER_TIMEOUT: c_int = 12;
 #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -76,13 +75,13 @@ pub unsafe fn disable_timeout(id: c_int) {
     unsafe { c::disable_timeout(id, false) };
 }
 
-/// NOTIFY at commit. The channel must have 1 to 63 bytes.
+/// The channel must have 1 to 63 bytes.
 pub fn async_notify(channel: &CStr, payload: &CStr) {
     // SAFETY: valid C strings, which PostgreSQL copies. An ERROR becomes a panic, as in pgrx's wrappers.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
 }
 
-/// Clears the cache of `currval()` and similar functions.
+/// `currval()` and similar functions read it.
 pub fn reset_sequence_caches() {
     // SAFETY: frees memory of this process, and raises nothing.
     unsafe { c::ResetSequenceCaches() };
@@ -93,28 +92,25 @@ pub const DIE: unsafe extern "C-unwind" fn(c_int) = c::die;
 /// PostgreSQL's handler of SIGHUP.
 pub const RELOAD: unsafe extern "C-unwind" fn(c_int) = c::SignalHandlerForConfigReload;
 
-/// Commits. *Raises.*
+/// *Raises.*
 ///
-/// # Safety
-/// A transaction must be open.
+/// # Safety A transaction must be open.
 pub unsafe fn commit_transaction_command() {
     // SAFETY: guaranteed by the caller.
     unsafe { c::CommitTransactionCommand() };
 }
 
-/// Looks a function up. *Raises.*
+/// *Raises.*
 ///
-/// # Safety
-/// `info` must be writable.
+/// # Safety `info` must be writable.
 pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
     // SAFETY: guaranteed by the caller.
     unsafe { c::fmgr_info(function, info) };
 }
 
-/// Calls a function. *Raises.*
+/// *Raises.*
 ///
-/// # Safety
-/// The frame must fit the function.
+/// # Safety The frame must fit the function.
 pub unsafe fn call(
     address: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     frame: pg_sys::FunctionCallInfo,
@@ -141,19 +137,17 @@ pub unsafe fn after_trigger_fire_deferred() {
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
-/// Returns the ancestors of a partition, the nearest first. Guarded as pgrx guards its own wrappers.
+/// The nearest first.
 ///
-/// # Safety
-/// `table` is a partition.
+/// # Safety `table` is a partition.
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
     // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
-/// Parses SQL. *Raises.*
+/// *Raises.*
 ///
-/// # Safety
-/// `text` is a valid C string.
+/// # Safety `text` is a valid C string.
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {
     // SAFETY: guaranteed by the caller.
     unsafe { c::raw_parser(text, mode) }
@@ -181,10 +175,9 @@ pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// Does the same as InvokeFunctionExecuteHook(), in which label providers such as sepgsql decide. *Raises.*
+/// As InvokeFunctionExecuteHook(), in which label providers such as sepgsql decide. *Raises.*
 ///
-/// # Safety
-/// A transaction must be open.
+/// # Safety A transaction must be open.
 pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     // SAFETY: a library has set the hook. The caller guarantees a transaction.
     unsafe {

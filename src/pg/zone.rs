@@ -1,7 +1,6 @@
-//! PostgreSQL's own zone data: the names of time zones and their offset changes.
+//! PostgreSQL's own zone data: names and offset changes. The answers agree with `AT TIME ZONE` in this process.
 //!
-//! Invariant: the answers agree with `AT TIME ZONE` in this process. PostgreSQL reads zone data once per process.
-//! Does not: accept abbreviations or POSIX forms; [`canonical`] recognises names.
+//! [`canonical`] recognises names, but no abbreviations or POSIX forms.
 
 use awty_core::repeat::{Remembered, Span, Zone};
 use pgrx::pg_sys;
@@ -12,7 +11,7 @@ use std::rc::Rc;
 
 pub type Local = Rc<Remembered<Data>>;
 
-/// A zone that PostgreSQL keeps for the life of the process.
+/// PostgreSQL keeps it for the life of the process.
 #[derive(Debug)]
 pub struct Data(*mut pg_sys::pg_tz);
 
@@ -40,7 +39,7 @@ impl Zone for Data {
     }
 }
 
-/// Returns the zone of this name; `None` if PostgreSQL no longer knows it.
+/// `None` if PostgreSQL no longer knows the name.
 pub fn find(name: &str) -> Option<Local> {
     thread_local! {
         static KNOWN: RefCell<HashMap<String, Local>> = RefCell::default();
@@ -60,7 +59,7 @@ pub fn find(name: &str) -> Option<Local> {
     Some(zone)
 }
 
-/// Returns the name in `pg_timezone_names` that matches, ignoring case.
+/// Ignores case. Returns the name in `pg_timezone_names`.
 pub fn canonical(name: &str) -> Option<String> {
     with_names(|names| names.get(&name.to_ascii_lowercase()).cloned())
 }
@@ -81,7 +80,7 @@ pub fn of_session() -> Option<String> {
     canonical(&name)
 }
 
-/// Calls `read` with the names by their lower-case form. They are read once, which takes about 10 ms.
+/// By their lower-case form. They are read once, which takes about 10 ms.
 fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
     thread_local! {
         static NAMES: RefCell<Option<BTreeMap<String, String>>> = const { RefCell::new(None) };

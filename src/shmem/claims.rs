@@ -1,7 +1,6 @@
-//! Claims and prefetches of workers, and the entries that workers occupy.
+//! Claims and prefetches of workers, and the entries that workers occupy. The caller holds the lock on shared memory.
 //!
 //! Invariant: no check has two claims. An entry that a run has abandoned keeps its claim until the entry is reused.
-//! Does not: lock. The caller holds the lock on shared memory.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -10,13 +9,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// How long suspects wait at most until the maintainer has removed an abandoned run from `awty_internal.in_flight`. The
-/// maintainer usually does so at once.
+/// How long suspects wait at most until the maintainer has removed an abandoned run from `awty_internal.in_flight`,
+/// which it usually does at once.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves an entry for a worker that the launcher will request, and returns its index. If no entry is free, the
-    /// oldest abandoned one is reused, and its run is not counted.
+    /// For a worker that the launcher will request. If no entry is free, the oldest abandoned one is reused, and its
+    /// run is not counted.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -28,8 +27,7 @@ impl SharedState {
         Some(index)
     }
 
-    /// Replaces a worker's claims by those of the wanted checks that no other worker has claimed. Returns the granted
-    /// ids.
+    /// Replaces a worker's claims by the wanted checks that no other worker has claimed, and returns them.
     pub fn claim(&mut self, worker: usize, wanted: &[i64]) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].claims, Ids::NONE);
@@ -38,13 +36,13 @@ impl SharedState {
         granted
     }
 
-    /// Returns since when a worker has been running the check; `None` if none is.
+    /// `None` if no worker runs the check.
     pub fn running_since(&self, database: pg_sys::Oid, id: i64, now: Mono) -> Option<Mono> {
         let entry = self.workers[..self.used].iter().find(|entry| entry.has_claimed(database, id))?;
         Some(entry.run.map_or(now, |run| run.began))
     }
 
-    /// Prefetches those of the wanted checks that no other worker has prefetched, in addition to earlier ones.
+    /// Prefetches wanted checks that no other worker has prefetched, in addition to earlier ones.
     pub fn prefetch(&mut self, worker: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].prefetched, Ids::NONE);
@@ -53,7 +51,7 @@ impl SharedState {
         free
     }
 
-    /// Iterates over the other entries up to `used`, because entries are large and scanning all of them is slow.
+    /// Up to `used`, because entries are large and scanning all of them is slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -66,8 +64,8 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// Marks an entry whose run ended its worker. A role keeps at most one such entry per database, so that it does not
-    /// take the entries of other roles: an older one is freed.
+    /// The run has ended its worker. A role keeps at most one such entry per database, so that it does not take the
+    /// entries of other roles: an older one is freed.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -75,8 +73,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Lets a worker run a suspect if its turn has come. While `awty_internal.in_flight` still names the checks of an
-    /// abandoned run, a crash would be blamed on these checks, so no suspect may run.
+    /// While `awty_internal.in_flight` still names the checks of an abandoned run, a crash would be blamed on these
+    /// checks, so no suspect may run.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)
@@ -99,8 +97,7 @@ impl SharedState {
         }
     }
 
-    /// Records that `awty_internal.in_flight` no longer names the checks of these abandoned entries, by index and
-    /// generation.
+    /// `awty_internal.in_flight` no longer names the checks of these abandoned entries, by index and generation.
     pub fn forget_names(&mut self, gone: &[(usize, u64)]) {
         for &(index, generation) in gone {
             let entry = &mut self.workers[index];

@@ -1,5 +1,3 @@
-//! The line of a database in shared memory.
-
 use crate::pg::clock::Timestamp;
 use awty_core::versions::Unserved;
 use awty_core::{DeadRows, Mono};
@@ -17,14 +15,14 @@ pub enum State {
     Unserved(Unserved),
 }
 
-/// The last reason why awty could not run checks in a database.
+/// The last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
     /// All entries for workers are taken.
     NoEntry,
-    /// The process with this PID continues a run that was cancelled and terminated.
+    /// This process continues a run that was cancelled and terminated.
     StuckRun(i32),
     Reading,
     RoleCannotConnect,
@@ -61,26 +59,26 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Since when its checks can run. Earlier slots were missed.
+    /// Earlier slots were missed.
     pub able_since: Timestamp,
-    /// The latest slot with a run since the server started; 0 for none.
+    /// Since the server started; 0 for none.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
     pub trouble: DatabaseProblem,
-    /// When the trouble began. Meaningless without trouble.
+    /// Meaningless without trouble.
     pub trouble_at: Timestamp,
     /// Grows whenever a crash or an exit is counted against checks here. Workers then read the list of suspects again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
-    /// The last check for which leftover rows were searched in awty_internal.check_stat.
+    /// The search for leftover rows in awty_internal.check_stat continues after this check.
     pub swept: i64,
     /// The last repetition that was repaired.
     pub repaired: i64,
-    /// When the maintainer last maintained its tables; `None` for not since the server started.
+    /// `None` if the maintainer has not maintained its tables since the server started.
     pub looked_after: Option<Mono>,
-    /// Whether a row of its jobs' counters has left shared memory since they were last stored.
+    /// A row of its jobs' counters has left shared memory since they were last stored.
     pub jobs_left: bool,
-    /// OID of the table from which the counters were read back; invalid before that.
+    /// The counters were read back from this table; invalid before that.
     pub jobs_of: pg_sys::Oid,
 }
 

@@ -1,7 +1,7 @@
 //! Counters and log state of each job, in shared memory.
 //!
 //! Invariant: if a row leaves, its database's line says so, and the maintainer removes the row from the table.
-//! Does not: choose the row that leaves (see `awty_core::job_table`).
+//! `awty_core::job_table` chooses the row that leaves.
 
 use super::SharedState;
 use awty_core::figures::Figures;
@@ -10,7 +10,7 @@ use awty_core::{Mono, Passed, Time};
 use pgrx::pg_sys;
 use std::collections::HashSet;
 
-/// Name of a job, its counters, and the start of the counting.
+/// Name, counters, and the start of the counting.
 pub type Counted = (Vec<u8>, Figures, Time);
 
 impl SharedState {
@@ -24,8 +24,7 @@ impl SharedState {
         row
     }
 
-    /// Records failures. Returns the number of earlier suppressed ones if the log may have an entry, and otherwise
-    /// `None`.
+    /// Returns the number of earlier suppressed failures if the log may have an entry.
     pub fn may_log(
         &mut self,
         database: pg_sys::Oid,
@@ -44,7 +43,7 @@ impl SharedState {
         self.jobs.summaries(database.to_u32(), mono)
     }
 
-    /// Adds the counters of a job's runs. `since` is the start of the first.
+    /// `since` is the start of the first run.
     pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, since: Time) {
         if let Some(row) = self.job_row(database, job, since) {
             if row.figures.runs == 0 {
@@ -73,7 +72,7 @@ impl SharedState {
         }
     }
 
-    /// Records that an external worker has asked for checks of a job, and whether it got some.
+    /// `served`: the external worker got some checks.
     pub fn note_claim(&mut self, database: pg_sys::Oid, job: &[u8], served: bool, now: Time) {
         if let Some(row) = self.job_row(database, job, now) {
             row.claimed_at = Some(now);
@@ -83,7 +82,7 @@ impl SharedState {
         }
     }
 
-    /// Returns the target at which the last claim of a job stopped; empty for none.
+    /// Empty for none.
     pub fn target_of(&self, database: pg_sys::Oid, job: &[u8]) -> Vec<u8> {
         let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
         row.map_or_else(Vec::new, |row| row.target.as_bytes().to_vec())
@@ -95,7 +94,7 @@ impl SharedState {
         }
     }
 
-    /// Returns when an external worker last asked for checks of a job, and when it last got some.
+    /// When an external worker last asked for checks, and when it last got some.
     pub fn claims_of(&self, database: pg_sys::Oid, job: &[u8]) -> (Option<Time>, Option<Time>) {
         let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
         row.map_or((None, None), |row| (row.claimed_at, row.served_at))
@@ -105,8 +104,7 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Adds counters that were read from a table. Counters for another table belong to an extension that is gone, and
-    /// are dropped.
+    /// Counters for another table belong to an extension that is gone, and are dropped.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {
@@ -124,8 +122,7 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// Returns the counters that changed since they were last stored, and if a row has left, the names of all remaining
-    /// rows.
+    /// Counters that changed since they were last stored, and if a row has left, the names of all remaining rows.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -143,7 +140,7 @@ impl SharedState {
         }
     }
 
-    /// Removes a job that was unregistered or replaced by another job of the same name.
+    /// It was unregistered, or replaced by another job of the same name.
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
         // The job may be in the table even if it was not here.

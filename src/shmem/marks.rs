@@ -3,11 +3,10 @@
 //! PostgreSQL does not tell extensions whether the last shutdown was clean, and a crash clears shared memory. So there
 //! are two files in `pg_stat/`, where pg_stat_statements also keeps its file:
 //! - The postmaster writes one at a clean shutdown. Without it, the checks that were about to run are suspects.
-//! - The other names the suspect in quarantine. A crash is blamed on this suspect only, and not on others that still
-//!   run.
+//! - The other names the suspect in quarantine. A crash is blamed on this suspect only.
 //!
-//! Invariant: both are hints. A missing or broken file costs time or a wrong count, but never a check.
-//! Does not: flush. The files are for crashes of PostgreSQL, which the kernel's memory survives.
+//! Both are hints: a missing or broken file costs time or a wrong count, but never a check. They are not flushed,
+//! because the kernel's memory survives a crash of PostgreSQL.
 
 use pgrx::{pg_guard, pg_sys};
 
@@ -35,7 +34,7 @@ extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     }
 }
 
-/// Returns the worker in quarantine when the server went down. Called in the postmaster when shared memory is created.
+/// Called in the postmaster when shared memory is created.
 pub fn was_quarantined() -> Option<EntryId> {
     let text = std::fs::read_to_string(QUARANTINED).ok()?;
     let _ = std::fs::remove_file(QUARANTINED);

@@ -5,8 +5,8 @@
 //! - A *worker entry* belongs to one worker: its claims, and the start and time limit of its run.
 //!
 //! Invariant: everything is a hint that the tables can restore, with two exceptions that a server crash may forget: the
-//! claims on running checks, which end with their process, and terminated runs until they are booked.
-//! Does not: decide (see `awty_core::plan`), read a table, or wait while holding its lock.
+//! claims on running checks, which end with their process, and terminated runs until they are booked. No process waits
+//! or reads a table while it holds the lock.
 
 mod claims;
 mod database;
@@ -32,34 +32,32 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Largest number of databases with awty. More are ignored, with a log message.
+/// Databases with awty. More are ignored, with a log message.
 const DATABASES: usize = 512;
-/// Largest number of jobs with counters, in all databases.
+/// In all databases, with counters.
 const JOBS: usize = 2048;
-/// Largest number of roles with work, in all databases. Beyond it, the roles with the latest due times wait for the
-/// audit.
+/// In all databases. Beyond it, the roles with the latest due times wait for the audit.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
     /// The launcher's latch, while it runs: an address in shared memory, the same in all processes.
     launcher: usize,
-    /// When the launcher will wake up by itself.
+    /// The launcher wakes up by itself then.
     wakes_at: Timestamp,
     /// The launcher's last turn, at least once a second; 0 for none since the server started.
     pub heartbeat: Timestamp,
-    /// Whether the last shutdown was clean.
     pub clean_start: bool,
-    /// The suspect in quarantine when the server went down. The crash is blamed on no other suspect.
+    /// In quarantine when the server went down. The crash is blamed on no other suspect.
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check their database again.
     pub adoptions: u64,
     /// Grows with each start or end of a worker. `last_served` stores its values.
     pub served: u64,
-    /// Number of due roles without a worker. While it is not 0, workers leave after their batch.
+    /// Due roles without a worker. While it is not 0, workers leave after their batch.
     pub waiting: u32,
     /// Which worker runs a check that may have crashed the server.
     pub quarantine: Quarantine,
-    /// Tokens of `awty.catch_up_rate`.
+    /// Of `awty.catch_up_rate`.
     pub catch_up: TokenBucket,
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
@@ -118,7 +116,7 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Like [`role_or_new`](Self::role_or_new), but does not replace a line that is due before `due`.
+    /// Does not replace a line that is due before `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
@@ -164,7 +162,7 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// Sets the number of roles that wait for a worker, and wakes the workers that only wait for their next slot.
+    /// Wakes the workers that only wait for their next slot.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -184,7 +182,7 @@ impl SharedState {
     }
 }
 
-/// Requests the shared memory. Called from `_PG_init`, only while the server starts.
+/// Called from `_PG_init`, only while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
@@ -194,12 +192,12 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// Reads shared memory. The closure must be short and must not call PostgreSQL.
+/// The closure must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }
 
-/// Changes shared memory. The closure must be short and must not call PostgreSQL.
+/// The closure must be short and must not call PostgreSQL.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
@@ -220,7 +218,7 @@ pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
-/// Adds dead rows that did not come from a worker.
+/// They did not come from a worker.
 pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     if rows == 0 {
         return;
@@ -233,7 +231,7 @@ pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     });
 }
 
-/// Asks the launcher to inspect a database soon, after a registration, an adoption or a change there.
+/// After a registration, an adoption or a change there.
 pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     write(|shared| {
         if adopted {
@@ -246,7 +244,7 @@ pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     });
 }
 
-/// Returns the databases for which an inspection was requested, or which have many dead rows.
+/// On request, or because of many dead rows.
 pub fn wanted_inspections(mono: Mono) -> Vec<pg_sys::Oid> {
     write(|shared| {
         let lines = shared.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);
@@ -264,12 +262,11 @@ pub fn launcher_is(latch: *mut pg_sys::Latch) {
     write(|shared| shared.launcher = latch as usize);
 }
 
-/// Records that the launcher has started a turn. A post from now on wakes it again.
+/// A post from now on wakes the launcher again.
 pub fn launcher_is_awake(now: Timestamp) {
     write(|shared| (shared.wakes_at, shared.heartbeat) = (NEVER, now));
 }
 
-/// Records when the launcher will wake up by itself.
 pub fn launcher_sleeps_until(wakes_at: Timestamp) {
     write(|shared| shared.wakes_at = wakes_at);
 }

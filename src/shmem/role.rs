@@ -1,29 +1,25 @@
-//! The line of a role in shared memory.
-
 use crate::pg::clock::Timestamp;
 use awty_core::{Mono, backoff};
 use pgrx::pg_sys;
 
-/// No slot is known.
 pub const NEVER: Timestamp = i64::MAX;
 
-/// A role of a database, and when it may have work.
 #[derive(Clone, Copy)]
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
     /// The earliest slot with possible work that no worker has; [`NEVER`] if none is known.
     pub due: Timestamp,
-    /// The slot from which there is more work than the role's workers have taken; [`NEVER`] if there is none.
+    /// From this slot on there is more work than the role's workers have taken; [`NEVER`] if there is none.
     pub backlog: Timestamp,
     /// When a worker looks again, and from which earlier slot: a prepared transaction has announced work there and has
     /// not committed yet. [`NEVER`] if there is none.
     pub look_again: (Timestamp, Timestamp),
-    /// The role gets no worker before this moment.
+    /// No worker comes before this moment.
     pub parked_until: Option<Mono>,
-    /// Failed workers in a row: they could not connect, read or write, or were terminated in a run.
+    /// Workers in a row that could not connect, read or write, or were terminated in a run.
     pub failures: u32,
-    /// When the role last got a worker, as a value of `SharedState::served`.
+    /// A value of `SharedState::served`.
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged; 0 for none.
     pub complaint: u64,
@@ -50,7 +46,7 @@ impl RoleEntry {
         self.due.min(self.backlog).min(self.look_again.0)
     }
 
-    /// Takes the role's work that is due by now. Returns its first slot, or `None` if there is none.
+    /// Returns the first slot of the role's work that is due by now.
     pub fn claim_due(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.wanted_at() > now {
             return None;
@@ -68,7 +64,7 @@ impl RoleEntry {
         self.database == database && self.role == role
     }
 
-    /// Parks the role after a failed worker, longer each time.
+    /// Longer each time.
     pub fn note_failure(&mut self, mono: Mono) {
         self.parked_until = Some(mono.plus(backoff::ROLE.after(self.failures)));
         self.failures = self.failures.saturating_add(1);

@@ -1,9 +1,9 @@
 //! Announces a transaction's scheduled checks to the launcher when the transaction commits.
 //!
 //! Invariant: nothing is announced before the commit, with one message per role and transaction, for the earliest slot.
-//! A lost or needless hint costs time but never a check, because the audit finds all checks. PREPARE TRANSACTION
-//! announces as well, because the session that commits later knows nothing of the checks, and usually commits soon.
-//! Does not: follow savepoints. A hint of a rolled-back savepoint finds nothing.
+//! A lost or needless hint costs time but never a check, because the audit finds all checks. So the hint of a
+//! rolled-back savepoint does no harm. PREPARE TRANSACTION announces as well, because the session that commits later
+//! knows nothing of the checks, and usually commits soon.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -19,13 +19,13 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
-    /// Written checks, which are dead rows after a rollback.
+    /// Dead rows after a rollback.
     written: u64,
-    /// Jobs whose counters a maintainer drops.
+    /// A maintainer drops their counters.
     forgotten: Vec<Vec<u8>>,
-    /// Counters and failures of leases, by job.
+    /// By job.
     counted: Vec<(Vec<u8>, Figures, Passed)>,
-    /// Ended checks, which are dead rows after a commit.
+    /// Dead rows after a commit.
     ended: u64,
 }
 
@@ -33,7 +33,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// At commit, announces work for a role at a slot. `None` means external workers, which get no announcements.
+/// `None` means external workers, which get no announcements.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -50,19 +50,17 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// At commit, counts the results of a job's leases. The log gets a summary of failures after a minute.
+/// The log gets a summary of failures after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         note(|pending| pending.counted.push((job.to_vec(), figures, failed)));
     }
 }
 
-/// At commit, drops a job's counters.
 pub fn forget_job_at_commit(job: &[u8]) {
     note(|pending| pending.forgotten.push(job.to_vec()));
 }
 
-/// At commit, requests an inspection of this database by the maintainer.
 pub fn inspect_at_commit(adopted: bool) {
     note(|pending| {
         pending.inspection = true;

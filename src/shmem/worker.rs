@@ -5,7 +5,6 @@
 //! lock, a claim ends with its process: the entry is freed when the process ends, and a crash resets all entries.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
-//! Does not: lock, or start a process.
 
 use super::latch::wake;
 use crate::settings::MAX_BATCH;
@@ -28,21 +27,21 @@ pub struct WorkerEntry {
     pub pid: i32,
     latch: usize,
     pub run: Option<Run>,
-    /// Whether `awty_internal.in_flight` may name checks of this worker.
+    /// `awty_internal.in_flight` may name checks of this worker.
     pub named: bool,
-    /// Whether the abandoned run was terminated because it ignored its timeout.
+    /// The abandoned run ignored its timeout.
     pub overran: bool,
-    /// Index and generation of the worker that handles the abandoned run.
+    /// The worker that handles the abandoned run, by index and generation.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
-    /// Since when the worker has been busy without a pause; `None` while it waits.
+    /// Without a pause; `None` while the worker waits.
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
-    /// Whether the worker has repeatedly found more checks than it prefetches at a time.
+    /// The worker has repeatedly found more checks than it prefetches at a time.
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that the worker has prefetched. Other workers of the role leave them to it, unless it is slow. This is a
-    /// hint: the worker that claims a check first runs it.
+    /// A hint: the worker that claims a check first runs it. Other workers of the role leave these checks to this one,
+    /// unless it is slow.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
@@ -70,7 +69,7 @@ impl WorkerEntry {
         self.occupancy
     }
 
-    /// Changes the occupancy, along the arrows of [`Occupancy`] only.
+    /// Along the arrows of [`Occupancy`] only.
     fn transition_to(&mut self, next: Occupancy) {
         debug_assert!(self.occupancy.may_become(next), "a place goes from {:?} to {next:?}", self.occupancy);
         self.occupancy = next;
@@ -87,8 +86,7 @@ impl WorkerEntry {
         self.leave();
     }
 
-    /// Marks the entry as taken by the requested worker. Returns `false` if the entry was given to another worker
-    /// meanwhile.
+    /// Returns `false` if the entry was given to another worker meanwhile.
     pub fn take(&mut self, generation: u64, pid: i32, latch: *mut pg_sys::Latch) -> bool {
         let is_expected = self.occupancy == Occupancy::Starting && self.generation == generation;
         if is_expected {
@@ -117,22 +115,19 @@ impl WorkerEntry {
         self.leave();
     }
 
-    /// Frees the entry if the requested worker has not started.
     pub fn free_if_starting(&mut self, generation: u64) {
         if self.occupancy == Occupancy::Starting && self.generation == generation {
             self.free();
         }
     }
 
-    /// Frees the entry if it is still the abandoned one of this generation.
     pub fn free_if_abandoned(&mut self, generation: u64) {
         if self.occupancy == Occupancy::Abandoned && self.generation == generation {
             self.free();
         }
     }
 
-    /// Marks the entry as abandoned and keeps its claim until the run has been handled. `overran`: the run ignored its
-    /// timeout.
+    /// The entry keeps its claim until the run has been handled. `overran`: the run ignored its timeout.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;
@@ -145,17 +140,17 @@ impl WorkerEntry {
         self.database == database && self.role == role
     }
 
-    /// Whether the worker only waits for its next slot.
+    /// Waits only for its next slot.
     pub fn is_resting(&self) -> bool {
         self.occupancy == Occupancy::Taken && self.busy_since.is_none()
     }
 
-    /// Whether the run continues after it was cancelled and terminated.
+    /// The run continues after it was cancelled and terminated.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.occupancy == Occupancy::Taken && self.run.is_some_and(|run| run.is_stuck(now))
     }
 
-    /// Whether the entry has a running or starting worker.
+    /// By a running or starting worker.
     pub fn is_occupied(&self) -> bool {
         matches!(self.occupancy, Occupancy::Starting | Occupancy::Taken)
     }
@@ -174,7 +169,7 @@ impl WorkerEntry {
             && self.claims.has(id)
     }
 
-    /// Whether other workers should leave the check to this worker.
+    /// Other workers should leave the check to this worker.
     pub(super) fn keeps(&self, database: pg_sys::Oid, id: i64, now: Mono) -> bool {
         let is_slow = self.run.is_some_and(|run| now.since(run.began) > PATIENCE);
         self.occupancy == Occupancy::Taken && self.database == database && !is_slow && self.prefetched.has(id)

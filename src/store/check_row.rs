@@ -3,9 +3,8 @@
 //! The lock is taken through the table's access method and not by SQL, because only the access method says who has
 //! changed the row: another transaction, so that the run must be undone, or the run itself, which has thereby answered.
 //!
-//! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table
-//! and a snapshot that sees the row, so the row stays where it is.
-//! Does not: keep anything from one transaction to the next.
+//! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
+//! snapshot that sees the row, so the row stays where it is.
 
 use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
@@ -18,17 +17,16 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// `awty.future_job`, open for the length of a transaction.
+/// Open for the length of a transaction.
 pub struct Table {
     relation: pg_sys::Relation,
     key: pg_sys::Oid,
-    /// Buffer for fetched rows.
+    /// For fetched rows.
     slot: *mut pg_sys::TupleTableSlot,
-    /// Whether the table has pushed a snapshot of its own.
+    /// The table has pushed a snapshot of its own.
     is_latest: bool,
 }
 
-/// The row of a check.
 pub struct Row {
     pub id: i64,
     tid: pg_sys::ItemPointerData,
@@ -36,13 +34,13 @@ pub struct Row {
     pub check_count: i32,
     pub attempt: i32,
     pub held: bool,
-    /// The row as the job function's argument.
+    /// The job function's argument.
     pub datum: pg_sys::Datum,
-    /// The columns, which point into `datum`, and their NULL flags.
+    /// They point into `datum`. With their NULL flags.
     columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
-/// Result of the lock at the end of a run.
+/// At the end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
     /// The row is unchanged, and locked now.
@@ -57,7 +55,7 @@ pub enum Locked {
 #[derive(Clone, Copy, Debug)]
 pub struct Busy;
 
-/// Columns of `awty.future_job`, by number.
+/// By number.
 const ID: usize = 1;
 const JOB: usize = 2;
 const ENTITY_NAME: usize = 3;
@@ -72,8 +70,8 @@ const SCHEDULED_BY: usize = 11;
 const SCHEDULED_AT: usize = 12;
 
 impl Table {
-    /// Opens the table, if it exists, and takes a snapshot under its lock. The lock keeps out ALTER, DROP and every
-    /// rewrite until the transaction ends.
+    /// Takes a snapshot under the table's lock, which keeps out ALTER, DROP and every rewrite until the transaction
+    /// ends. `None` if the table is gone.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
         // SAFETY: the snapshot of `transaction` is on top. It must be replaced, because a table that ALTER has
@@ -85,7 +83,7 @@ impl Table {
         Some(table)
     }
 
-    /// Opens the table in a client's transaction, which has snapshots of its own. Reads see what is committed now.
+    /// For a client's transaction, which has snapshots of its own. Reads see what is committed now.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -114,12 +112,11 @@ impl Table {
         unsafe { (*self.relation).rd_att }
     }
 
-    /// Reads a check by its id, if it exists.
     pub fn read(&self, id: i64) -> Option<Row> {
         self.scan(pg_sys::Datum::from(id), 0).pop()
     }
 
-    /// Reads checks in one scan of the primary key. Missing checks are left out.
+    /// One scan of the primary key. Missing checks are left out.
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
         // A sequential scan cannot search for an array.
         // SAFETY: a setting of this session.
@@ -131,7 +128,7 @@ impl Table {
         array.map_or_else(Vec::new, |ids| self.scan(ids, pg_sys::SK_SEARCHARRAY as i32))
     }
 
-    /// Reads the rows whose id equals the key or, with `SK_SEARCHARRAY`, is an element of the key.
+    /// The id equals the key or, with `SK_SEARCHARRAY`, is an element of the key.
     fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
         let mut id = pg_sys::ScanKeyData::default();
         let mut rows = Vec::new();
@@ -211,7 +208,7 @@ impl Table {
         }
     }
 
-    /// Reads a check by its id and locks it, waiting for other transactions. The table must be opened by [`Table::open_latest`].
+    /// Waits for other transactions. The table must be opened by [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -227,9 +224,9 @@ impl Table {
         }
     }
 
-    /// Reads a check by its id and locks it, without waiting. The table must be opened by [`Table::open_latest`].
+    /// Does not wait. The table must be opened by [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
-        // The second try has a later snapshot, because another transaction may have changed and unlocked the check since the first.
+        // Another transaction may have changed and unlocked the check since the first snapshot.
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
             match self.lock(&row) {
@@ -271,7 +268,7 @@ impl Table {
         }
     }
 
-    /// Deletes a row that the caller has locked. An administrator's triggers, foreign keys and rules see a DELETE.
+    /// The caller has locked the row. An administrator's triggers, foreign keys and rules see a DELETE.
     pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.
@@ -310,7 +307,7 @@ impl Drop for Table {
 }
 
 impl Row {
-    /// The entity, for messages.
+    /// For messages.
     pub fn label(&self) -> Label {
         Label { name: self.text(ENTITY_NAME), key: self.text(ENTITY_KEY) }
     }
@@ -321,36 +318,32 @@ impl Row {
         text.map(|text| text.to_string()).unwrap_or_default()
     }
 
-    /// A column by its number, as a parameter.
     fn column(&self, column: usize) -> Arg {
         let (values, nulls) = &self.columns;
         (!nulls[column - 1]).then_some(values[column - 1])
     }
 
-    /// Entity name, entity key and job.
     pub fn subject(&self) -> [Arg; 3] {
         [ENTITY_NAME, ENTITY_KEY, JOB].map(|column| self.column(column))
     }
 
-    /// The first slot.
     pub fn first(&self) -> Time {
         self.column(FIRST_CHECK_AT).map_or(self.slot, |first| clock::clamped(first.value() as Timestamp))
     }
 
-    /// The columns that the history copies from the check: number, job, entity's name and key, arguments, first and
-    /// next slot, scheduled_by and scheduled_at.
+    /// The history copies these columns: number, job, entity's name and key, arguments, first and next slot,
+    /// scheduled_by and scheduled_at.
     pub fn scheduled(&self) -> [Arg; 9] {
         [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
             .map(|column| self.column(column))
     }
 
-    /// The values that the guards use.
     pub fn check(&self) -> Check {
         Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }
     }
 }
 
-/// Logs once per check that its row is invalid. Only an administrator can have written such a row.
+/// Once per check. Only an administrator can have written an invalid row.
 fn say_invalid(id: i64) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
@@ -360,7 +353,6 @@ fn say_invalid(id: i64) {
     }
 }
 
-/// Builds the array that a set-based job takes.
 pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
     // SAFETY: all datums are composites of that type; composites are passed by reference, of variable length, aligned to 8 bytes.
@@ -376,7 +368,6 @@ pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid
     }
 }
 
-/// Converts a job function's result.
 pub fn answer(raw: Option<Timestamp>) -> Answer {
     match raw {
         None => Answer::Done,

@@ -1,4 +1,5 @@
-//! Statements on `awty_internal.check_stat`: usage of a pending check so far, and the number of crashes and exits during its runs.
+//! Statements on `awty_internal.check_stat`: usage of a pending check so far, and the crashes and exits during its
+//! runs.
 
 use super::arg;
 use super::typed::statement;
@@ -7,13 +8,14 @@ use pgrx::pg_sys;
 /// Why a check runs alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suspicion {
-    /// The server crashed while the check was running or about to run.
+    /// The check was running or about to run.
     Crash,
     /// A run of the check ended its own process.
     Exit,
 }
 
-// The lock order is the check's row, then its counts. SKIP LOCKED, because a client that holds the row may be waiting for the counts.
+// The lock order is the check's row, then its counts. SKIP LOCKED, because a client that holds the row may be waiting
+// for the counts.
 statement!(
     count_suspicion,
     [INT8ARRAYOID, INT4OID, INT4OID],
@@ -30,10 +32,11 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
-// IS DISTINCT FROM, because with NOT f.held a planner without statistics may read the whole index of checks that are not held.
-// The last column of that index is the id.
+// With NOT f.held, a planner without statistics may read the whole index of checks that are not held. The last column
+// of that index is the id.
 statement! {
-    /// Holds a check that has had too many crashes and exits. The caller has locked its row. Returns whether the check became held.
+    /// The check has had too many crashes and exits, and the caller has locked its row. Returns whether the check
+    /// became held.
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty_internal.check_stat AS t
@@ -56,20 +59,18 @@ statement!(
 );
 
 statement! {
-    /// Returns the checks that have no crash counted against them.
     pub fn without_suspects(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT c.id FROM pg_catalog.unnest($1) AS c (id)
       WHERE NOT EXISTS (SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = c.id AND t.crashes > 0)"
 }
 
 statement! {
-    /// Resets the crashes and exits of a check that ran to its end or was released.
+    /// The check ran to its end or was released.
     pub fn absolve(id: i64) = query,
     c"UPDATE awty_internal.check_stat SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
 }
 
 statement! {
-    /// Removes the rows of these checks.
     pub fn remove(ids: &[i64]) = query,
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
@@ -84,8 +85,7 @@ statement!(
       FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
 );
 
-/// Counts a crash or an exit against each of these checks that is still pending, and locks it. Returns `false` if a
-/// check was skipped because another transaction has locked it.
+/// Locks each check that is still pending. Returns `false` if another transaction has locked one of them.
 pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     let (crashes, exits) = match suspicion {
         Suspicion::Crash => (1, 0),
@@ -95,15 +95,15 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     count_suspicion().execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)]) >= pending.unsigned_abs()
 }
 
-/// The checks of a role that run alone, the least suspected first.
+/// The least suspected first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
     select_suspects()
         .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
 }
 
-/// Removes rows of ended checks within the next piece after an id. Returns the id to continue after. Such rows exist
-/// because a worker that had read the suspects earlier may have ended a check without removing its row.
+/// Removes rows of ended checks within the next piece. Returns the id to continue after. Such rows exist because a
+/// worker that had read the suspects earlier may have ended a check without removing its row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece()
         .query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)));

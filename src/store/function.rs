@@ -1,11 +1,8 @@
-//! What PostgreSQL's catalogs say about a job's function and its role.
-
 use super::arg;
 use super::typed::statement;
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// A function with the given name and signature.
 pub struct CatalogFunction {
     pub oid: pg_sys::Oid,
     /// `pg_proc.prokind`: 'f' for a plain function.
@@ -31,8 +28,8 @@ statement!(
         AND CASE WHEN $3 = 0::pg_catalog.oid THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 );
 
-// A role can do whatever the roles can do that it is a member of. The database's owner is an implicit member of
-// pg_database_owner, which gives no rights beyond the owner's.
+// A role has the rights of the roles that it is a member of. The database's owner is an implicit member of
+// pg_database_owner, which gives no further rights.
 statement!(
     select_privileged,
     [OIDOID],
@@ -44,14 +41,14 @@ statement!(
 );
 
 statement! {
-    /// The names of these schemas in the order of `oids`, without temporary schemas.
+    /// In the order of `oids`, without temporary schemas.
     pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> = query,
     c"SELECT n.nspname::pg_catalog.text
       FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (oid, place) JOIN pg_catalog.pg_namespace AS n ON n.oid = s.oid
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 }
 
-/// Finds the function by name that takes one argument of this type, or no argument if the type is invalid.
+/// The function takes one argument of this type, or no argument if the type is invalid.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
     select_function().query(
         &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],
@@ -70,7 +67,7 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
     )
 }
 
-/// Whether a role has rights that functions of its owner must not be lent. Unknown roles count as privileged.
+/// Functions of the role's owner must not be lent such rights. Unknown roles count as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     select_privileged().query(&[arg(role)], |rows| rows.first(1)).unwrap_or(true)
 }

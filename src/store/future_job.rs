@@ -1,5 +1,3 @@
-//! Statements on `awty.future_job`: the pending checks.
-
 use super::record::{Candidate, Cursor, Rescheduled, RunRecord};
 use super::statement::{Arg, Rows};
 use super::typed::statement;
@@ -11,7 +9,6 @@ use awty_core::{Check, Time};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
-/// A check to write.
 pub struct NewCheck {
     pub job: pg_sys::Datum,
     pub entity_name: pg_sys::Datum,
@@ -21,7 +18,6 @@ pub struct NewCheck {
     pub scheduled_at: Time,
 }
 
-/// A pending check.
 pub struct Pending {
     pub id: i64,
     pub slot: Time,
@@ -31,7 +27,6 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// The values that the guards use.
     pub fn check(&self) -> Check {
         let Pending { slot, check_count, attempt, .. } = *self;
         Check { slot, check_count: check_count.unsigned_abs(), attempt: attempt.unsigned_abs() }
@@ -82,7 +77,6 @@ statement!(
 // No index on all checks begins with the job: one index has the checks that are not held, another one has the few that
 // are. OFFSET 0 makes the planner use the latter.
 statement! {
-    /// Locks all checks of a job.
     pub fn lock_job(job: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
       WHERE f.id = ANY (ARRAY(SELECT p.id FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held
@@ -148,14 +142,14 @@ statement!(
 );
 
 statement! {
-    /// Moves a check to another slot without a run. The caller has locked its row.
+    /// Without a run. The caller has locked the row.
     pub fn put_at(id: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1"
 }
 
 statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
 
-/// Writes a new check and returns its id; `None` if a check is pending for this job and entity.
+/// `None` if a check is pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     insert_one().query(
         &[
@@ -171,23 +165,21 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// Locks the pending check of this job and entity against other clients and against the end of a run.
+/// Against other clients and the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
 
-/// Locks the pending check of an entity and a job.
 pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Reads the pending check without a lock, so that a run in progress is not undone.
+/// No lock, so that a run in progress is not undone.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// The jobs that have a pending check or a repetition for an entity, in order. Takes no locks, because the caller may
-/// have no right to some of them.
+/// Jobs with a pending check or a repetition, in order. No locks, because the caller may have no right to some of them.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));
@@ -196,27 +188,27 @@ pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> 
     jobs
 }
 
-/// Locks the pending check of an entity and a job, and returns its id.
+/// Returns its id.
 pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
 }
 
-/// Holds a check. The caller has locked its row.
+/// The caller has locked the row.
 pub fn set_held(id: i64) {
     set_held_of().execute(&[arg(id), arg(true)]);
 }
 
-/// Releases a held check. The caller has locked its row.
+/// The caller has locked the row.
 pub fn release(id: i64) {
     set_held_of().execute(&[arg(id), arg(false)]);
 }
 
-/// Whether the check is pending, by this transaction's snapshot.
+/// By this transaction's snapshot.
 pub fn is_pending(id: i64) -> bool {
     select_by_id().query(&[arg(vec![id])], |rows| rows.len()) > 0
 }
 
-/// Up to `limit` checks of a job that come after the cursor and are due by `until`, in order.
+/// Checks of a job after the cursor that are due by `until`, in order.
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
@@ -230,12 +222,10 @@ fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
     Some(Candidate { id: rows.get(row, 1)?, slot: rows.get::<TimestampWithTimeZone>(row, 2)?.into() })
 }
 
-/// Returns the slots and jobs of checks.
 pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
     select_by_id().query(&[arg(ids.to_vec())], |rows| rows.all(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))))
 }
 
-/// A check, its entity, its job, and the channel that the job notifies of problems.
 pub struct Described {
     pub id: i64,
     pub job: Text,
@@ -243,7 +233,7 @@ pub struct Described {
     pub notify: Option<Text>,
 }
 
-/// Describes checks for messages and notifications.
+/// For messages and notifications.
 pub fn describe(ids: &[i64]) -> Vec<Described> {
     let text =
         |rows: &Rows, row, column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
@@ -254,7 +244,7 @@ pub fn describe(ids: &[i64]) -> Vec<Described> {
     select_described().query(&[arg(ids.to_vec())], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// The first slot after `after` at which a check of a job is pending.
+/// Strictly after `after`.
 pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
     select_next().query(&[Some(job.datum()), Some(pg_sys::Datum::from(after))], |rows| {
         rows.first::<TimestampWithTimeZone>(1).map(Into::into)
@@ -265,7 +255,7 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// Moves a check to its next slot, and stores the error if its run failed. The caller has locked its row.
+/// Stores the error if the run failed. The caller has locked the row.
 pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     let failure = again_at.failure;
     again().execute(&[
@@ -283,7 +273,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     ]);
 }
 
-/// Deletes checks. The caller has locked their rows. Raises an error if a user's trigger or rule keeps one of the rows.
+/// The caller has locked the rows. An error if a user's trigger or rule keeps one of them.
 pub fn remove(ids: &[i64]) {
     if delete_all().execute(&[arg(ids.to_vec())]) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

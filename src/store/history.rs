@@ -1,4 +1,4 @@
-//! Statements on `awty.future_job_history`. A check that ends is archived, and then deleted from `awty.future_job`.
+//! A check that ends is archived, and then deleted from `awty.future_job`.
 
 use super::record::{End, RunRecord};
 use super::typed::statement;
@@ -11,7 +11,7 @@ use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
 
-// Archiving and deleting are separate statements, because PostgreSQL does not support an administrator's rules on a DELETE inside WITH.
+// Separate statements, because PostgreSQL does not support an administrator's rules on a DELETE inside WITH.
 statement!(
     archive_run,
     [
@@ -63,7 +63,6 @@ statement!(
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1, $15, $16)"
 );
 
-// Archives checks that were run together.
 statement!(
     archive_all,
     [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
@@ -99,7 +98,7 @@ statement!(
       WHERE id = $1"
 );
 
-/// Archives a check as done that its own run has cancelled or replaced, with the times of that run.
+/// Adds the times of the run that has cancelled or replaced its own check.
 pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     let args = [
         arg(row.id),
@@ -115,7 +114,7 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     }
 }
 
-/// Ends a check after a run. The caller has locked its row.
+/// The caller has locked the row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
         arg(id),
@@ -136,7 +135,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Archives checks of one slot after their first run, which they shared. The caller has deleted their rows.
+/// After their first run, which they shared. The caller has deleted their rows.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {
@@ -169,7 +168,7 @@ fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
 
-/// Ends checks without a run. The caller has locked their rows.
+/// Without a run. The caller has locked the rows.
 pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) {
     if ids.is_empty() {
         return;
@@ -186,7 +185,7 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// Deletes checks and their usage. They are archived, or the history does not keep them.
+/// They are archived, or the history does not keep them.
 pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);

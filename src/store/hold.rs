@@ -4,8 +4,9 @@
 //! a run may commit before it can see the row. The row then names the repetition of the check, so that an inspection
 //! can hold the next occurrence.
 //!
-//! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A worker
-//! only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the rows of ended checks.
+//! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A
+//! worker only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the rows of ended
+//! checks.
 
 use super::typed::statement;
 use super::{arg, time};
@@ -24,13 +25,13 @@ statement!(
 );
 
 statement! {
-    /// Removes a hold. Returns since when the check was held.
+    /// Returns since when the check was held.
     pub fn remove(id: i64) -> Option<Time> = query,
     c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at"
 }
 
 statement! {
-    /// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was none.
+    /// Of a repetition's earlier occurrences. Returns `false` if there was none.
     pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool = query,
     c"DELETE FROM awty_internal.hold AS h USING awty_internal.repetition AS r
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
@@ -39,7 +40,7 @@ statement! {
 // Here and below, SKIP LOCKED skips rows that a client is releasing. A client that wants to release a row found here
 // waits for this transaction, and then looks again.
 statement! {
-    /// Copies holds of earlier occurrences to the pending ones, for runs that could not see the hold. The copies do not set `held` yet.
+    /// To the pending occurrences, for runs that could not see the hold. The copies do not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id
@@ -69,34 +70,33 @@ statement! {
       FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// A row that a client is releasing at the moment is left out. If that client rolls back, an inspection finds the row.
-// For a row that is found here, the client waits until this transaction ends, and then looks again what is pending.
+// If a client that is releasing a skipped row rolls back, an inspection finds the row.
 statement! {
-    /// Returns the checks that are held, or will be when their run ends.
+    /// Checks that are held, or will be when their run ends.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
 
 statement! {
-    /// Marks checks as held. The caller has locked their rows.
+    /// The caller has locked the rows.
     pub fn apply(ids: Vec<i64>) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)"
 }
 
 statement! {
-    /// Removes up to `limit` holds of checks that have ended.
+    /// Of checks that have ended.
     pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
 }
 
-/// Stores a hold on a check, whose run may be in progress. If the check already has a hold, its time stays.
+/// A run of the check may be in progress. If the check already has a hold, its time stays.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
     put_one().execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)]);
 }
 
-/// Copies holds of ended occurrences to the checks that are now pending for these repetitions.
+/// To the checks that are now pending for the repetitions of these ended occurrences.
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
     carry_all().execute(&[arg(repetitions), arg(checks)]);

@@ -7,20 +7,17 @@ use pgrx::IntoDatum;
 use std::collections::BTreeMap;
 
 statement! {
-    /// Replaces a worker's list of the checks that it is about to run.
     pub fn write(worker: i32, ids: &[i64]) = query,
     c"INSERT INTO awty_internal.in_flight AS i (worker, check_ids) VALUES ($1, $2)
       ON CONFLICT (worker) DO UPDATE SET check_ids = excluded.check_ids"
 }
 
 statement! {
-    /// Removes a worker's list.
     pub fn clear(worker: i32) = query,
     c"DELETE FROM awty_internal.in_flight WHERE worker = $1"
 }
 
 statement! {
-    /// Reads all rows.
     pub fn all() -> Vec<Read> = query,
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
@@ -45,7 +42,7 @@ where
     values.into_datum()
 }
 
-/// A row, with the transaction that wrote it.
+/// With the transaction that wrote it.
 #[derive(Clone, Copy)]
 pub struct Read {
     pub worker: i32,
@@ -54,8 +51,8 @@ pub struct Read {
 
 row!(Read { worker, xid });
 
-/// Deletes these rows, unless they have changed since they were read. Returns the checks that each row named, by
-/// worker. Writes nothing in an idle database.
+/// Deletes rows that are as they were read. Returns the checks that each row named, by worker. Writes nothing in an
+/// idle database.
 pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     if read.is_empty() {
         return Vec::new();

@@ -1,7 +1,6 @@
 //! Statements of the maintainer on all pending checks: due times by role, and checks that can never run.
 //!
-//! Invariant: each statement goes by index from one job to the next, so its cost grows with the number of jobs, not of checks.
-//! Does not: end any check.
+//! Each statement goes by index from one job to the next, so its cost grows with the number of jobs, not of checks.
 
 use super::future_job::ids;
 use super::typed::statement;
@@ -30,12 +29,12 @@ statement!(
 );
 
 statement! {
-    /// Whether any job is registered. Before the first, a restore may be about to create its own tables.
+    /// Before the first job, a restore may be about to create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
 
-// Goes from one job to the next by index, because the table may hold millions of checks of few jobs.
+// The table may hold millions of checks of few jobs.
 statement!(
     select_orphans,
     [INT8OID],
@@ -61,24 +60,24 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );
 
-/// For each role, the first slot with a pending check, due or not.
+/// Due or not.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
     select_first_per_role()
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks some checks whose job is not registered any more. Their client committed after `awty.unregister()` had looked.
+/// Their client committed after `awty.unregister()` had looked.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     let found = select_orphans().query(&[arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)
 }
 
-/// Locks those of the checks that no other transaction has locked, and returns them.
+/// Skips locked checks.
 pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
     lock_some().query(&[arg(checks.to_vec())], ids)
 }
 
-/// Locks some due checks of jobs whose role has been dropped.
+/// Due checks of jobs whose role has been dropped.
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
     let found = select_roleless().query(&[time(now), arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)

@@ -1,5 +1,3 @@
-//! Statements on `awty.job`: the registered jobs.
-
 use super::job_option::{self, Field, JobOption, Options};
 use super::statement::{Arg, Rows};
 use super::typed::statement;
@@ -20,11 +18,9 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// How long a change of a job waits for another one, as a setting and in milliseconds. The wait is limited, because a
-/// prepared transaction may hold its lock for days.
+/// As a setting and in milliseconds. A prepared transaction may hold its lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
-/// A registered job.
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
@@ -37,24 +33,24 @@ pub struct Job {
     pub paused: bool,
     pub resumed_at: Option<Time>,
     pub registered_by: pg_sys::Oid,
-    /// The channel that is notified of checks that end with a problem.
+    /// Notified of checks that end with a problem.
     pub notify: Option<Text>,
-    /// Whether checks of the job may be occurrences of repetitions.
+    /// Checks of the job may be occurrences of repetitions.
     pub repeats: bool,
 }
 
 impl Job {
-    /// Whether the job has no function, so that external workers claim its checks.
+    /// External workers claim the checks of a job without a function.
     pub fn is_external(&self) -> bool {
         self.function.len() == 0
     }
 
-    /// The role whose workers run the job's checks; `None` if external workers do.
+    /// Its workers run the job's checks; `None` if external workers do.
     pub fn runner(&self) -> Option<pg_sys::Oid> {
         (!self.is_external()).then_some(self.role)
     }
 
-    /// Whether both jobs have the same function, role and options.
+    /// Same function, role and options.
     pub fn says_the_same(&self, other: &Job) -> bool {
         let words = |job: &Job| {
             let Job { schema, function, role, set_based, options, notify, .. } = job.clone();
@@ -83,7 +79,7 @@ statement!(
 );
 
 statement! {
-    /// Number of jobs of a role, counted up to a limit.
+    /// Counted up to a limit.
     pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query_latest(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.job AS j WHERE j.role = $1 LIMIT $2) AS counted"
 }
@@ -124,7 +120,7 @@ statement! {
 }
 
 statement! {
-    /// Removes a job. Returns `false` if it was gone.
+    /// Returns `false` if the job was gone.
     pub fn delete(name: &Text) -> bool = query,
     c"DELETE FROM awty.job WHERE job = $1"
 }
@@ -139,7 +135,7 @@ statement!(
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
-/// Reads a job from the columns above. An invalid row becomes the job's name and a message.
+/// An invalid row becomes the job's name and a message.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
     let options = read_options(rows, row).map_err(|message| (name.clone(), message))?;
@@ -178,13 +174,13 @@ fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
     Ok(options)
 }
 
-/// The width of a job's slot under the current `awty.slot`.
+/// Under the current `awty.slot`.
 pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     let own = slot.map(|slot| Width::new(slot.num_seconds())).transpose().map_err(|error| error.to_string())?;
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// The job with this name, or what is wrong with its row. A job is cached until the table changes.
+/// An error says what is wrong with the job's row. A job is cached until the table changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
@@ -194,7 +190,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // The width depends on awty.slot, which may have changed since.
+        // awty.slot may have changed since.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -213,8 +209,8 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     found
 }
 
-/// Locks a job against other changes until the transaction ends, and returns it or what is wrong with its row. Waits
-/// for another transaction's change, but only for `PATIENCE`.
+/// Locks a job against other changes until the transaction ends. Waits for another transaction's change, but only for
+/// `PATIENCE`.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || {
         lock_one().query(&[Some(name.datum())], |rows| {
@@ -223,7 +219,7 @@ pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     })
 }
 
-/// Runs a statement that may have to wait for another transaction's change of this job. The wait is limited.
+/// The statement may have to wait for another transaction's change of this job, with a limit.
 fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     PgTryBuilder::new(AssertUnwindSafe(|| {
         as_owner(|| {
@@ -239,19 +235,19 @@ fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     .execute()
 }
 
-/// All jobs that a role's workers run. An invalid row becomes its name and a message.
+/// An invalid row becomes its name and a message.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     select_of_role().query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())
 }
 
-/// Writes a new job. Returns `false` if the name is taken.
+/// Returns `false` if the name is taken.
 pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job);
     args.extend([arg(job.registered_by), time(now)]);
     waiting_for(&job.name, || insert_one().execute(&args)) == 1
 }
 
-/// Writes a job's function, role, options and `registered_by`. Returns `false` if the job is gone.
+/// Returns `false` if the job is gone.
 pub fn update(job: &Job) -> bool {
     let mut args = row(job);
     args.push(arg(job.registered_by));
@@ -268,13 +264,13 @@ fn row(job: &Job) -> Vec<Arg> {
     row
 }
 
-/// Pauses or resumes a job. Returns `false` if nothing changed.
+/// Returns `false` if nothing changed.
 pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
     update_paused().execute(&args) == 1
 }
 
-/// Marks a job as repeated. Returns `false` if it was marked before.
+/// Returns `false` if the job was marked before.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats().execute(&[Some(name.datum())])) == 1
 }

@@ -1,6 +1,4 @@
-//! The options of a job as one list: their names, and where each stands among arguments, columns and values.
-//!
-//! Does not: know the ranges of the options (see `awty_core::Limits`).
+//! The options of a job as one list: their names, and their places among arguments, columns and values.
 
 use super::statement::Arg;
 use super::{arg, interval};
@@ -9,13 +7,13 @@ use awty_core::lease::LeaseOptions;
 use awty_core::{Limits, Width, Word};
 use chrono::TimeDelta;
 
-/// The options of a job, as stored.
+/// As stored.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// All other limits. Their width is the job's slot under the current `awty.slot`.
+    /// Their width is the job's slot under the current `awty.slot`.
     pub limits: Limits,
-    /// The options for external workers.
+    /// For external workers.
     pub terms: LeaseOptions,
 }
 
@@ -25,7 +23,6 @@ impl Options {
     }
 }
 
-/// The value of an option, in its place.
 pub enum Field<'a> {
     Time(&'a mut TimeDelta),
     OptionalTime(&'a mut Option<TimeDelta>),
@@ -33,12 +30,11 @@ pub enum Field<'a> {
     Word(&'a mut dyn Word),
 }
 
-/// One option.
 pub struct JobOption {
     pub name: &'static str,
-    /// Position among the arguments of `awty.register()` and `awty.alter()`.
+    /// Among the arguments of `awty.register()` and `awty.alter()`.
     pub argument: usize,
-    /// Number of the column in the lists of `store::job`.
+    /// In the lists of `store::job`.
     pub column: i32,
     pub field: fn(&mut Options) -> Field,
 }
@@ -47,7 +43,7 @@ const fn option(name: &'static str, argument: usize, column: i32, field: fn(&mut
     JobOption { name, argument, column, field }
 }
 
-/// The options that every job has, in the order of their columns.
+/// Every job has them. In the order of their columns.
 pub const LIMITS: [JobOption; 9] = [
     option("slot", 2, 6, |options| Field::OptionalTime(&mut options.slot)),
     option("timeout", 3, 7, |options| Field::Time(&mut options.limits.timeout)),
@@ -60,20 +56,18 @@ pub const LIMITS: [JobOption; 9] = [
     option("keep_history", 10, 14, |options| Field::Word(&mut options.limits.keep_history)),
 ];
 
-/// The options that only external workers can follow, in the order of their columns.
+/// Only external workers can follow them. In the order of their columns.
 pub const EXTERNAL: [JobOption; 3] = [
     option("heartbeat", 13, 20, |options| Field::OptionalTime(&mut options.terms.heartbeat)),
     option("delivery", 14, 21, |options| Field::Word(&mut options.terms.delivery)),
     option("keep_attempts", 15, 22, |options| Field::Word(&mut options.terms.keep_attempts)),
 ];
 
-/// Returns all options.
 pub fn all() -> impl Iterator<Item = &'static JobOption> {
     LIMITS.iter().chain(&EXTERNAL)
 }
 
 impl JobOption {
-    /// Returns the value as a parameter of its column's type.
     pub fn arg(&self, mut options: Options) -> Arg {
         match (self.field)(&mut options) {
             Field::Time(time) => interval(*time),
@@ -83,7 +77,6 @@ impl JobOption {
         }
     }
 
-    /// Copies the value from other options.
     pub fn copy(&self, options: &mut Options, mut from: Options) {
         match ((self.field)(options), (self.field)(&mut from)) {
             (Field::Time(to), Field::Time(from)) => *to = *from,

@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() in the select list streams its rows; in FROM it would write them to disk first. There is no ON CONFLICT,
-// because it doubles the cost per row.
+// unnest() in the select list streams its rows; in FROM it would write them to disk first. ON CONFLICT would double the
+// cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -34,7 +34,8 @@ statement!(
       RETURNING f.id"
 );
 
-// OFFSET 0 makes the plan look up key by key. Otherwise a plan that was made with little statistics compares each key with each check.
+// OFFSET 0 makes the plan look up key by key. Otherwise a plan that was made with little statistics compares each key
+// with each check.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -64,13 +65,13 @@ statement!(
 );
 
 statement! {
-    /// Locks the checks that are still pending, in this order.
+    /// Checks that are still pending.
     pub fn lock_in_order(ids: Vec<i64>) -> Vec<i64> = query,
     c"SELECT f.id FROM pg_catalog.unnest($1) WITH ORDINALITY AS k (id, n) JOIN awty.future_job AS f ON f.id = k.id
       ORDER BY k.n FOR UPDATE OF f"
 }
 
-/// Checks to write, of one job and kind of entity.
+/// Of one job and kind of entity.
 pub struct NewChecks {
     pub job: pg_sys::Datum,
     pub entity_name: pg_sys::Datum,
@@ -78,7 +79,7 @@ pub struct NewChecks {
     pub scheduled_at: Time,
 }
 
-/// The values for each key.
+/// For each key.
 pub struct Values {
     pub keys: pg_sys::Datum,
     /// NULL if all checks have the same slot.
@@ -102,17 +103,17 @@ impl NewChecks {
     }
 }
 
-/// Writes checks. None of them may be pending.
+/// None of the checks may be pending.
 pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }
 
-/// Writes the checks that are not pending and locks those that are. Returns the ids of the new ones.
+/// Writes the checks that are not pending and locks the others. Returns the ids of the new ones.
 pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
-/// Positions (from 0), ids and slots of the pending checks of these keys, in the order of the keys. Takes no locks.
+/// Positions (from 0), ids and slots, in the order of the keys. Takes no locks.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -122,16 +123,16 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
         .query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// A pending check or repetition for one of the keys and a job.
+/// Or a repetition.
 pub struct EntityCheck {
-    /// Position of the key, from 0.
+    /// Of the key, from 0.
     pub place: usize,
-    /// The pending check; `None` if there is only a repetition.
+    /// `None` if there is only a repetition.
     pub check: Option<i64>,
     pub job: Text,
 }
 
-/// The pending checks and repetitions of entities, for one job or all, in the order of keys and jobs. Takes no locks.
+/// For one job or all, in the order of keys and jobs. Takes no locks.
 pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<EntityCheck> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -139,7 +140,7 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
     };
     let mut found: Vec<EntityCheck> = select_of_entities()
         .query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| rows.all(|row| read(rows, row)));
-    // A repetition sorts after its check, so the check stays.
+    // A repetition sorts after its check.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found
 }

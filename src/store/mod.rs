@@ -1,8 +1,8 @@
-//! SQL statements on the tables of the engine, one file per table. A wing keeps the statements on its own tables itself.
+//! SQL statements on the tables of the engine, one file per table. A wing keeps the statements on its own tables
+//! itself.
 //!
 //! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs with the owner's
-//! rights (`crate::pg::owner::as_owner`). The functions here switch to these rights themselves.
-//! Does not: decide anything, check rights, or commit.
+//! rights (`crate::pg::owner::as_owner`).
 
 pub mod check_row;
 pub mod check_stat;
@@ -31,42 +31,37 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
 use statement::Arg;
 
-/// A time as a parameter.
 pub fn time(time: Time) -> Arg {
     Some(pg_sys::Datum::from(clock::to_timestamp(time)))
 }
 
-/// Converts a timestamptz; infinities and far years become the ends of the range.
+/// Infinities and far years become the ends of the range.
 pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
     clock::clamped(value.into())
 }
 
-/// A duration as a parameter of type interval.
 pub fn interval(delta: TimeDelta) -> Arg {
     to_interval(delta).and_then(IntoDatum::into_datum)
 }
 
-/// Converts a duration to PostgreSQL's type.
 pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
     let days = i32::try_from(delta.num_days()).unwrap_or(i32::MAX);
     let micros = (delta - TimeDelta::days(days.into())).num_microseconds().unwrap_or(i64::MAX);
     Interval::new(0, days, micros).ok()
 }
 
-/// Maximum length of an error's message or context, in bytes.
+/// Of an error's message or context, in bytes.
 const MAX_MESSAGE: usize = 4096;
 
-/// An error's message as a parameter.
 pub fn message(text: &str) -> Arg {
     Some(text::message(text, MAX_MESSAGE).datum())
 }
 
-/// An error's context as a parameter; NULL if unknown.
+/// NULL if unknown.
 pub fn context(text: &str) -> Arg {
     if text.is_empty() { None } else { message(text) }
 }
 
-/// Any other value as a parameter.
 pub fn arg<T: IntoDatum>(value: T) -> Arg {
     value.into_datum()
 }

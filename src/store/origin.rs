@@ -23,7 +23,7 @@ statement!(
 );
 
 statement! {
-    /// Marks the database as held because of a restore. The mark is copied with the rows.
+    /// The mark is copied with the rows.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -57,17 +57,17 @@ statement!(
 );
 
 statement! {
-    /// The number of this installation. A dump does not include it.
+    /// Of this installation. A dump does not include it.
     pub fn identity() -> i64 = query_latest(number),
     c"SELECT i.last_value FROM awty_internal.identity AS i"
 }
 
-/// Why nothing may run before `awty.adopt()`; `None` if checks may run.
+/// Why nothing may run before `awty.adopt()`.
 pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// The stored hold, whatever `awty.auto_adopt` says.
+/// Whatever `awty.auto_adopt` says.
 pub fn stored_hold() -> Option<Hold> {
     match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),
@@ -82,7 +82,7 @@ fn here() -> [Arg; 2] {
     [arg(catalog::database()), restored_at.and_then(arg)]
 }
 
-/// Declares that the rows belong to this database. Moves the sequence past all used numbers. Returns whether the database was held.
+/// Moves the sequence past all used numbers. Returns whether the database was held.
 pub fn adopt() -> bool {
     let was_held = stored_hold().is_some();
     pass_used_ids().execute(&[]);
@@ -91,7 +91,7 @@ pub fn adopt() -> bool {
     was_held
 }
 
-/// Declares that the rows belong to this database, unless a row exists. Called before the first registration.
+/// Called before the first registration.
 pub fn claim_if_new() {
     if stored_hold().is_none() {
         claim_own().execute(&here());

@@ -1,8 +1,8 @@
-//! The daily partitions of `awty.future_job_history` and `awty_internal.attempt`: created in advance, and dropped when they are too old.
+//! The daily partitions of `awty.future_job_history` and `awty_internal.attempt`: created in advance, and dropped when
+//! they are too old.
 //!
 //! Invariant: history is removed by whole days, never row by row. A client waits for a lock taken here no longer than
-//! the caller's `lock_timeout`.
-//! Does not: run while the database has no job, so that a restore finds the names free.
+//! the caller's `lock_timeout`. A database without a job gets no partitions, so that a restore finds the names free.
 
 use super::statement::Rows;
 use super::typed::statement;
@@ -13,10 +13,9 @@ use chrono::{NaiveDate, TimeDelta};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
-/// Number of days for which partitions exist in advance.
+/// Days.
 const AHEAD: i64 = 7;
 
-/// A table that has daily partitions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Partitioned {
     History,
@@ -31,7 +30,6 @@ impl Partitioned {
         }
     }
 
-    /// Prefix of the partitions' names.
     fn prefix(self) -> &'static str {
         match self {
             Self::History => "future_job_history_",
@@ -86,7 +84,6 @@ impl Partitioned {
     }
 }
 
-/// The days that have a partition.
 fn present(parted: Partitioned) -> Vec<NaiveDate> {
     let table = Some(Text::from(parted.table()).datum());
     select_partitions().query(&[table], |rows| {
@@ -97,7 +94,7 @@ fn present(parted: Partitioned) -> Vec<NaiveDate> {
     })
 }
 
-/// Creates the partitions of today and the coming days. Takes no lock if none is missing.
+/// Takes no lock if no partition is missing.
 pub fn make(parted: Partitioned, now: Time) {
     let (today, present) = (now.date_naive(), present(parted));
     let missing: Vec<NaiveDate> = (0..=AHEAD)
@@ -108,7 +105,7 @@ pub fn make(parted: Partitioned, now: Time) {
         return;
     }
     as_owner(|| {
-        // If the default partition has rows of a day, it keeps them. They could not be moved without DELETE.
+        // Rows of the default partition could not be moved without DELETE.
         let free = |day: &NaiveDate| !strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) && free(&today) {
             // A row that was routed to the default partition while today's is created would violate the default
@@ -121,8 +118,7 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Drops the partitions of days before `than`, and empties the default partition if all its rows are that old. Takes no
-/// lock if no partition is old.
+/// Empties the default partition if all its rows are that old. Takes no lock if no partition is old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
@@ -139,7 +135,7 @@ pub fn drop_older(parted: Partitioned, than: Time) {
     });
 }
 
-/// First and last day of the rows in the default partition, if there are any.
+/// In the default partition.
 fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
     let range = |rows: &Rows| {
         let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
@@ -151,8 +147,7 @@ fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
     }
 }
 
-/// Creates a table and then attaches it. Unlike CREATE TABLE … PARTITION OF, ATTACH lets readers and writers of the
-/// history go on.
+/// Unlike CREATE TABLE … PARTITION OF, ATTACH lets readers and writers of the history go on.
 fn create(parted: Partitioned, day: NaiveDate) {
     let Some(next) = day.succ_opt() else { return };
     let (name, table) = (parted.name_of(day), parted.table());
@@ -161,7 +156,8 @@ fn create(parted: Partitioned, day: NaiveDate) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // As in the install script: revokes rights that ALTER DEFAULT PRIVILEGES has granted, also from roles that may read or write all data.
+    // As in the install script: ALTER DEFAULT PRIVILEGES may have granted rights, also to roles that may read or write
+    // all data.
     for role in grantees(&name) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
@@ -180,12 +176,12 @@ fn create(parted: Partitioned, day: NaiveDate) {
     ));
 }
 
-/// Other roles with rights on a partition, quoted if needed.
+/// Quoted if needed.
 fn grantees(name: &str) -> Vec<Text> {
     select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }
 
-/// Runs a command. Its only variable parts are dates, and roles that PostgreSQL has quoted.
+/// The variable parts are dates, and roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

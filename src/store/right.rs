@@ -1,6 +1,4 @@
-//! Statements on the rights to jobs that `awty.allow()` has given.
-//!
-//! Invariant: only [`Granted::has`] judges whether a role has a right.
+//! The rights to jobs that `awty.allow()` has given. Only [`Granted::has`] judges whether a role has a right.
 
 use super::arg;
 use super::statement::Rows;
@@ -9,18 +7,17 @@ use crate::pg::array::{self, REGROLE};
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// Rights of a role on a job if the role is no member of the job's role. Each right includes `Read`.
+/// For roles that are no members of the job's role. Each right includes `Read`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,
-    /// Schedule, cancel, run now, hold and release its checks.
+    /// Also cancel, run now, hold and release its checks.
     Schedule,
-    /// Claim its checks as an external worker.
+    /// As an external worker.
     Claim,
 }
 
 impl Right {
-    /// The right's name in SQL.
     pub fn word(self) -> &'static str {
         match self {
             Right::Read => "read",
@@ -39,13 +36,13 @@ impl std::str::FromStr for Right {
 }
 
 statement! {
-    /// The rights to a job, by the latest snapshot.
+    /// By the latest snapshot.
     pub fn granted(name: &Text) -> Option<Granted> = query_latest,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j WHERE j.job = $1"
 }
 
 statement! {
-    /// The rights to all jobs, by the snapshot of the caller's statement.
+    /// By the snapshot of the caller's statement.
     pub fn all() -> Vec<Granted> = query_as_caller,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 }
@@ -63,10 +60,9 @@ statement!(
         AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
 );
 
-/// A job, and the roles that were granted rights to it.
 pub struct Granted {
     pub job: Text,
-    /// The job's own role, whose members have all rights.
+    /// Its members have all rights.
     pub role: pg_sys::Oid,
     pub paused: bool,
     readers: Vec<pg_sys::Oid>,
@@ -75,7 +71,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Whether a role has a right to the job. `may_be` says whether the role is a member of another one.
+    /// `may_be` says whether the role is a member of another one.
     pub fn has(&self, right: Right, may_be: impl Fn(pg_sys::Oid) -> bool) -> bool {
         let (schedulers, claimers) = (&self.schedulers[..], &self.claimers[..]);
         let granted = match right {
@@ -106,7 +102,7 @@ impl Row for Granted {
     }
 }
 
-/// Replaces a role's right to a job; `None` removes it.
+/// `None` removes the right.
 pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
     let right = right.map(|right| Text::from(right.word()).datum());
     update_right().execute(&[Some(name.datum()), arg(role), right]);

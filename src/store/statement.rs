@@ -1,8 +1,7 @@
 //! A prepared statement on awty's tables, kept for the life of the process.
 //!
 //! Invariant: a statement is planned once, for any parameters, and by index, because a table that was empty when the
-//! process began must not be scanned when it has ten million rows. Runs as awty's owner.
-//! Does not: contain SQL; commit.
+//! process began must not be scanned when it has ten million rows.
 
 use crate::pg::owner;
 use crate::pg::relations;
@@ -11,7 +10,6 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::thread::LocalKey;
 
-/// One statement and its plan.
 pub struct Statement {
     sql: &'static CStr,
     types: &'static [pg_sys::Oid],
@@ -22,29 +20,28 @@ pub struct Statement {
 /// databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
-/// A value to pass, or NULL.
 pub type Arg = Option<pg_sys::Datum>;
 
-/// A statement, which runs as awty's owner.
+/// Runs as awty's owner.
 pub struct Prepared(pub &'static LocalKey<Statement>);
 
 impl Prepared {
-    /// Executes, and returns the number of processed rows.
+    /// Returns the number of processed rows.
     pub fn execute(&self, args: &[Arg]) -> u64 {
         self.query(args, |rows| rows.processed)
     }
 
-    /// Executes, and hands the rows to `read`, whose result must not borrow from them.
+    /// The result of `read` must not borrow from the rows.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// Reads with the latest snapshot. A parallel query allows no new snapshot, so there it reads with the current one.
+    /// A parallel query allows no new snapshot, so there it reads with the current one.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
 
-    /// Reads with the snapshot of the calling statement.
+    /// With the snapshot of the calling statement.
     pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, true, read))
     }
@@ -55,7 +52,7 @@ impl Prepared {
 }
 
 impl Statement {
-    /// Declares a statement. It is prepared at its first use.
+    /// Prepared at its first use.
     pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
         Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
     }
@@ -92,10 +89,9 @@ impl Statement {
         }
     }
 
-    /// Returns the plan, and plans again if the tables or their statistics have changed.
+    /// Plans again if the tables or their statistics have changed.
     ///
-    /// # Safety
-    /// SPI must be connected.
+    /// # Safety SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
         // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected by the contract of this function.
@@ -117,7 +113,7 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // The extension may have been created again, so the type's OID may have changed.
+                // The extension may have been created again, with another type.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }
@@ -142,7 +138,7 @@ fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     if oid == CHECKS { relations::row_array_type() } else { oid }
 }
 
-/// A value of any type, not copied.
+/// Not copied.
 struct Raw(pg_sys::Datum);
 
 impl FromDatum for Raw {
@@ -151,24 +147,22 @@ impl FromDatum for Raw {
     }
 }
 
-/// The result of a statement.
 pub struct Rows {
     table: *mut pg_sys::SPITupleTable,
-    /// Number of rows returned, inserted, updated or deleted.
+    /// Rows returned, inserted, updated or deleted.
     pub processed: u64,
 }
 
 impl Rows {
-    /// The rows of the statement that SPI has executed last.
+    /// Of the last statement.
     ///
-    /// # Safety
-    /// SPI must be connected, and stay connected while the rows are read.
+    /// # Safety SPI must be connected, and stay connected while the rows are read.
     pub unsafe fn current() -> Self {
         // SAFETY: by the contract of this function.
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 
-    /// A column of a row, in SPI's memory; `None` for NULL.
+    /// In SPI's memory.
     pub fn datum(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement.
@@ -180,20 +174,19 @@ impl Rows {
         }
     }
 
-    /// Number of rows that can be read.
     pub fn len(&self) -> usize {
         // SAFETY: a non-null table is SPI's current one, valid until SPI_finish, which comes after the reader returns.
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
-    /// Reads all rows, without those that `read` leaves out.
+    /// Without those that `read` leaves out.
     pub fn all<T>(&self, read: impl FnMut(usize) -> Option<T>) -> Vec<T> {
         (0..self.len()).filter_map(read).collect()
     }
 
     /// A column (from 1) of a row (from 0); `None` for NULL.
     ///
-    /// Values passed by reference point into SPI's memory, except where `T` copies them, as `String` does.
+    /// Values passed by reference point into SPI's memory, unless `T` copies them, as `String` does.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement and its type.
@@ -205,18 +198,18 @@ impl Rows {
         }
     }
 
-    /// A column of any type, in SPI's memory.
+    /// In SPI's memory.
     pub fn raw(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         self.get::<Raw>(row, column).map(|Raw(datum)| datum)
     }
 
-    /// A column of the first row; `None` without a row or for NULL.
+    /// `None` without a row or for NULL.
     pub fn first<T: FromDatum>(&self, column: i32) -> Option<T> {
         if self.len() == 0 { None } else { self.get(0, column) }
     }
 }
 
-/// A row that outlives its statement.
+/// Outlives its statement.
 pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {

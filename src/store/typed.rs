@@ -1,7 +1,3 @@
-//! Types of the parameters and results of a typed `statement!`.
-//!
-//! Does not: know a table.
-
 use super::statement::{Arg, Rows};
 use super::{arg, from_timestamptz, time};
 use crate::pg::text::Text;
@@ -10,9 +6,9 @@ use pgrx::pg_sys::{self, Oid};
 
 /// Declares a function that runs a statement.
 ///
-/// The typed form says what goes in and comes out: `pub fn name(parameters) -> Result = query, c"SQL"`. In place of
-/// `query` may be another method of [`super::statement::Prepared`], or `query(reader)` for a result that is no [`Outcome`].
-/// The parameters are those of the SQL, in its order.
+/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. In place of `query` may be another method of
+/// [`super::statement::Prepared`], or `query(reader)` for a result that is no [`Outcome`]. The parameters are those of
+/// the SQL, in its order.
 ///
 /// The plain form declares a function that returns the statement, for other types.
 macro_rules! statement {
@@ -48,7 +44,6 @@ macro_rules! statement {
 }
 pub(crate) use statement;
 
-/// A Rust type as a parameter of a statement.
 pub trait Param {
     const TYPE: Oid;
 
@@ -82,7 +77,6 @@ params! {
     Vec<Oid>: OIDARRAYOID, value => arg(value);
 }
 
-/// The result of a statement as a Rust type.
 pub trait Outcome {
     fn read(rows: &Rows) -> Self;
 }
@@ -91,40 +85,40 @@ impl Outcome for () {
     fn read(_: &Rows) {}
 }
 
-/// Number of rows that the statement returned or changed.
+/// Rows that the statement returned or changed.
 impl Outcome for u64 {
     fn read(rows: &Rows) -> Self {
         rows.processed
     }
 }
 
-/// Whether the statement returned or changed a row.
+/// Whether there was such a row.
 impl Outcome for bool {
     fn read(rows: &Rows) -> Self {
         rows.processed > 0
     }
 }
 
-/// The first row, if it is complete.
+/// If it is complete.
 impl<T: Row> Outcome for Option<T> {
     fn read(rows: &Rows) -> Self {
         if rows.len() == 0 { None } else { T::read(rows, 0) }
     }
 }
 
-/// All complete rows.
+/// If they are complete.
 impl<T: Row> Outcome for Vec<T> {
     fn read(rows: &Rows) -> Self {
         (0..rows.len()).filter_map(|row| T::read(rows, row)).collect()
     }
 }
 
-/// A row as a Rust type; `None` if a column is NULL that must not be.
+/// `None` if a column is NULL that must not be.
 pub trait Row: Sized {
     fn read(rows: &Rows, row: usize) -> Option<Self>;
 }
 
-/// A column as a Rust type; an `Option` may be NULL.
+/// An `Option` may be NULL.
 pub trait Column: Sized {
     fn read(rows: &Rows, row: usize, column: i32) -> Option<Self>;
 }
@@ -165,7 +159,7 @@ impl<A: Column, B: Column> Row for (A, B) {
     }
 }
 
-/// Reads a struct from a row: its fields in the order of the columns.
+/// The fields are in the order of the columns.
 macro_rules! row {
     ($name:ident { $($field:ident),* }) => {
         impl crate::store::typed::Row for $name {
@@ -179,12 +173,12 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// The first column of the first row: a truth value, or false without a row.
+/// False without a row.
 pub fn is_true(rows: &Rows) -> bool {
     rows.first(1).unwrap_or(false)
 }
 
-/// The first column of the first row: a number, or 0 without a row.
+/// 0 without a row.
 pub fn number(rows: &Rows) -> i64 {
     rows.first(1).unwrap_or(0)
 }
