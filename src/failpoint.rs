@@ -4,7 +4,6 @@
 //! `term` or `kill`. The process removes the file first, so that the action happens once.
 //!
 //! Invariant: a step whose [`Step::may_raise`] is false raises nothing, because no real error is possible there.
-//! Does not: cost anything in an installed library.
 
 #[cfg(feature = "failpoints")]
 mod steps;
@@ -51,7 +50,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Makes steps of the moments before and after a commit's record.
+    /// The moments before and after a commit's record are steps as well.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

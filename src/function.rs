@@ -1,8 +1,7 @@
 //! Finds a job's function by name and exact signature, and checks that its role may run it.
 //!
-//! Invariant: the answer is current. It is needed when a job is registered, when a check is scheduled, and before runs,
-//! because the function, its owner and its rights may change at any time.
-//! Does not: call the function (see `run`).
+//! This happens at registration, when a check is scheduled, and before runs, because the function, its owner and its
+//! rights may change at any time.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -14,20 +13,19 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// A function that may be called for a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// Whether it returns times. Otherwise it returns void, and its checks are done.
+    /// It returns times. Otherwise it returns void, and its checks are done.
     pub answers: bool,
 }
 
-/// Reads a name as SQL does: `schema.function`, or `function` in the first schema of the search path that has it.
+/// As SQL does: `schema.function`, or `function` in the first schema of the search path that has it.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would begin the arguments, which must not be given.
+    // A parenthesis would begin the arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -57,7 +55,7 @@ fn argument(takes: Signature) -> pg_sys::Oid {
     }
 }
 
-/// Splits a name at its dots, with SQL's quotes and case folding.
+/// With SQL's quotes and case folding.
 fn split(name: &Text) -> Option<Vec<Text>> {
     let mut list = std::ptr::null_mut();
     // SAFETY: PostgreSQL writes into its own copy, and the list points into the copy. Both live until the end of the
@@ -84,7 +82,7 @@ fn search_path() -> Vec<Text> {
     store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
 }
 
-/// Checks that a job's checks can be scheduled: its role may run its function, if it has one.
+/// Its role may run its function, if it has one.
 pub fn check(job: &Job) -> Result<()> {
     if job.is_external() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
@@ -122,7 +120,7 @@ struct Key {
     set_based: bool,
 }
 
-/// Returns the function if `role` may run it as a job that `registered_by` has registered. `set_based` is `None` during
+/// `role` must be able to run the function as a job that `registered_by` has registered. `set_based` is `None` during
 /// the registration.
 pub fn resolve(
     schema: &Text,
@@ -143,7 +141,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // awty's own function. No role can name it in a registration.
+    // No role can name awty's own function in a registration.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -174,7 +172,7 @@ fn trusted(
     Ok(())
 }
 
-/// Checks the function that a rule calls with its alerts: `role` must be able to run it for a rule of `watched_by`.
+/// A rule of `watched_by` calls the function with its alerts, and `role` must be able to run it.
 pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<()> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     let found = store::find(schema, name, relations::alert_type(), role)
@@ -186,8 +184,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// Returns the function of this name that a job can call. At registration exactly one must exist. Later overloads
-/// change nothing, except that a function of a check wins over one without arguments.
+/// At registration exactly one function must exist. Later overloads change nothing, except that a function of a check
+/// wins over one without arguments.
 fn find(
     schema: &Text,
     name: &Text,

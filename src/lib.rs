@@ -52,7 +52,6 @@ use pgrx::prelude::*;
 
 pgrx::pg_module_magic!(name, version);
 
-/// PostgreSQL calls it when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     report::without_backtraces();

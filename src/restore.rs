@@ -4,8 +4,8 @@
 //! as in PostgreSQL. A crash, a standby and a promotion are no restores. A file keeps the time of the last restore, so
 //! that restarts change nothing. Each database stores in `awty_internal.origin` the restore after which it was adopted.
 //!
-//! Invariant: a later restore has a later time, whatever the clock shows.
-//! Does not: detect a copy of the disks without a backup, which PostgreSQL treats as a crash.
+//! Invariant: a later restore has a later time, whatever the clock shows. PostgreSQL treats a copy of the disks without
+//! a backup as a crash, so it is not detected.
 
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;
@@ -27,15 +27,15 @@ pub enum Hold {
     Restored,
 }
 
-/// The last restore; 0 for none. The postmaster sets it, and its children inherit it.
+/// 0 for none. The postmaster sets it, and its children inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns when this server was last restored from a backup; `None` for never, or if `awty.auto_adopt` was on.
+/// `None` for never, or if `awty.auto_adopt` was on.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// Detects a restore. The postmaster calls this before recovery, which removes the signal files.
+/// The postmaster calls this before recovery, which removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);
@@ -61,7 +61,7 @@ fn is_restore() -> bool {
         && (is_there(pg_sys::RECOVERY_SIGNAL_FILE) || is_there(pg_sys::BACKUP_LABEL_FILE))
 }
 
-/// Writes the file durably.
+/// Durably.
 fn keep(at: Timestamp) -> std::io::Result<()> {
     let mut file = std::fs::File::create(path(NEW))?;
     writeln!(file, "{at}")?;

@@ -1,8 +1,5 @@
-//! The settings of awty (`awty.*`), registered once and read as plain values.
-//!
-//! Invariant: all are server-level (`postgresql.conf`, reloaded on SIGHUP), so users cannot change them. Every value is
-//! within its range.
-//! Does not: decide, or read the clock.
+//! The settings of awty (`awty.*`), registered once and read as plain values. All are server-level (`postgresql.conf`,
+//! reloaded on SIGHUP), so users cannot change them.
 
 use awty_core::Width;
 use chrono::TimeDelta;
@@ -11,7 +8,7 @@ use pgrx::{PostgresGucEnum, pg_sys};
 
 /// The number of worker entries in shared memory, so it is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
-/// The most checks in one batch, or in one call of a set-based job.
+/// In one batch, or in one call of a set-based job.
 pub const MAX_BATCH: usize = 1000;
 
 static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -32,55 +29,52 @@ static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub enum LogFailures {
     #[name = c"all"]
     All,
-    /// Only ids of checks, outcomes and SQLSTATEs.
+    /// Of checks, with outcomes and SQLSTATEs.
     #[name = c"codes"]
     Codes,
     #[name = c"none"]
     None,
 }
 
-/// `awty.log_failures`.
 pub fn log_failures() -> LogFailures {
     LOG_FAILURES.get()
 }
 
-/// `awty.enabled`.
 pub fn enabled() -> bool {
     ENABLED.get()
 }
 
-/// `awty.slot`, the server's slot width.
 pub fn slot() -> Width {
-    // The check hook refuses other values, so the default is only for safety.
+    // The check hook refuses other values.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
-/// `awty.max_workers`, for all databases.
+/// For all databases.
 pub fn max_workers() -> u32 {
     WORKERS.get().unsigned_abs()
 }
 
-/// `awty.max_workers_per_role`, for one role in one database.
+/// For one role in one database.
 pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
 
-/// `awty.batch_size`, the most checks that a worker takes in one turn.
+/// The most checks that a worker takes in one turn.
 pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// `awty.catch_up_rate`, in missed checks per second; 0 for no limit.
+/// Missed checks per second; 0 for no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// `awty.history_retention`; `None` for ever.
+/// `None` for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `awty.attempt_retention`; `None` for ever.
+/// `None` for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -90,27 +84,26 @@ fn retention(setting: &GucSetting<i32>) -> Option<TimeDelta> {
     (minutes > 0).then(|| TimeDelta::minutes(minutes))
 }
 
-/// `awty.max_crashes`, the number of crashes after which a check is held.
+/// A check is held after this number of crashes.
 pub fn max_crashes() -> i32 {
     MAX_CRASHES.get()
 }
 
-/// `awty.auto_adopt`: restored and cloned databases need no `awty.adopt()`.
+/// Restored and cloned databases need no `awty.adopt()`.
 pub fn auto_adopt() -> bool {
     AUTO_ADOPT.get()
 }
 
-/// `awty.time_travel`: clients may use `awty.travel()`.
+/// Clients may use `awty.travel()`.
 pub fn time_travel() -> bool {
     TIME_TRAVEL.get()
 }
 
-/// `awty.synchronous_commit`: each run is flushed by itself, and not once per batch.
+/// Each run is flushed by itself, and not once per batch.
 pub fn synchronous_commit() -> bool {
     SYNCHRONOUS_COMMIT.get()
 }
 
-/// PostgreSQL's `max_prepared_transactions`.
 pub fn max_prepared_transactions() -> i32 {
     // SAFETY: the setting exists, and its text is parsed at once.
     unsafe {
@@ -125,8 +118,7 @@ pub fn max_prepared_transactions() -> i32 {
 
 /// Refuses values of `awty.slot` that do not divide a day.
 ///
-/// # Safety
-/// Only PostgreSQL calls it, with a pointer to the new value.
+/// # Safety Only PostgreSQL calls it, with a pointer to the new value.
 unsafe extern "C-unwind" fn check_slot(
     new_value: *mut i32,
     _extra: *mut *mut std::ffi::c_void,

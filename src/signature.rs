@@ -1,7 +1,3 @@
-//! The forms of a job's function.
-//!
-//! Does not: look a function up (see `function`).
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signature {
     /// `f(awty.future_job)`.

@@ -2,12 +2,8 @@
 //!
 //! A patch release changes only the package's version. [`SERVES`] also names older SQL versions, so that an update of
 //! the package and a restart stop no check.
-//!
-//! Invariant: constants of the library.
-//! Does not: look at the installed version (see `store::extension`).
 
-/// The SQL versions that this library serves. The last is its own.
+/// The last SQL version is the library's own.
 pub const SERVES: &[&str] = if cfg!(feature = "next-version") { &["0.1", "0.2"] } else { &["0.1"] };
 
-/// The package version of this library.
 pub const LIBRARY: &str = env!("CARGO_PKG_VERSION");

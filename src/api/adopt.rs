@@ -17,7 +17,6 @@ fn adopt(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRepor
     Ok(adopt_database()?)
 }
 
-/// Declares that this restored or cloned database runs its checks itself.
 fn adopt_database() -> Result<()> {
     rights::gate("awty.adopt()")?;
     if !catalog::owns_database(catalog::current_role()) {

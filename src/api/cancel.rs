@@ -1,5 +1,3 @@
-//! `awty.cancel()`.
-
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
@@ -17,7 +15,7 @@ calls! {
     fn cancel -> i64 = cancel_checks;
 }
 
-/// Ends the pending checks of an entity. Without a job, skips jobs that the caller may not schedule, and does not report them.
+/// Without a job, skips jobs that the caller may not schedule, and does not report them.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;
@@ -26,14 +24,14 @@ fn cancel_checks(args: &Args) -> Result<i64> {
         // A caller that cancels its own checks does not mean to end the watch of the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
-    // Locks only checks that the caller may cancel, so that the call does not block checks of others.
+    // Locks no check that the caller may not cancel, so that the call does not block checks of others.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     Ok(ids.len() as i64)
 }
 
-/// Locks the pending check of an entity and a job, and ends the repetition. Returns the check's id.
+/// Ends the repetition as well. Returns the check's id.
 pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     let lock = || future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name);
     let mut id = lock();

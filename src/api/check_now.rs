@@ -1,6 +1,4 @@
-//! `awty.check_now()`.
-//!
-//! Invariant: the call does not undo a run in progress.
+//! `awty.check_now()` does not undo a run in progress.
 
 use super::hold::{lock, peek, running_since};
 use crate::call::args::{Args, calls};
@@ -19,7 +17,7 @@ calls! {
     fn check_now -> i64 = ask_now;
 }
 
-/// Moves a check to the current time, which need not be a slot.
+/// The current time need not be a slot.
 fn ask_now(args: &Args) -> Result<i64> {
     rights::gate_write("awty.check_now()")?;
     let entity = Entity::of(args)?;
@@ -47,7 +45,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// Moves a check. An occurrence whose slot is in the future becomes an extra one, so that no slot of its plan is used up.
+/// An occurrence whose slot is in the future becomes an extra one, so that no slot of its plan is used up.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {
@@ -59,7 +57,6 @@ fn put_now(check: &Pending, job: &Job, now: Time) {
     }
 }
 
-/// Converts a moment of the monotonic clock to a time.
 fn since(began: Mono) -> Time {
     clock::now() - clock::delta_of(clock::mono().since(began))
 }

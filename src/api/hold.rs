@@ -1,7 +1,4 @@
-//! `awty.hold()` and `awty.release()`.
-//!
-//! Invariant: these functions do not undo a run in progress, so they do not lock its check.
-//! Does not: decide how a held check is shown.
+//! `awty.hold()` and `awty.release()` do not undo a run in progress, so they do not lock its check.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
@@ -22,7 +19,7 @@ calls! {
     fn release -> () = release_check;
 }
 
-/// Holds a check. A run in progress ends normally, and the check that it leaves pending is held then.
+/// A run in progress ends normally, and the check that it leaves pending is held then.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -43,7 +40,7 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Releases a held check. If the check fell due while it was held, the job's `on_missed` applies.
+/// If the check fell due while it was held, the job's `on_missed` applies.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
@@ -72,7 +69,7 @@ fn release_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Treats a check that fell due while it could not run as a worker does after a pause.
+/// As a worker does after a pause.
 fn apply_policy(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);
@@ -108,7 +105,6 @@ pub fn peek(entity: &Entity, job: &Job) -> Result<Pending> {
 pub fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
     let lock = || future_job::lock_check(entity.name.datum(), entity.key.datum(), &job.name);
     let mut check = lock();
-    // If the lock had to wait for a run, the next occurrence is pending by now.
     while check.is_none() && job.repeats && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending
     {
         check = lock();
@@ -116,7 +112,6 @@ pub fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
     check.ok_or_else(|| entity.missing(Some(&job.name)))
 }
 
-/// The start of the run in progress, if there is one.
 pub fn running_since(id: i64) -> Option<Mono> {
     let (here, now) = (catalog::database(), clock::mono());
     shmem::is_present().then(|| shmem::read(|shared| shared.running_since(here, id, now))).flatten()

@@ -1,6 +1,4 @@
-//! `awty.key()`: one key of several columns.
-//!
-//! Invariant: equal columns give equal keys in every session.
+//! `awty.key()`: equal columns give equal keys in every session.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result};

@@ -68,14 +68,14 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Takes the lock on a job's claims. Waits for a claim in progress; the next claim sees what this transaction commits.
+/// Waits for a claim in progress; the next claim sees what this transaction commits.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
     }
 }
 
-/// Refuses a function while external workers hold leases of the job. Otherwise two workers could run the same check.
+/// Otherwise two workers could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -84,14 +84,13 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Writes a job. An equal job of that name stays. A different one is replaced if `replace` is set. Returns whether
-/// anything changed.
+/// An equal job of that name stays. A different one is replaced if `replace` is set. Returns whether anything changed.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // Forgets the counters of an earlier job of that name.
+            // Those of an earlier job of that name.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -120,7 +119,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// The function in the second argument. For a command, the error shows the function to write instead.
+/// For a command in place of a function, the error shows the function to write.
 fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
         let (text, function) = (text.to_string(), function::quoted(job));
@@ -132,7 +131,7 @@ fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     args.optional_name(1, "function", MAX_FUNCTION)
 }
 
-/// Reports the job's role, if it is not the caller.
+/// Only if it is not the caller.
 fn say_role(job: &Job) {
     if job.role != catalog::current_role() {
         error::log::notice(format!("job \"{}\" runs as \"{}\"", job.name, catalog::role_label(job.role)));
@@ -180,7 +179,7 @@ fn alter_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Whether the function takes many checks at a time. The role must be able to run it.
+/// The role must be able to run the function.
 fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<bool> {
     Ok(function::resolve(schema, function, role, registered_by, None)?.takes == Signature::Set)
 }
@@ -194,12 +193,12 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A superuser must be able to remove a job whose row is broken.
-        // SAFETY: a getter.
+        // A superuser must be able to remove a job whose row is broken. SAFETY: a getter.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Takes the lock before deleting rows that claims of other jobs' workers use. Such a claim skips this job and does not wait.
+    // The lock comes before rows go that claims of other jobs' workers use. Such a claim skips this job and does not
+    // wait.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {

@@ -24,10 +24,10 @@ use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// Number of tries of a call whose check other transactions take away.
+/// Tries of a call whose check other transactions take away.
 const ROUNDS: u32 = 100;
 
-/// Maximum number of days of `after`, in either direction: a thousand years. Longer intervals could overflow.
+/// A thousand years, in either direction. Longer intervals could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -80,7 +80,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Reports a check's slot, once per session and job, because a trigger may schedule thousands.
+/// Once per session and job, because a trigger may schedule thousands of checks.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -91,7 +91,7 @@ pub fn say_slot(job: &Job, slot: Time) {
     }
 }
 
-/// The due time from `at` or `after`, and the duration of `after`.
+/// With the duration of `after`, if it is given.
 fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     let at = args.time(3, "at")?;
     let after = args.datum(4);
@@ -102,7 +102,7 @@ fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     }
 }
 
-/// The time that lies `after` from the start of the transaction, and that duration. `after` is the fifth argument.
+/// From the start of the transaction. `after` is the fifth argument.
 pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)> {
     // An interval that would overflow below is out of range.
     let duration = args.duration(4, "after").ok().flatten();
@@ -126,9 +126,9 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     Ok((time, TimeDelta::microseconds(then - start)))
 }
 
-/// Writes the check. `on_conflict` decides about a pending one.
+/// `on_conflict` decides about a pending check.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
-    // The repetition of the replaced occurrence.
+    // Of the replaced occurrence.
     let mut inherited = None;
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
@@ -138,7 +138,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
             }
             return Ok(id);
         }
-        // The pending check is gone or has changed, so the loop looks again.
+        // The pending check is gone or has changed.
         let Some(pending) = future_job::lock(check) else { continue };
         match on_conflict.decide(pending.slot, slot) {
             Conflict::Keep => return Ok(pending.id),

@@ -31,12 +31,12 @@ calls! {
 
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// Positions of the keys in the order of writing.
+    /// In the order of writing.
     sorted: Vec<usize>,
 }
 
 impl Keys {
-    /// The keys in the second argument. NULL is an empty list, because `array_agg()` over no rows returns NULL.
+    /// NULL is an empty list, because `array_agg()` over no rows returns NULL.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -64,7 +64,6 @@ impl Keys {
         Ok(Self { texts, sorted })
     }
 
-    /// Builds an array of the keys at these positions.
     fn array(&self, places: &[usize]) -> pg_sys::Datum {
         // SAFETY: the values are texts.
         unsafe { array::build(places.iter().map(|place| Some(self.texts[*place])), TEXT) }
@@ -76,17 +75,15 @@ fn text(key: pg_sys::Datum) -> Option<Text> {
     unsafe { pgrx::FromDatum::from_datum(key, false) }
 }
 
-/// The key for messages.
 fn label(key: pg_sys::Datum) -> String {
     text(key).map(|text| text.to_string()).unwrap_or_default()
 }
 
-/// The checks to schedule.
 struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// One slot for each key, or one for all.
+    /// For each key, or one for all.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -128,7 +125,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     Ok(written)
 }
 
-/// One time for each key from `at`, or one for all from `after`.
+/// For each key from `at`, or one for all from `after`.
 fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::TimeDelta>)> {
     match (args.datum(3), args.datum(4)) {
         (Some(at), None) => {
@@ -146,7 +143,6 @@ fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::Time
     }
 }
 
-/// The arguments of each check, or `None`.
 fn job_args(args: &Args, keys: usize) -> Result<Option<Vec<Option<pg_sys::Datum>>>> {
     let Some(datum) = args.datum(5) else { return Ok(None) };
     // SAFETY: the function is declared with jsonb[].
@@ -164,7 +160,7 @@ impl Request<'_> {
         if self.slots.len() == 1 { self.slots[0] } else { self.slots[place] }
     }
 
-    /// Writes the checks. `on_conflict` decides about pending ones. Returns the number of written checks.
+    /// `on_conflict` decides about pending checks. Returns the number of written ones.
     fn write(&self) -> Result<i64> {
         let checks = NewChecks {
             job: self.job.name.datum(),
@@ -203,7 +199,7 @@ impl Request<'_> {
         Values { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
-    /// Ends the checks that were pending and are locked now, if the caller replaces them. Returns their positions.
+    /// Ends locked checks that the caller replaces. Returns their positions.
     fn make_room(
         &self,
         checks: &NewChecks,
@@ -237,7 +233,6 @@ impl Request<'_> {
         Ok(places)
     }
 
-    /// Links checks that replace occurrences to their repetitions.
     fn inherit_occurrence(&self, replaced: &[(usize, repetition::Pending)]) {
         for (place, pending) in replaced {
             let check = future_job::lock_of(self.entity_name.datum(), self.keys.texts[*place], &self.job.name);
@@ -252,7 +247,7 @@ impl Request<'_> {
     }
 }
 
-/// Ends the pending checks of entities. Without a job, skips jobs that the caller may not schedule, and does not report them.
+/// Without a job, skips jobs that the caller may not schedule, and does not report them.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -268,10 +263,10 @@ fn cancel_checks(args: &Args) -> Result<i64> {
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
-    // Locks only checks that the caller may cancel, so that the call does not block checks of others.
+    // Locks no check that the caller may not cancel, so that the call does not block checks of others.
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Locks one by one. If a lock has to wait for a run, the next occurrence must be locked before the next key.
+        // If a lock has to wait for a run, the next occurrence must be locked before the next key.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

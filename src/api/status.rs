@@ -1,8 +1,8 @@
 //! The functions behind `awty.status`, `awty.explain()` and `awty.doctor()`: the state of this database in shared
 //! memory and in the catalogs.
 //!
-//! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above AccessShare.
-//! Does not: contain SQL, or choose the reason why nothing runs; see sql/60_status.sql.
+//! Invariant: they only read, and also work on a standby and without the preloaded library; they take no lock above
+//! AccessShare. sql/60_status.sql chooses the reason why nothing runs.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
@@ -21,7 +21,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// One row with the state of this database in shared memory, or a row that says that the library is not loaded.
+/// Without the library, the row says so.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn runtime() -> TableIterator<
@@ -72,12 +72,13 @@ fn runtime() -> TableIterator<
     ))
 }
 
-/// A time in shared memory; 0 is `None`.
+/// 0 is `None`.
 fn timestamptz(timestamp: Timestamp) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(timestamp).ok().filter(|_| timestamp != 0)
 }
 
-/// The workers of this database: role, claimed checks, start of the run, and how long other roles have waited for the worker.
+/// The workers of this database: role, claimed checks, start of the run, and how long other roles have waited for the
+/// worker.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn worker() -> TableIterator<
@@ -113,13 +114,13 @@ fn worker() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Whether that process's commit waits for a synchronous standby.
+/// At its commit.
 #[pg_extern(sql = false)]
 fn waits_for_standby(pid: i32) -> bool {
     sync_rep::is_process_waiting(pid)
 }
 
-/// Why no worker can connect to this database as that role, in one of three words; `None` if one can.
+/// In one of three words; `None` if a worker can connect to this database as that role.
 #[pg_extern(sql = false)]
 fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     match catalog::can_connect(catalog::database(), role) {
@@ -145,10 +146,9 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// Minimum of `awty.healthy()`'s argument, because the launcher looks only once a second.
+/// The launcher looks only once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
-/// The argument of `awty.healthy()`.
 #[pg_extern(sql = false)]
 fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
     let args = Args::new(fcinfo);
@@ -159,7 +159,6 @@ fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<In
     }
 }
 
-/// An error's message and hint.
 fn pair(error: &Error) -> Vec<String> {
     let (message, hint) = error.in_words();
     vec![message, hint]

@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 /// A jsonb of this many bytes has at most five numbers, each of at most 147,500 digits, so it needs no closer look.
 const HARMLESS: usize = 64;
-/// Maximum length of a choice. No valid choice is as long.
+/// No valid choice is as long.
 const MAX_CHOICE: usize = 64;
 
 /// Declares the functions that PostgreSQL calls: `fn name -> Result = body`. The body gets the arguments.
@@ -34,7 +34,6 @@ macro_rules! calls {
 }
 pub(crate) use calls;
 
-/// The arguments of one call.
 pub struct Args(pg_sys::FunctionCallInfo);
 
 impl Args {
@@ -42,19 +41,18 @@ impl Args {
         Self(fcinfo)
     }
 
-    /// An argument; `None` for NULL. `T` must match the declared type.
+    /// `T` must match the declared type.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
         // SAFETY: PostgreSQL passes the declared number of arguments, with the declared types.
         unsafe { pgrx::pg_getarg(self.0, index) }
     }
 
-    /// An argument as PostgreSQL passes it.
     pub fn datum(&self, index: usize) -> Option<pg_sys::Datum> {
         // SAFETY: as above.
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// A text of at most `max` bytes; `None` for NULL. A longer text is refused before it is copied.
+    /// A longer text is refused before it is copied.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -63,12 +61,10 @@ impl Args {
         Ok(self.get(index))
     }
 
-    /// A required name.
     pub fn name(&self, index: usize, argument: &'static str, max: usize) -> Result<Text> {
         self.optional_name(index, argument, max)?.ok_or(Error::Null { argument })
     }
 
-    /// An optional name; `None` for NULL.
     pub fn optional_name(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         match self.text(index, argument, max)? {
             Some(text) if text.len() == 0 => Err(Error::Empty { argument }),
@@ -76,7 +72,7 @@ impl Args {
         }
     }
 
-    /// The key of an entity: a text, or the text of a value of another scalar type.
+    /// A text, or the text of a value of another scalar type.
     pub fn key(&self, index: usize, argument: &'static str) -> Result<Text> {
         let kind = self.kind(index);
         if kind == pg_sys::TEXTOID {
@@ -91,7 +87,7 @@ impl Args {
         }
     }
 
-    /// The type of an argument in the call, or the declared type if the call does not say.
+    /// The declared type if the call does not say.
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
@@ -106,7 +102,7 @@ impl Args {
         }
     }
 
-    /// The values and types of a call of a function with VARIADIC "any"; `None` for VARIADIC NULL.
+    /// Of a function with VARIADIC "any"; `None` for VARIADIC NULL.
     pub fn variadic(&self) -> Option<Vec<(Option<pg_sys::Datum>, pg_sys::Oid)>> {
         let (mut values, mut types, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the function takes nothing else. PostgreSQL allocates three arrays of as many elements as it says.
@@ -117,12 +113,11 @@ impl Args {
         }
     }
 
-    /// A required role, by name.
     pub fn role(&self, index: usize, argument: &'static str) -> Result<pg_sys::Oid> {
         self.optional_role(index)?.ok_or(Error::Null { argument })
     }
 
-    /// An optional role, by name. A given role must exist.
+    /// A given role must exist.
     pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
         let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
         crate::pg::catalog::role(name)
@@ -130,14 +125,13 @@ impl Args {
             .ok_or_else(|| Error::UnknownRole { role: name.to_string_lossy().into_owned() })
     }
 
-    /// One of a few words; `None` for NULL.
     pub fn choice<T: FromStr>(&self, index: usize, argument: &'static str, choices: &'static str) -> Result<Option<T>> {
         let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(None) };
         let value = text.to_string();
         value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices: choices.into() })
     }
 
-    /// Sets a value by its word. Returns `false` for NULL.
+    /// Returns `false` for NULL.
     pub fn word(&self, index: usize, argument: &'static str, value: &mut dyn Word) -> Result<bool> {
         let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(false) };
         let refuse = |unknown: UnknownLabel| Error::Choice {
@@ -149,7 +143,7 @@ impl Args {
         Ok(true)
     }
 
-    /// A duration; `None` for NULL. Years have 365.25 days, months 30.
+    /// Years have 365.25 days, months 30.
     pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
         match self.get::<Interval>(index) {
             Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::DurationOutOfRange { argument }),
@@ -157,7 +151,7 @@ impl Args {
         }
     }
 
-    /// A finite time; `None` for NULL.
+    /// Refuses infinity.
     pub fn time(&self, index: usize, argument: &'static str) -> Result<Option<awty_core::Time>> {
         match self.get::<TimestampWithTimeZone>(index) {
             Some(value) => clock::from_timestamp(value.into()).map(Some).ok_or(Error::OutOfRange { argument }),
@@ -165,7 +159,7 @@ impl Args {
         }
     }
 
-    /// Arguments for a job, of limited size; `None` for NULL.
+    /// Of limited size.
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         // SAFETY: each call here is for an argument that is declared as jsonb.
@@ -176,7 +170,7 @@ impl Args {
     }
 }
 
-/// Whether these `args` are too large. Numbers count with all their digits, because a claim returns them as text.
+/// Numbers count with all their digits, because a claim returns them as text.
 ///
 /// # Safety
 ///
@@ -187,7 +181,7 @@ pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 
-/// Size in bytes of a text, a jsonb or an array, without its header. Does not fetch toasted values.
+/// In bytes, without the header. Does not fetch toasted values.
 pub fn size(datum: pg_sys::Datum) -> usize {
     // SAFETY: the values are varlenas, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)

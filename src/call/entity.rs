@@ -1,7 +1,6 @@
 //! Arguments that name an entity, and optionally a job, and identify one pending check.
 //!
 //! Invariant: a check whose job the caller may not see is reported as missing.
-//! Does not: take locks.
 
 use super::args::Args;
 use super::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
@@ -11,24 +10,21 @@ use crate::pg::text::Text;
 use crate::store::future_job;
 use crate::store::job::{self, Job};
 
-/// The entity of a check.
 pub struct Entity {
     pub name: Text,
     pub key: Text,
 }
 
 impl Entity {
-    /// The entity in the first two arguments.
     pub fn of(args: &Args) -> Result<Self> {
         Ok(Self { name: args.name(0, "entity_name", MAX_ENTITY_NAME)?, key: args.key(1, "entity_key")? })
     }
 
-    /// The entity for messages.
     pub fn label(&self) -> Label {
         Label { name: self.name.to_string(), key: self.key.to_string() }
     }
 
-    /// The jobs that have a pending check of this entity and pass `may`.
+    /// Only jobs that pass `may`.
     pub fn jobs(&self, may: impl Fn(&Job) -> bool) -> Vec<Job> {
         future_job::jobs_of_entity(self.name.datum(), self.key.datum())
             .iter()
@@ -37,8 +33,8 @@ impl Entity {
             .collect()
     }
 
-    /// The job of a check that the caller may schedule. The third argument names the job. It is optional if there is
-    /// only one such job.
+    /// The caller may schedule the check. The third argument names the job. It is optional if there is only one such
+    /// job.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);
@@ -55,7 +51,7 @@ impl Entity {
         }
     }
 
-    /// The error for a check that does not exist, as far as the caller may know.
+    /// As far as the caller may know.
     pub fn missing(&self, job: Option<&Text>) -> Error {
         Error::NoCheck { entity: self.label(), job: job.map(ToString::to_string) }
     }

@@ -1,7 +1,4 @@
 //! What every SQL call needs: its arguments, the caller's rights, the entity that it names, and a job's options.
-//!
-//! Invariant: a call passes its gate before it reads anything else.
-//! Does not: write anything.
 
 pub mod args;
 pub mod argument_limits;

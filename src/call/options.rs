@@ -1,6 +1,4 @@
 //! The options of a job, as arguments of `awty.register()` and `awty.alter()`.
-//!
-//! Does not: know the ranges of the options (see `awty_core::Limits`).
 
 use super::args::Args;
 use crate::error::{Error, LeaseError, Result};
@@ -10,7 +8,7 @@ use crate::store::job_option::{self, Field, JobOption, Options};
 use awty_core::Width;
 use chrono::TimeDelta;
 
-/// Returns the options, changed by the arguments. With `all`, NULL is refused for an option with a default.
+/// With `all`, NULL is refused for an option with a default.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;
@@ -39,7 +37,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
     Ok(options)
 }
 
-/// A job's slot must be whole seconds, divide a day, and be made of whole slots of the server.
+/// Whole seconds that divide a day and are made of whole slots of the server.
 fn check_slot(slot: TimeDelta) -> Result<()> {
     let server = settings::slot();
     let refuse = |message: String| Error::Slot { message, server: server.seconds() };
@@ -54,7 +52,6 @@ fn check_slot(slot: TimeDelta) -> Result<()> {
     Ok(())
 }
 
-/// Sets an option back to its default.
 pub fn reset(options: &mut Options, name: String) -> Result<()> {
     match job_option::all().find(|option| option.name == name) {
         Some(option) => option.copy(options, Options::defaults(options.limits.width)),
@@ -63,7 +60,7 @@ pub fn reset(options: &mut Options, name: String) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of all options that can be reset, for a HINT.
+/// For a HINT.
 fn names() -> String {
     let limits = job_option::LIMITS.iter().map(|option| option.name);
     let names: Vec<_> = limits.chain(["notify"]).chain(job_option::EXTERNAL.iter().map(|option| option.name)).collect();
@@ -71,7 +68,6 @@ fn names() -> String {
     format!("{} and {last}", others.join(", "))
 }
 
-/// Refuses options that only external workers can follow.
 pub fn refuse_external(options: &Options) -> Result<()> {
     let is_default = |option: &JobOption| {
         let mut other = *options;

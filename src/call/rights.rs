@@ -22,10 +22,10 @@ use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// Maximum number of jobs that are listed or suggested.
+/// Listed or suggested.
 pub const MAX_LISTED: usize = 10_000;
 
-/// The gate for functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
+/// For functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -33,13 +33,13 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Refuses if the transaction may not write, and keeps out DROP EXTENSION until the transaction ends. Does not need the preloaded
-/// library, because an application's writes must not fail without it.
+/// Refuses if the transaction may not write, and keeps out DROP EXTENSION until the transaction ends. Does not need the
+/// preloaded library, because an application's writes must not fail without it.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
 
-/// The gate for functions of external workers.
+/// For functions of external workers.
 pub fn gate_lease(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -65,7 +65,6 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
     Ok(())
 }
 
-/// The job with this name.
 pub fn job(name: &Text) -> Result<Job> {
     known(name, job::find(name))
 }
@@ -85,22 +84,20 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
     }
 }
 
-/// Whether the caller is a member of the job's role.
+/// Members of the job's role own it.
 pub fn owns(job: &Job) -> bool {
     catalog::can_become(catalog::current_role(), job.role)
 }
 
-/// Whether the caller may schedule checks of this job.
 pub fn may_schedule(job: &Job) -> bool {
     has_right(job, Right::Schedule)
 }
 
-/// Whether the caller may claim checks of this job, and answer its leases.
+/// Includes answers to its leases.
 pub fn may_claim(job: &Job) -> bool {
     has_right(job, Right::Claim)
 }
 
-/// Whether the caller may see this job.
 pub fn may_read(job: &Job) -> bool {
     has_right(job, Right::Read)
 }
@@ -115,20 +112,19 @@ fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
 }
 
-/// Returns whether a role is a member of another one. It remembers its answers, because many jobs share a few roles.
+/// Remembers its answers, because many jobs share a few roles.
 fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
     let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
     move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
 }
 
-/// Returns the jobs that a role may read, up to [`MAX_LISTED`].
+/// Up to [`MAX_LISTED`].
 pub fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
     let may_be = membership_of(caller);
     right::all().into_iter().filter(move |job| job.has(Right::Read, &may_be)).take(MAX_LISTED)
 }
 
-/// `awty_internal.has_right`: whether a role has a right to a job, by the latest snapshot. The current user may ask
-/// about roles that it can become.
+/// `awty_internal.has_right`: by the latest snapshot. The current user may ask about roles that it can become.
 #[pg_extern(sql = false)]
 fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
@@ -140,8 +136,8 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
 }
 
 /// `awty_internal.readable`: the jobs that the caller may read, each with its role and the caller's other rights. A
-/// policy calls it once for each table of a statement. Names are returned as bytes, because pgrx's text is always
-/// UTF-8. PostgreSQL stores bytes and text alike.
+/// policy calls it once for each table of a statement. Names are bytes, because pgrx's text is always UTF-8. PostgreSQL
+/// stores bytes and text alike.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -157,19 +153,18 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The job with this name, if the caller is a member of its role. The job is locked first and checked afterwards.
+/// The caller is a member of the job's role. The job is locked first and checked afterwards.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// The job with this name. If the caller may not see it, the error is that of a missing job.
+/// If the caller may not see the job, the error is that of a missing job.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
 }
 
-/// The job with this name, if the caller may schedule its checks.
 pub fn schedulable_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_schedule(&job) {
@@ -178,7 +173,6 @@ pub fn schedulable_job(name: &Text) -> Result<Job> {
     Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
 }
 
-/// The job with this name, if external workers can claim its checks and the caller may.
 pub fn claimable_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if !may_claim(&job) {
@@ -192,13 +186,13 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 }
 
 thread_local! {
-    /// Count of adoptions at the last look of this session, and whether the database was held.
+    /// Count of adoptions at this session's last look.
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// The client's statement that was warned last, because a statement that schedules many checks warns only once.
+    /// Time of the statement that was warned last, because a statement that schedules many checks warns only once.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
-/// Warns that no check will run: in a restored or cloned database before it is adopted, or if the library does not match the SQL.
+/// The database is restored or cloned and not adopted yet, or the library does not match the SQL.
 pub fn warn_if_nothing_runs() {
     if !shmem::is_present() {
         return warn_once_of_no_library();

@@ -5,7 +5,7 @@ use crate::pg::catalog;
 use crate::store::job;
 use pgrx::pg_sys;
 
-/// Maximum number of jobs of a role, because each inspection and each worker of the role reads all of them.
+/// Each inspection and each worker of the role reads all of its jobs.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
@@ -15,7 +15,7 @@ pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
-/// The role that the job runs as: the caller's, or one that the caller may become. With `connects`, the role must be able to connect.
+/// The caller's role, or one that the caller may become. With `connects`, the role must be able to connect.
 pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);

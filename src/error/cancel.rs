@@ -1,12 +1,9 @@
 //! The error for a cancelled statement, as PostgreSQL raises it.
-//!
-//! Does not: decide whether a statement is cancelled.
 
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 
-/// Raises the error for a client's cancelled statement.
 pub fn cancelled(message: String) -> ! {
     ErrorReport::new(Code::ERRCODE_QUERY_CANCELED, message, "awty").report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")

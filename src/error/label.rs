@@ -1,5 +1,3 @@
-//! The entity in an error.
-
 use std::fmt;
 
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! Warnings of awty, in the server log and for the client.
 //!
-//! Invariant: names no job, entity or argument, because many people may read the log.
-//! Does not: end a transaction.
+//! Invariant: no warning names a job, entity or argument, because many people may read the log.
 
 use super::{Code, ErrorReport};
 use crate::pg::catalog::CannotConnect;
@@ -14,7 +13,6 @@ use pgrx::prelude::PgLogLevel;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// Warns the client and the server log that the checks of this database are held.
 pub fn database_held(database: &str, why: Hold) {
     let why = match why {
         Hold::Foreign => "they come from another one",
@@ -29,7 +27,7 @@ pub fn database_held(database: &str, why: Hold) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Logs, once per process and check, that awty could not read a check.
+/// Once per process and check.
 pub fn unreadable(id: i64, failure: &Failure) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
@@ -39,7 +37,6 @@ pub fn unreadable(id: i64, failure: &Failure) {
     }
 }
 
-/// Logs that a check is held.
 pub fn check_held(id: i64, crashes: i32) {
     ErrorReport::new(
         Code::ERRCODE_WARNING,
@@ -54,21 +51,18 @@ pub fn check_held(id: i64, crashes: i32) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Logs that no worker could be started.
 pub fn no_room() {
     ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty could not start a worker process", "awty")
         .set_hint("Consider increasing \"max_worker_processes\", or lowering \"awty.max_workers\".")
         .report(PgLogLevel::WARNING);
 }
 
-/// Logs that all worker entries in awty's shared memory are taken.
 pub fn no_place() {
     ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty has no place for another worker", "awty")
         .set_hint("SELECT pid, state, query_start FROM pg_stat_activity WHERE backend_type = 'awty worker';")
         .report(PgLogLevel::WARNING);
 }
 
-/// Logs that a run cannot be stopped.
 pub fn stuck_run(pid: i32, database: u32) {
     ErrorReport::new(
         Code::ERRCODE_QUERY_CANCELED,
@@ -81,7 +75,6 @@ pub fn stuck_run(pid: i32, database: u32) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Logs that the checks of a role wait until the role can connect.
 pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     let (code, reason) = match why {
         CannotConnect::NoDatabase => (Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it accepts no connections"),
@@ -98,13 +91,13 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Warns an external worker, and the server log, that one of many answers could not be booked.
+/// For an external worker and the server log.
 pub fn not_booked(lease: i64, failure: &Failure) {
     let message = format!("lease {lease} could not be answered: {}", failure.message);
     report(PgLogLevel::WARNING, &failure.sqlstate, &message, "", "");
 }
 
-/// Returns an error in the form that the log may show.
+/// `awty.log_failures` decides.
 pub fn shown(failure: &Failure) -> String {
     match settings::log_failures() {
         LogFailures::All => format!("{} ({})", failure.message, failure.sqlstate),
@@ -112,7 +105,6 @@ pub fn shown(failure: &Failure) -> String {
     }
 }
 
-/// Notifies the client of something unexpected.
 pub fn notice(words: String) {
     ErrorReport::new(Code::ERRCODE_SUCCESSFUL_COMPLETION, words, "awty").report(PgLogLevel::NOTICE);
 }

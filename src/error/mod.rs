@@ -2,7 +2,6 @@
 //!
 //! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and hints
 //! are sentences. A hint that is a statement can be pasted.
-//! Does not: decide when to raise an error.
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
@@ -29,10 +28,10 @@ pub use travel::TravelError;
 pub use watch::WatchError;
 pub use {cancel::cancelled, label::Label, lease::LeaseError};
 
-/// The errors of awty. `words` has their texts.
+/// `words` has the texts.
 #[derive(Debug)]
 pub enum Error {
-    /// The library was not loaded when the server started.
+    /// When the server started.
     NotPreloaded,
     /// The library was not loaded, and a check was written nevertheless.
     NothingRuns,
@@ -41,11 +40,9 @@ pub enum Error {
         installed: String,
         unserved: Unserved,
     },
-    /// A standby cannot write.
     Standby {
         function: &'static str,
     },
-    /// The transaction is read-only.
     ReadOnly {
         function: &'static str,
     },
@@ -57,49 +54,43 @@ pub enum Error {
     NotTrigger {
         function: &'static str,
     },
-    /// A required argument is NULL.
     Null {
         argument: &'static str,
     },
-    /// A name or key is an empty string.
     Empty {
         argument: &'static str,
     },
-    /// A name is longer than its column allows.
     TooLong {
         argument: &'static str,
         max: usize,
     },
-    /// An array or a row as a key.
+    /// An array or a row.
     KeyType {
         argument: &'static str,
         kind: String,
     },
-    /// An array of several dimensions, or of another length than the keys.
+    /// Several dimensions, or another length than the keys.
     ArrayShape {
         argument: &'static str,
     },
-    /// More keys than one call takes.
     TooManyKeys {
         max: usize,
     },
-    /// A key occurs twice in one call.
     KeyTwice {
         key: String,
     },
-    /// The arguments are too large for a pending check.
     ArgsTooLarge {
         max: usize,
     },
-    /// Both or neither of `at` and `after`.
+    /// Both or neither.
     AtOrAfter {
         both: bool,
     },
-    /// A time that is infinite or out of range.
+    /// Infinite or out of range.
     OutOfRange {
         argument: &'static str,
     },
-    /// An interval that is too long to be counted in microseconds.
+    /// Too long to be counted in microseconds.
     DurationOutOfRange {
         argument: &'static str,
     },
@@ -107,31 +98,30 @@ pub enum Error {
         argument: &'static str,
         min: &'static str,
     },
-    /// An interval that is zero or negative.
+    /// Zero or negative.
     NotPositive {
         argument: &'static str,
     },
     StepOfMonths,
-    /// More steps than a forecast may have.
+    /// In a forecast.
     TooManySteps {
         max: i64,
     },
-    /// An interval is negative and must not be.
     Negative {
         argument: &'static str,
     },
-    /// A time beyond the job's `max_horizon`.
+    /// Beyond the job's `max_horizon`.
     TooFar {
         job: String,
         time: Time,
         max_horizon: String,
     },
-    /// No job has this name. One may have a similar name.
+    /// One job may have a similar name.
     UnknownJob {
         job: String,
         nearest: Option<String>,
     },
-    /// A job of this name exists, perhaps the caller's own.
+    /// Perhaps the caller's own.
     JobExists {
         job: String,
         own: bool,
@@ -145,7 +135,7 @@ pub enum Error {
     NotOwner {
         job: String,
     },
-    /// An option is out of its range. The message comes from `awty_core`.
+    /// Out of its range. The message comes from `awty_core`.
     Option {
         message: String,
     },
@@ -155,7 +145,7 @@ pub enum Error {
         value: String,
         choices: String,
     },
-    /// The slot of a job is invalid, or not a multiple of the server's slot.
+    /// Invalid, or not a multiple of the server's slot.
     Slot {
         message: String,
         server: u32,
@@ -163,7 +153,7 @@ pub enum Error {
     /// `reset` names no option with a default.
     UnknownOption {
         option: String,
-        /// All options that have one.
+        /// All options that have a default.
         options: String,
     },
     /// A command instead of a function name, with the function to create and its name.
@@ -173,11 +163,10 @@ pub enum Error {
         create: String,
         function: String,
     },
-    /// The name of a function cannot be read.
     FunctionName {
         function: String,
     },
-    /// No function of this name takes a check, or an array of checks if requested.
+    /// The function must take a check, or an array of checks if requested.
     FunctionMissing {
         function: String,
         set_based: bool,
@@ -186,7 +175,7 @@ pub enum Error {
     NotAFunction {
         function: String,
     },
-    /// The function returns a set, or another type than times.
+    /// A set, or another type than times.
     WrongResult {
         function: String,
         takes: Signature,
@@ -196,21 +185,20 @@ pub enum Error {
         function: String,
         takes: [Signature; 2],
     },
-    /// A function error, for the function of a registered job.
+    /// For the function of a registered job.
     OfJob {
         job: String,
         error: Box<Error>,
     },
-    /// A function in a temporary schema.
+    /// In a temporary schema.
     TemporaryFunction {
         function: String,
     },
-    /// The role may not execute the function.
     NoExecute {
         function: String,
         role: String,
     },
-    /// The role may not use the function's schema.
+    /// On the function's schema.
     NoUsage {
         schema: String,
         role: String,
@@ -231,7 +219,6 @@ pub enum Error {
         job: String,
         role: String,
     },
-    /// The role has reached the largest number of jobs.
     TooManyJobs {
         role: String,
         max: i64,
@@ -240,7 +227,6 @@ pub enum Error {
     JobBusy {
         job: String,
     },
-    /// No role has this name.
     UnknownRole {
         role: String,
     },
@@ -253,12 +239,12 @@ pub enum Error {
     NoLogin {
         role: String,
     },
-    /// The role has no CONNECT on this database.
+    /// On this database.
     NoConnect {
         role: String,
         database: String,
     },
-    /// `on_conflict => 'error'`, and a check is pending.
+    /// `on_conflict => 'error'`.
     AlreadyPending {
         job: String,
         entity: Label,
@@ -269,7 +255,7 @@ pub enum Error {
         job: String,
         entity: Label,
     },
-    /// The entity has no check, or none that the caller may change.
+    /// Or none that the caller may change.
     NoCheck {
         entity: Label,
         job: Option<String>,
@@ -280,17 +266,14 @@ pub enum Error {
         jobs: Vec<String>,
         function: &'static str,
     },
-    /// The check is running.
     Running {
         id: i64,
         since: Time,
     },
-    /// The check is held until a release.
     Held {
         entity: Label,
         job: String,
     },
-    /// The check is not held, so it cannot be released.
     NotHeld {
         entity: Label,
         job: String,
@@ -299,7 +282,7 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// The row of a job is invalid, because it was written by hand.
+    /// The row was written by hand.
     BrokenJob {
         job: String,
         message: String,
@@ -308,24 +291,21 @@ pub enum Error {
     Altered {
         table: &'static str,
     },
-    /// An error of a repetition, with the job and the session's time zone.
+    /// With the job and the session's time zone.
     Repeat {
         error: RepeatError,
         job: String,
         zone: Option<String>,
     },
-    /// No time zone has this name.
     UnknownZone {
         zone: String,
         hint: String,
     },
-    /// A job returned an infinite time, or one far out of range.
+    /// Infinite, or far out of range.
     AnswerOutOfRange {
         job: String,
     },
-    /// An error of `awty.travel()`.
     Travel(TravelError),
-    /// An error of a rule.
     Watch(WatchError),
     /// A set-based job returned an array of another length.
     AnswerCount {
@@ -333,12 +313,11 @@ pub enum Error {
         checks: usize,
         answers: usize,
     },
-    /// An error of external workers.
     Lease(LeaseError),
 }
 
 impl Error {
-    /// Returns PostgreSQL's form of the error.
+    /// In PostgreSQL's form.
     pub fn report(&self) -> ErrorReport {
         let words = self.words();
         let mut report = ErrorReport::new(words.code, words.message, "awty").set_hint(words.hint);
@@ -348,18 +327,17 @@ impl Error {
         report
     }
 
-    /// Returns the message and the hint.
+    /// Message and hint.
     pub fn in_words(&self) -> (String, String) {
         let words = self.words();
         (words.message, words.hint)
     }
 
-    /// Logs the error as a warning, if no client can get it.
+    /// No client can get the error.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }
 
-    /// Raises the error.
     pub fn raise(&self) -> ! {
         self.report().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
@@ -392,5 +370,4 @@ impl From<Error> for ErrorReport {
     }
 }
 
-/// Result of awty's SQL functions.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,12 +1,8 @@
-//! Building blocks of error texts.
-//!
-//! Invariant: text from a user is quoted, so that a hint can be pasted.
-//! Does not: know the errors (see `words`).
+//! Building blocks of error texts. Text from a user is quoted, so that a hint can be pasted.
 
 use crate::signature::Signature;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// Fields of an error report.
 pub struct Words {
     pub code: Code,
     pub message: String,
@@ -24,7 +20,7 @@ impl Words {
     }
 }
 
-/// Returns the head of a job function, for hints.
+/// For hints.
 pub fn head(function: &str, takes: Signature) -> String {
     format!("CREATE FUNCTION {function}({}) RETURNS timestamptz{} …", takes.signature(), array(takes == Signature::Set))
 }
@@ -33,17 +29,14 @@ pub fn array(set_based: bool) -> &'static str {
     if set_based { "[]" } else { "" }
 }
 
-/// Returns a string constant, for hints.
 pub fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Returns a quoted identifier, for hints.
 pub fn ident(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Returns a function call with text arguments, for hints.
 pub fn call(function: &str, args: &[&str]) -> String {
     let args: Vec<String> = args.iter().map(|arg| quote(arg)).collect();
     format!("SELECT {function}({});", args.join(", "))

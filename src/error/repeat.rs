@@ -1,12 +1,9 @@
-//! Hints for errors of repetitions.
-//!
-//! Invariant: the messages come from `awty_core::repeat`; this file adds what to write instead.
-//! Does not: decide when to raise an error.
+//! Hints for errors of repetitions. The messages come from `awty_core::repeat`.
 
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;
 
-/// Returns the hint for an error, with the job and the session's time zone.
+/// `job` and `zone` are those of the session's call.
 pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
     let job = quote(if job.is_empty() { "digest" } else { job });
     match error {

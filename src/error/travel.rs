@@ -1,20 +1,15 @@
-//! Errors of time travel.
-//!
-//! Does not: decide when to raise an error.
-
 use super::phrase::{Words, say};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// Errors of `awty.travel()`.
 #[derive(Debug)]
 pub enum TravelError {
     /// The server does not allow time travel.
     Off,
-    /// A transaction that has travelled tried to commit.
+    /// The transaction tried to commit.
     Travelled,
-    /// More runs than one transaction may have.
+    /// In one transaction.
     TooMany { max: u32 },
-    /// A count that is zero or negative.
+    /// Zero or negative.
     NotPositive { argument: &'static str },
 }
 

@@ -1,12 +1,8 @@
-//! Errors of rules.
-//!
-//! Does not: decide when to raise an error.
-
 use super::phrase::{Words, call, ident, quote, say};
 use awty_core::watch::{LevelError, MAX_LEVELS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// Errors of `awty.watch()`, `awty.unwatch()` and the triggers of rules.
+/// Of `awty.watch()`, `awty.unwatch()` and the triggers of rules.
 #[derive(Debug)]
 pub enum WatchError {
     /// A view, a foreign table, a temporary table, or a table of PostgreSQL's own.
@@ -22,7 +18,7 @@ pub enum WatchError {
         owner: String,
         caller: String,
     },
-    /// PostgreSQL cannot read an expression.
+    /// By PostgreSQL.
     Unreadable {
         argument: &'static str,
         text: String,
@@ -31,7 +27,6 @@ pub enum WatchError {
         hint: String,
         position: usize,
     },
-    /// An expression uses the whole row.
     WholeRow {
         argument: &'static str,
     },
@@ -54,7 +49,7 @@ pub enum WatchError {
     NameTooLong {
         max: usize,
     },
-    /// A partitioned table without `since`.
+    /// A partitioned table needs `since`.
     NeedsSince {
         relation: String,
     },
@@ -72,7 +67,7 @@ pub enum WatchError {
         rule: String,
         object: String,
     },
-    /// The table's owner may not create functions in the table's schema.
+    /// In the table's schema.
     NoCreate {
         schema: String,
         owner: String,
@@ -114,7 +109,6 @@ pub enum WatchError {
         rule: String,
         relation: String,
     },
-    /// The trigger's rule does not exist.
     NoRule {
         rule: String,
         relation: String,

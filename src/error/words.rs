@@ -1,7 +1,4 @@
-//! The texts of all errors.
-//!
-//! Invariant: each error has a hint, because the match is complete.
-//! Does not: decide when to raise an error.
+//! The texts of all errors. The match is complete, so each error has a hint.
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};

@@ -1,6 +1,5 @@
-//! The steps, in the order of a check's life. The campaign also reads this list, and compares it with the code.
+//! The steps, in the order of a check's life. The campaign reads this list, and compares it with the code.
 
-/// A place at which a process may fail.
 pub struct Step {
     pub name: &'static str,
     pub may_raise: bool,

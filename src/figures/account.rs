@@ -1,7 +1,6 @@
 //! Result of one transaction of a run. Listeners are notified at commit; counters and log are updated after the commit.
 //!
-//! Invariant: a rolled-back run is neither counted nor reported.
-//! Does not: write to a table, or allocate for a run without a problem.
+//! Invariant: a rolled-back run is neither counted nor reported. A run without a problem allocates nothing.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -19,13 +18,13 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    /// What happened to each check, if the caller asked for it.
+    /// If the caller asked for it.
     results: Option<Vec<(i64, CheckResult)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckResult {
-    /// The check is pending at a later slot.
+    /// At a later slot.
     Pending,
     /// The check ended, and its next occurrence is pending or held.
     Next {
@@ -41,12 +40,11 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Returns an account that records what happened to each check.
     pub fn by_check() -> Self {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Records that a check continues or ends. `next`: whether its next occurrence is held, if it has one.
+    /// `next` says whether the next occurrence is held, if there is one.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             let this = match (fate, next) {
@@ -58,8 +56,8 @@ impl Account {
         }
     }
 
-    /// For a client's transaction: counts the runs, and reports failures in a summary, at commit. Returns what happened
-    /// to each check.
+    /// For a client's transaction: counts the runs, and reports failures in a summary. Returns what happened to each
+    /// check.
     pub fn at_commit(self, job: &Text) -> Vec<(i64, CheckResult)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
         self.results.unwrap_or_default()
@@ -70,14 +68,12 @@ impl Account {
         self.figures.ran(&RunOf { started_at, finished_at, lateness: run.lateness() }, fate);
     }
 
-    /// Adds a duration, of one check or of a set.
     pub fn took(&mut self, run_time: TimeDelta) {
         if self.figures.runs > 0 {
             self.figures.took(run_time);
         }
     }
 
-    /// Records an answer, by which a check continues or ends.
     pub fn answered(&mut self, job: &Job, row: &Row, run: &RunRecord, fate: After) {
         match fate {
             After::Again(_) => self.ran(run, Fate::Again),
@@ -108,7 +104,7 @@ impl Account {
         });
     }
 
-    /// Records that a check ended without an error of its run.
+    /// Without an error of the run.
     pub fn ended(&mut self, job: &Job, row: &Row, outcome: Outcome) {
         if !outcome.is_problem() {
             return;
@@ -118,7 +114,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// Reports and counts after the commit.
+    /// After the commit.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);
@@ -137,7 +133,7 @@ impl Account {
     }
 }
 
-/// Counters of a job in this process, and the start of its first counted run.
+/// With the start of its first counted run.
 struct UnwrittenFigures {
     job: Text,
     figures: Figures,
@@ -145,11 +141,10 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// Counters since they were last written, by job. Jobs stay in the list, so that a run allocates nothing.
+    /// Jobs stay in the list, so that a run allocates nothing.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Adds this process's counters to shared memory.
 pub fn write_counted(shared: &mut SharedState, database: pg_sys::Oid, now: Time) {
     COUNTED.with_borrow_mut(|counted| {
         for counted in counted.iter_mut().filter(|counted| counted.figures.runs > 0) {

@@ -1,8 +1,7 @@
 //! The functions behind `awty.job_status` and `awty.forecast()`.
 //!
-//! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above
-//! AccessShare. Shows the jobs that the caller may read, and all jobs to a monitoring role.
-//! Does not: count runs (see `account`).
+//! Invariant: they only read, and also work on a standby and without the preloaded library; they take no lock above
+//! AccessShare. They show the jobs that the caller may read, and all jobs to a monitoring role.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -23,8 +22,7 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// The pending checks of each job that the caller may read. A name is returned as bytes, because pgrx's text is always
-/// UTF-8. PostgreSQL stores bytes and text alike.
+/// Names are bytes, because pgrx's text is always UTF-8. PostgreSQL stores bytes and text alike.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -52,7 +50,6 @@ fn job_pending() -> TableIterator<
     let rows = jobs.into_iter().map(|(job, paused, counted)| {
         let Pending { pending, overdue, oldest_overdue, next_slot } = counted;
         let pending = if pending > COUNTED { pending.max(large) } else { pending };
-        // The checks of a paused job are not overdue.
         let (overdue, oldest_overdue) = if paused { (0, None) } else { (overdue, oldest_overdue) };
         let [failing, held] = [&failing, &held].map(|numbers| numbers.get(&job).copied().unwrap_or(0));
         (job.as_bytes().to_vec(), pending + held, overdue, oldest_overdue, failing, held, next_slot)
@@ -60,7 +57,7 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The estimated number of checks of each job that has too many to count: an equal share of the checks that were not counted.
+/// For each job that has too many checks to count: an equal share of the checks that were not counted.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {
@@ -77,7 +74,7 @@ fn readable() -> Vec<Granted> {
     right::all().into_iter().take(rights::MAX_LISTED).collect()
 }
 
-/// The figures of each job that the caller may read. A monitoring role also gets a row without a name, for the other jobs.
+/// A monitoring role also gets a row without a name, for the other jobs.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_counter() -> TableIterator<
@@ -139,7 +136,7 @@ fn job_counter() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The counters of this database: from shared memory or, before they are loaded there, from the table.
+/// From shared memory or, before the counters are loaded there, from the table.
 fn counted() -> Vec<shmem::Counted> {
     let here = catalog::database();
     if shmem::is_present()
@@ -157,10 +154,9 @@ fn at(time: Option<Time>) -> Timestamptz {
     time.and_then(clock::to_timestamptz)
 }
 
-/// More steps are of no use to a reader.
 const MAX_STEPS: i64 = 100_000;
 
-/// The first argument of `awty.forecast()`, if both arguments are valid.
+/// If both arguments are valid.
 #[pg_extern(sql = false)]
 fn as_ahead(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
     let args = Args::new(fcinfo);

@@ -3,7 +3,6 @@
 //!
 //! Invariant: shared memory holds the counters read from the table plus all later counts, each once. So a row of the
 //! table can be overwritten as a whole.
-//! Does not: count.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -13,7 +12,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the stored counters, once per server start and per installed extension, before workers can count.
+/// Once per server start and per installed extension, before workers can count.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -34,7 +33,7 @@ pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     });
 }
 
-/// Stores changed counters. Returns the jobs that are no longer registered; `None` if the extension is gone.
+/// Returns the jobs that are no longer registered; `None` if the extension is gone.
 pub fn store(_now: Time) -> Option<Vec<Text>> {
     let here = catalog::database();
     let table = relations::oid(JOB_STAT)?;
@@ -45,7 +44,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // Afterwards, because the row that was just stored for a job that was registered again belongs to the new job.
+    // The row that was just stored for a job that was registered again belongs to the new job.
     gone.extend(job_stat::gone());
     Some(gone)
 }

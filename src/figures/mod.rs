@@ -1,9 +1,8 @@
 //! Figures of jobs: how their runs went, counted since the statistics began.
 //!
-//! - [`account`] collects the result of a transaction; [`problem_log`] reports problems to the job's channel and to the log.
+//! - [`account`] collects the result of a transaction; [`problem_log`] reports problems to the job's channel and to the
+//!   log.
 //! - [`keep`] stores the figures for the maintainer; [`api`] shows them.
-//!
-//! Invariant: shared memory counts, and the table keeps the counts.
 
 pub mod account;
 mod api;

@@ -2,7 +2,6 @@
 //! the commit, within `awty.log_failures` and `awty_core::log_rate`.
 //!
 //! Invariant: under `codes` an entry has only numbers, outcomes and SQLSTATEs, and no name, key, argument or message.
-//! Does not: log before the commit, or decide which outcomes are problems.
 
 use crate::error::Label;
 use crate::pg::catch::Failure;
@@ -16,7 +15,7 @@ use awty_core::{Outcome, Passed, Time};
 use pgrx::prelude::PgLogLevel;
 use std::ffi::CString;
 
-/// SQLSTATE of an entry without an error.
+/// For an entry without an error.
 const WARNING: &str = "01000";
 
 pub struct Problem {
@@ -30,12 +29,12 @@ pub struct Problem {
 
 #[derive(Clone, Copy)]
 pub enum Fate {
-    /// The check is retried at this slot.
+    /// At this slot.
     Retry(Time),
     End(Outcome),
 }
 
-/// The problems of one transaction: the first one, and their number.
+/// The first problem of one transaction, and the number of all.
 #[derive(Default)]
 pub struct Problems {
     first: Option<Problem>,
@@ -43,7 +42,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem. Only the first is evaluated, because the log gets one entry for all of them.
+    /// Only the first problem is evaluated, because the log gets one entry for all of them.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -56,7 +55,7 @@ impl Problems {
         self.count
     }
 
-    /// Logs the problems if the rate allows. Called after the commit.
+    /// If the rate allows. Called after the commit.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
@@ -111,7 +110,7 @@ impl Problem {
     }
 }
 
-/// Writes the overdue summaries of suppressed log entries for this database.
+/// The overdue summaries of suppressed log entries for this database.
 pub fn tell_summaries() {
     let (here, mono) = (catalog::database(), clock::mono());
     for (job, passed) in shmem::write(|shared| shared.log_summaries(here, mono)) {
@@ -141,8 +140,8 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Describes checks that the caller will end without a run, because of an error in awty's own code. Returns the
-/// problems to log after the commit, by job.
+/// The caller will end these checks without a run, because of an error in awty's own code. Returns the problems to log
+/// after the commit, by job.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     // An idle database runs no query.
@@ -162,8 +161,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// Notifies a job's channel, at commit, of a check that ends with a problem. The payload contains no name, because any
-/// role may listen.
+/// At commit. The payload contains no name, because any role may listen.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     // Neither contains a NUL: a text of PostgreSQL's and a number.

@@ -2,7 +2,6 @@
 //!
 //! Invariant: an entry that was reserved for a worker that never started is freed. At most [`MAINTAINERS`] databases
 //! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs it once.
-//! Does not: decide which processes to start (see `awty_core::plan`).
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
@@ -16,23 +15,23 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
-/// How long a role that cannot connect is parked.
+/// A role that cannot connect is parked for this time.
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// Age at which a reservation is freed that a former launcher, or a failed turn, left behind. A worker that starts
-/// later finds its entry taken, and leaves.
+/// A former launcher, or a failed turn, left an older reservation behind. A worker that starts later finds its entry
+/// taken, and leaves.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Reserved entries by index, with their generations.
+    /// By index, with their generations.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
     /// When to ask for another process, and the number of failures in a row; `None` while the server has room.
     no_room: Option<(Mono, u32)>,
-    /// Whether the log says that all entries are taken.
+    /// The log says that all entries are taken.
     said_no_place: bool,
-    /// Roles that the log has named as unable to connect.
+    /// The log has named these roles as unable to connect.
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
 
@@ -44,7 +43,7 @@ pub enum Sent {
     NoProcess,
 }
 
-/// Handle of a requested process. Its memory is in the process's longest-lived context, and is freed on drop.
+/// Of a requested process. Its memory is in the process's longest-lived context, and is freed on drop.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
@@ -91,7 +90,7 @@ impl Children {
         });
     }
 
-    /// Returns the databases whose inspections have ended since the last call.
+    /// Their inspections have ended since the last call.
     pub fn returned(&mut self) -> Vec<pg_sys::Oid> {
         std::mem::take(&mut self.returned)
     }
@@ -117,7 +116,7 @@ impl Children {
         }
     }
 
-    /// Starts a worker, or parks the role.
+    /// Or parks the role.
     pub fn start_worker(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         if process::is_database_wanted(database) {
             park(database, role, mono.plus(NO_PROCESS.after(0)), None);
@@ -166,8 +165,8 @@ impl Children {
         }
     }
 
-    /// Logs once that the server has no free process, and returns when to ask again. All roles wait for the same
-    /// moment, so that a role's wait does not grow with the number of roles.
+    /// Logs once that the server has no free process. All roles wait for the same moment, so that a role's wait does
+    /// not grow with the number of roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

@@ -1,8 +1,7 @@
 //! A file with the databases that had awty when they were last inspected. After a start these are inspected first,
 //! because a server may have many databases.
 //!
-//! Invariant: a hint. A missing, old or broken file costs only time. The file is written when its content changes.
-//! Does not: say whether awty may run there; an inspection does.
+//! The file is a hint: a missing, old or broken one costs only time.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
@@ -13,7 +12,7 @@ const FILE: &str = "pg_stat/awty_databases";
 #[derive(Default)]
 pub struct DatabaseCache {
     databases: BTreeSet<u32>,
-    /// Whether the file is out of date.
+    /// The file is out of date.
     changed: bool,
 }
 
@@ -42,12 +41,12 @@ impl DatabaseCache {
         self.changed |= self.databases.len() != before;
     }
 
-    /// Writes the file atomically, if it is out of date.
+    /// Atomically.
     pub fn write(&mut self) {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // Without the file, the next start takes longer, which is harmless.
+            // Without the file, the next start takes longer.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

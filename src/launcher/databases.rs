@@ -1,7 +1,4 @@
-//! Starts due inspections of databases.
-//!
-//! Invariant: `awty_core::inspections` decides the order.
-//! Does not: connect to a database.
+//! Starts due inspections of databases, in the order of `awty_core::inspections`.
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;
@@ -16,7 +13,7 @@ use std::time::Duration;
 
 pub struct Databases {
     inspections: Inspections<u32>,
-    /// Databases that had awty when they were last inspected.
+    /// Had awty when they were last inspected.
     cache: DatabaseCache,
 }
 
@@ -29,7 +26,7 @@ impl Databases {
         self.inspections.all_due();
     }
 
-    /// Starts due inspections while processes are free. Returns the time until the next one.
+    /// While processes are free. Returns the time until the next inspection.
     pub fn inspect(&mut self, children: &mut Children, mono: Mono) -> Duration {
         for database in children.returned() {
             let state = shmem::read(|shared| shared.database(database).map(|line| line.state));
@@ -79,7 +76,7 @@ impl Databases {
         next.min(AUDIT)
     }
 
-    /// Shows in `awty.status` that databases wait for their first inspection because the server has no free process.
+    /// `awty.status` shows it.
     fn note_no_process(&self, first: pg_sys::Oid) {
         let now = clock::to_timestamp(clock::now());
         shmem::write(|shared| {

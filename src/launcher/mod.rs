@@ -4,7 +4,6 @@
 //!
 //! Invariant: an error in a turn does not end the launcher. Each turn answers signals, so the launcher does not block
 //! DROP DATABASE. It sleeps at most a second, so that a clock jump strands no slot.
-//! Does not: read awty's tables, or run checks.
 
 mod children;
 mod database_cache;
@@ -24,11 +23,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// How long before its slot a worker is started, so that it is connected in time.
+/// Before its slot, so that the worker is connected in time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Registers the launcher. Called from `_PG_init`, only while the server starts.
+/// Called from `_PG_init`, only while the server starts.
 pub fn register() {
     let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
     // SAFETY: PostgreSQL copies the description.
@@ -50,7 +49,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::report(None);
     loop {
         process::answer_signals();
-        // Each turn has a transaction for its catalog lookups.
+        // For the catalog lookups of a turn.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
             pgrx::log!("awty: the launcher met an error and goes on: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
@@ -68,7 +67,7 @@ struct Launcher {
     databases: Databases,
     children: Children,
     enabled: Option<bool>,
-    /// Processes with unstoppable runs that the log already names.
+    /// The log already names them.
     stuck: HashSet<i32>,
 }
 
@@ -109,7 +108,7 @@ impl Launcher {
         }
     }
 
-    /// Reports processes with unstoppable runs: once in the log, and in `awty.status` while they last.
+    /// Once in the log, and in `awty.status` while they last.
     fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
         let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
@@ -152,8 +151,8 @@ impl Launcher {
     }
 }
 
-/// Returns the roles that may have work, in the form of the plan, and the number of workers of all other roles, which
-/// are finishing.
+/// Roles that may have work, in the form of the plan, and the number of workers of all other roles, which are
+/// finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared

@@ -1,6 +1,5 @@
-//! `awty.alter_target()` sets limits and blocks of targets. Another function returns a target's state for `awty.target`.
-//!
-//! Does not: decide what a target allows (see `awty_core::lease::target`).
+//! `awty.alter_target()` sets limits and blocks of targets. Another function returns a target's state for
+//! `awty.target`.
 
 use super::statements::target::{self, TargetChanges};
 use crate::call::args::{Args, calls};
@@ -19,17 +18,17 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// The words that `reset` accepts.
+/// `reset` accepts these words.
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
-/// Maximum length of a block that a target asks for.
+/// For a block that a target asks for.
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
 calls! {
     fn alter_target -> () = alter;
 }
 
-/// The state of a target, and its end if known.
+/// With its end if known.
 #[pg_extern(sql = false)]
 fn target_standing(
     fcinfo: pg_sys::FunctionCallInfo,
@@ -56,7 +55,7 @@ fn target_standing(
 }
 
 calls! {
-    /// Blocks a target that has asked for it. The right to claim is enough, so the block is limited to [`ASKED`].
+    /// A target asks for the block. The right to claim is enough, so the block is limited to [`ASKED`].
     fn block_for_now -> bool = block;
 }
 
@@ -103,7 +102,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // This lock does not delay workers that report a failure or a block, because they only try it.
+    // Workers that report a failure or a block only try this lock, so they are not delayed.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

@@ -4,7 +4,6 @@
 //! changes nothing. Lock order: the check's row, then its lease. A session that has the lease locked waits for no
 //! check. `complete()` and `fail()` wait for the check's row. `complete_many()` and `fail_many()` never do, so that no
 //! client delays the answers for other checks.
-//! Does not: decide what happens to a check.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -30,9 +29,9 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// Maximum length of a reported message, in bytes. Longer messages are cut.
+/// In bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
-/// SQLSTATE of an external worker's own error (external routine exception).
+/// External routine exception.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -70,7 +69,7 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
     answer(datum.map(|datum| datum.value() as i64))
 }
 
-/// Checks the size of a result. A jsonb cannot be cut.
+/// A jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
     if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
@@ -134,7 +133,7 @@ fn failures(args: &Args) -> Result<(usize, Reports)> {
     Ok((count, by_place(&numbers, read)))
 }
 
-/// Reads each report; a NULL lease is an error.
+/// A NULL lease is an error.
 fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>) -> Reports {
     let all = numbers.iter().enumerate();
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
@@ -169,8 +168,7 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Whether an error concerns the whole statement, and not one lease: a cancellation, a serialization conflict, lack of
-/// resources, or `lock_timeout`.
+/// A cancellation, a serialization conflict, lack of resources, or `lock_timeout` concerns the whole statement.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
@@ -199,8 +197,7 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// Returns what the report says about the target; `None` if nothing has left the worker. Any other answer shows
-    /// that the target is up.
+    /// `None` if nothing has left the worker. Any other answer shows that the target is up.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -210,7 +207,7 @@ impl Report {
     }
 }
 
-/// Books reports. Returns the result of each.
+/// Returns the result of each report.
 fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let now = clock::now();
     let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();
@@ -284,7 +281,7 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Key of answers that are booked together: the job, the start of the lease, the slot, and whether the check has notes.
+/// Answers are booked together by job, start of the lease, slot, and whether the check has notes.
 type Shared = (Text, Time, Time, bool);
 
 /// Books answers in groups, and failures one by one. Returns what happened to each check, and whether it had an answer.

@@ -1,8 +1,8 @@
 //! `awty.claim()`: hands out due checks.
 //!
 //! Invariant (P14): due checks are read by a snapshot that is newer than the lock on the job's claims, and a check with
-//! a live lease is not handed out. (P2): no check is handed out before its slot.
-//! Does not: wait for a client that has a check locked, or write if no check is due.
+//! a live lease is not handed out. (P2): no check is handed out before its slot. A claim waits for no client that has a
+//! check locked, and writes nothing if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
@@ -32,7 +32,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// A claim retries at most this many times when a guard has ended or moved the checks that it found.
+/// A claim retries when a guard has ended or moved the checks that it found.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 
@@ -72,7 +72,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     Ok(())
 }
 
-/// Returns since when checks of this database can be claimed; `None` if they cannot.
+/// `None` if checks of this database cannot be claimed.
 fn able_since(here: pg_sys::Oid) -> Option<Time> {
     let ready = shmem::read(|shared| {
         shared.database(here).filter(|line| line.state == State::Ready).map(|line| line.able_since)
@@ -80,9 +80,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// Locks the claims of these jobs. Returns the locked jobs, read after locking. A job that another transaction is
-/// claiming is skipped, because that transaction may be long and of another role. A claim of a single job waits
-/// instead.
+/// Returns the locked jobs, read after locking. A job that another transaction is claiming is skipped, because that
+/// transaction may be long and of another role. A claim of a single job waits instead.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -109,13 +108,13 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Order of a check within its role: its turn, when its job was last served, its slot and its id.
+/// Order within a role: its turn, when its job was last served, its slot and its id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
 
 impl Claim<'_> {
-    /// Chooses checks of a job. Guards end or move some checks instead.
+    /// Guards end or move some checks instead.
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
         let over = lease::overdue_of(&job.name, now, expire::PIECE);
@@ -159,8 +158,7 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that awty's own workers run or are about to run, because the job may have had a function
-    /// until a moment ago.
+    /// awty's own workers run these checks or are about to, because the job may have had a function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);
@@ -206,8 +204,8 @@ impl Claim<'_> {
     fn give(&self, Turn { job, chosen }: &Turn, mut due: Vec<InTurn>, sink: &Sink) {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
-            // Counts a crash against each expired lease, which may hold the check. Skips leases that another session
-            // has locked.
+            // An expired lease counts as a crash, which may hold the check. Skips leases that another session has
+            // locked.
             let ended: HashSet<i64> = expire::book(job, &lease::lock(&expired), clock::now()).into_iter().collect();
             due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
@@ -243,7 +241,7 @@ fn split(found: Vec<DueCheck>, runs: impl Fn(&DueCheck) -> bool) -> (Vec<DueChec
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
-/// Applies the guards to checks that do not run now, as a worker would. Returns how many another session has locked.
+/// As a worker would, to checks that do not run now. Returns how many another session has locked.
 fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };
     let mut account = Account::default();

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a lease is locked first, and its check is locked without waiting: a check that a client has locked is
 //! left for the next time. So a claim or the maintainer is part of no deadlock.
-//! Does not: choose the leases that a claim needs, or decide what happens to their checks.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -21,7 +20,7 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// Books leases past their deadlines, as many as fit into one inspection.
+/// Leases past their deadlines, as many as fit into one inspection.
 pub fn sweep(now: Time) {
     target::forget(now);
     let mut over = lease::overdue(now, PIECE);
@@ -50,7 +49,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// Books unanswered leases of a job, which the caller has locked. Returns the leases that are now closed.
+/// The caller has locked the leases. Returns those that are now closed.
 pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

@@ -1,7 +1,3 @@
-//! `awty.heartbeat()`, and the leases that are live.
-//!
-//! Does not: count anything against a check.
-
 use super::arrays;
 use super::statements::lease::{self, StoredLease};
 use crate::call::args::{Args, calls};
@@ -17,7 +13,7 @@ calls! {
     fn heartbeat -> Vec<Option<i64>> = beat;
 }
 
-/// Returns the leases for which an answer of the caller would count, with their jobs.
+/// An answer of the caller would count for these leases.
 pub fn live(numbers: &[i64], now: Time) -> Vec<(StoredLease, Job)> {
     let given = lease::given(numbers);
     let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();

@@ -2,11 +2,11 @@
 //!
 //! - [`claim`] hands out checks; [`answer`] takes the answers; [`heartbeat`] extends leases, [`requeue`] gives them
 //!   back, and [`next_claim`] says when to claim again.
-//! - [`target`] says which checks may be handed out, and takes what answers say about targets; [`alter_target`] changes limits.
+//! - [`target`] says which checks may be handed out, and takes what answers say about targets; [`alter_target`] changes
+//!   limits.
 //! - [`expire`] books unanswered leases, for claims and for the maintainer.
 //!
 //! Invariant (P14): a lease is a run outside the server. The same guards apply, and `run::book` writes its result.
-//! Does not: run checks, or decide when a lease is over (see `awty_core::lease`).
 
 mod alter_target;
 mod answer;

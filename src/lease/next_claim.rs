@@ -18,11 +18,11 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Number of oldest checks that are searched for one that can be handed out, before all targets are.
+/// Searched for one that can be handed out, before all targets are.
 const LOOK: usize = 100;
-/// Wait before asking again if there are more targets than were visited.
+/// If there are more targets than were visited.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
-/// Wait before asking again if another transaction is claiming checks of the job.
+/// Another transaction is claiming checks of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
 calls! {

@@ -1,7 +1,3 @@
-//! `awty.requeue()` gives leases back.
-//!
-//! Does not: count anything against a check.
-
 use super::arrays;
 use super::heartbeat::live;
 use super::statements::lease;

@@ -6,7 +6,6 @@
 //!
 //! Invariant: under the lock on the job's claims, no target gets more than it allows. Claims and answers wait for no
 //! other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
-//! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
@@ -23,24 +22,24 @@ use awty_core::lease::target::Target;
 use pgrx::pg_sys;
 use std::collections::{BTreeMap, HashMap};
 
-/// The most targets that one claim visits. The next claim continues there.
+/// One claim visits at most this many targets, and the next claim continues there.
 const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
-    /// Checks with their turns: the place within the target, and the place of the target.
+    /// With their turns: the place within the target, and the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// States of the targets by name; empty if the job has no limits.
+    /// By name; empty if the job has no limits.
     pub targets: HashMap<Text, Target>,
-    /// When the first target that allows nothing now will allow a call, if known.
+    /// The first target that allows nothing now will allow a call then, if known.
     pub until: Option<Time>,
-    /// Target at which a walk without result has stopped.
+    /// A walk without result has stopped at this target.
     pub walked_to: Option<Text>,
-    /// Whether the walk has not visited all targets.
+    /// The walk has not visited all targets.
     pub is_cut: bool,
 }
 
-/// Chooses up to `max` checks of a job, from the oldest due ones and, if needed, from a walk over the targets.
+/// From the oldest due checks and, if needed, from a walk over the targets.
 pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool, max: usize, now: Time) -> Chosen {
     let is_known = target::any(job);
     if is_all && !is_known {
@@ -74,7 +73,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
 }
 
 impl Chosen {
-    /// Looks at targets, and records what they allow. Returns how many allow a call.
+    /// Records what the targets allow. Returns how many allow a call.
     fn look(
         &mut self,
         job: &Text,
@@ -102,7 +101,7 @@ impl Chosen {
         good
     }
 
-    /// Walks from target to target, once round at most, until enough of them have a check to hand out.
+    /// Once round at most, until enough targets have a check to hand out.
     fn walk(
         &mut self,
         job: &Text,
@@ -137,7 +136,7 @@ impl Chosen {
     }
 }
 
-/// Reads due checks of the targets that allow a call, for each as many as it may get of `max`.
+/// For each target that allows a call, as many as it may get of `max`.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -186,7 +185,7 @@ pub fn given(
     if !taken.is_empty() {
         target::take_tokens(&job.name, &taken, now);
     }
-    // The last target of the last round.
+    // Of the last round.
     if let Some((name, _)) = given.iter().max_by_key(|(_, turn)| *turn) {
         shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
     }
@@ -199,8 +198,8 @@ pub enum Report {
     Down(String),
 }
 
-/// Updates breakers from answers. Skips a target that another session is writing, and does nothing in a transaction
-/// that cannot see the writes of others.
+/// Skips a target that another session is writing, and does nothing in a transaction that cannot see the writes of
+/// others.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

@@ -5,7 +5,6 @@
 //! hint announced.
 //!
 //! Invariant: an inspection without work writes nothing, and runs no code of a user.
-//! Does not: run checks.
 
 mod task;
 
@@ -35,11 +34,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Time limit of a vacuum, which a reader with a pinned index page can delay. The next inspection and DROP EXTENSION
-/// wait for the vacuum; DROP DATABASE would fail after five seconds.
+/// A reader with a pinned index page can delay a vacuum. The next inspection and DROP EXTENSION wait for the vacuum;
+/// DROP DATABASE would fail after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The process's main function. `Assignment::database` is the database to inspect.
+/// `Assignment::database` is the database to inspect.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
@@ -86,7 +85,7 @@ fn inspection(database: pg_sys::Oid) {
     }
 }
 
-/// Returns the state of awty in this database; `None` if it is not installed.
+/// `None` if awty is not installed in this database.
 fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     let here = catalog::database();
     let mut gone = Vec::new();
@@ -132,7 +131,6 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
-        // The commit was flushed.
         shmem::write(|shared| shared.forget_names(&gone));
         if let Some(state) = found {
             let now = clock::to_timestamp(clock::now());
@@ -207,8 +205,8 @@ fn compute_again(database: pg_sys::Oid) {
     }
 }
 
-/// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role was
-/// dropped. Returns the problems to log, by job.
+/// Their job was unregistered while they were being committed, or their job's role was dropped. Returns the problems to
+/// log, by job.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -230,7 +228,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// Holds checks whose hold and run ended at the same time, and removes the holds of checks that are gone.
+/// The hold and the run of a check ended at the same time. Also removes the holds of checks that are gone.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
@@ -261,8 +259,8 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Returns whether to maintain the tables and whether to vacuum. A busy server has an inspection for vacuuming every
-/// few seconds. Clients may have to wait for maintenance, so it is rarer.
+/// Whether to maintain the tables and whether to vacuum. A busy server has an inspection for vacuuming every few
+/// seconds. Clients may have to wait for maintenance, so it is rarer.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -284,7 +282,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // In a new transaction, which holds no locks.
+        // A new transaction holds no locks.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -1,7 +1,5 @@
-//! Runs the tasks of an inspection, each in its own transaction.
-//!
-//! Invariant: a failed task is logged and shown in `awty.status`, and does not stop the others.
-//! Does not: know the tasks.
+//! Runs the tasks of an inspection, each in its own transaction. A failed task is logged and shown in `awty.status`,
+//! and does not stop the others.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -13,10 +11,10 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// How long an inspection waits for a lock, and a client for a change of partitions.
+/// Of an inspection for a lock, and of a client for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
-/// Runs one task in a transaction of its own, so that tasks do not wait for each other.
+/// Tasks do not wait for each other.
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
     let done = transaction(|| {
         if !relations::lock(Purpose::Write) {

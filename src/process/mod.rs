@@ -2,7 +2,6 @@
 //!
 //! Invariant: SIGTERM ends a process at its next interrupt check (`die`), even within a run. So no awty process
 //! outlives a shutdown or DROP DATABASE … WITH (FORCE). A changed configuration is read at the next turn.
-//! Does not: know the purpose of a process.
 
 pub mod session;
 pub mod session_locks;
@@ -19,20 +18,19 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// PID of the first sender of SIGTERM; 0 before that.
+/// The first sender of SIGTERM; 0 before that.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
-/// Whether another process sent the SIGTERM. If not, the process's own run did.
+/// If no other process sent the SIGTERM, the process's own run did.
 pub fn was_terminated_by_another() -> bool {
     let by = TERMINATED_BY.load(Ordering::Relaxed);
     // SAFETY: this process's own number.
     by != 0 && by != unsafe { pg_sys::MyProcPid }
 }
 
-/// SIGTERM: records the sender, and calls PostgreSQL's handler.
+/// Records the sender, and calls PostgreSQL's handler.
 ///
-/// # Safety
-/// Runs in a signal handler.
+/// # Safety Runs in a signal handler.
 unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel passes a valid pointer, and all calls are safe in a signal handler.
     unsafe {
@@ -41,13 +39,13 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep some freed memory. Otherwise it returns the end of the heap to the kernel whenever 128 kB
-/// are free, and requests it again for the next statement. Freeing one larger piece raises its threshold.
+/// The C library would return the end of the heap to the kernel whenever 128 kB are free, and request it again for the
+/// next statement. Freeing one larger piece raises its threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
 
-/// A worker's parameters, passed through `bgw_extra`.
+/// Passed through `bgw_extra`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Assignment {
@@ -57,8 +55,6 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// Describes a process to the postmaster.
-///
 /// All processes of a kind have the same name, because every role can see the name.
 pub fn describe(
     name: &CStr,
@@ -98,7 +94,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// Installs the signal handlers and unblocks signals. SIGINT keeps its handler, which cancels the current run.
+/// SIGINT keeps its handler, which cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {
@@ -114,7 +110,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP before the handler was installed is lost, so the configuration is read here.
+        // A SIGHUP before the handler was installed is lost.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -135,7 +131,6 @@ pub fn wait(duration: Duration) -> Woken {
     clock::sleep(duration, wait_event())
 }
 
-/// Returns the wait event for `pg_stat_activity`.
 fn wait_event() -> u32 {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     {
@@ -149,7 +144,7 @@ fn wait_event() -> u32 {
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// Shows the process's activity in `pg_stat_activity`, in the same words for every job.
+/// In `pg_stat_activity`, in the same words for every job.
 pub fn report(activity: Option<&CStr>) {
     let (state, text) = match activity {
         Some(text) => (pg_sys::BackendState::STATE_RUNNING, text.as_ptr()),
@@ -159,7 +154,7 @@ pub fn report(activity: Option<&CStr>) {
     unsafe { pg_sys::pgstat_report_activity(state, text) };
 }
 
-/// Flushes statistics counters: now, or if the last flush was a second ago.
+/// Now, or if the last flush was a second ago.
 pub fn report_statistics(now: bool) {
     // SAFETY: called between transactions.
     unsafe {
@@ -167,7 +162,7 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// Ends the process. Exit code 0 is final; the postmaster restarts a process after 1 if its registration says so.
+/// 0 is final; the postmaster restarts a process after 1 if its registration says so.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
@@ -176,7 +171,7 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Whether a command waits to drop, rename or copy the database. Then awty must not be connected to the database.
+/// A command waits to drop, rename or copy the database, so awty must not be connected to it.
 ///
 /// Such a command locks the database and then waits five seconds for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {

@@ -1,7 +1,7 @@
 //! Cleans the session of a worker or maintainer up between runs.
 //!
-//! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run.
-//! Does not: reset a procedural language's interpreter. A process serves only one role.
+//! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. A
+//! procedural language's interpreter stays, because a process serves only one role.
 
 use super::transaction::{Verdict, transaction};
 use crate::pg::catch::Failure;
@@ -13,9 +13,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Drops what a run left in the session, in a transaction of its own. This is DISCARD ALL without settings, which the
-/// run's transaction has undone, and without LISTEN, which awty refuses. Dropping a temporary table writes to the
-/// catalogs and may fail: see [`is_clean`].
+/// DISCARD ALL without settings, which the run's transaction has undone, and without LISTEN, which awty refuses.
+/// Dropping a temporary table writes to the catalogs and may fail: see [`is_clean`].
 pub fn clean() {
     let done = transaction(|| {
         // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.
@@ -36,7 +35,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// Whether no state of earlier runs is left. Retries a failed cleanup.
+/// Retries a failed cleanup.
 pub fn is_clean() -> bool {
     if !IS_CLEAN.get() {
         clean();

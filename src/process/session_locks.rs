@@ -1,7 +1,6 @@
 //! The locks on awty's relations that a worker keeps between quick runs. Taking them costs more than many runs do.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`] after its transaction took it, and never while the worker sleeps.
-//! Does not: know the purpose of the locks (see `relations`).
 
 use crate::pg::relations::{self, Lock, Purpose};
 use crate::pg::{catalog, clock};
@@ -21,8 +20,7 @@ struct Held {
     locks: Vec<Lock>,
 }
 
-/// Takes the first locks of a worker's short transaction, unless they are still held. Returns `false` if the extension
-/// is gone.
+/// Unless the locks are still held. Returns `false` if the extension is gone.
 pub fn hold() -> bool {
     let now = clock::mono();
     if HELD.with_borrow(|held| held.as_ref().is_some_and(|held| now < held.since.plus(HOLD))) {
@@ -48,7 +46,7 @@ fn hold_too(lock: Lock) {
     });
 }
 
-/// Releases the session locks. Called before a worker sleeps.
+/// Called before a worker sleeps.
 pub fn let_go() {
     for (relation, mode) in HELD.take().into_iter().flat_map(|held| held.locks) {
         // SAFETY: `hold_too` locked it, and no other code locks it for the session.
@@ -56,8 +54,8 @@ pub fn let_go() {
     }
 }
 
-/// Releases all locks at the end of the process, after the abort of its transaction. PostgreSQL releases session locks
-/// only at an abort, so without this call a process that ends between transactions would leave them locked.
+/// At the end of the process, after the abort of its transaction. PostgreSQL releases session locks only at an abort,
+/// so without this call a process that ends between transactions would leave them locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more, and takes none.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

@@ -4,8 +4,6 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Overrides settings that a role must not control.
-///
 /// A role could set them with ALTER ROLE, or the database's owner with ALTER DATABASE. Its checks would then never run,
 /// or run as another role.
 pub fn override_settings() {
@@ -33,7 +31,7 @@ pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Runs a body whose commits wait for the local flush, and not for standbys. The flush includes all earlier commits.
+/// Commits of the body wait for the local flush, and not for standbys. The flush includes all earlier commits.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();
@@ -41,8 +39,8 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs a body whose commits wait for the local flush. With `awty.synchronous_commit`, they also wait for the standbys
-/// that a client's commit waits for.
+/// Commits of the body wait for the local flush. With `awty.synchronous_commit`, they also wait for the standbys that a
+/// client's commit waits for.
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: this process's own setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;
@@ -53,7 +51,7 @@ pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));
 }
 
-/// Changes a setting, or resets it to the session's default.
+/// Resets to the session's default.
 fn set_or_reset(name: &CStr, value: Option<&CStr>) {
     // SAFETY: constant names of settings that any user may change, and valid values.
     unsafe {

@@ -1,8 +1,6 @@
-//! Which processes wait for a synchronous standby.
-
 use pgrx::pg_sys;
 
-/// Whether this process's commit waits for a standby. Safe in signal handlers.
+/// Safe in signal handlers.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before the process can run a transaction. Only this process and the process that ends its
     // wait write the field.

@@ -2,7 +2,6 @@
 //!
 //! Invariant: when [`transaction`] returns, no transaction is open, and a failed one has left nothing, whatever the
 //! body did. A FATAL (termination) does not return.
-//! Does not: retry.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};

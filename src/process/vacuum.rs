@@ -1,7 +1,6 @@
 //! VACUUM of `awty.future_job` through a portal, as for a client. SPI cannot run VACUUM, because it commits.
 //!
-//! Invariant: it blocks only DDL on the table, and waits for no lock.
-//! Does not: decide when to run (see `awty_core::dead_rows`), or truncate the table, which would need an exclusive
+//! Invariant: it blocks only DDL on the table, and waits for no lock. Truncating the table would need an exclusive
 //! lock.
 
 use super::session_settings;
@@ -15,7 +14,7 @@ const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.fu
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
-/// Vacuums the table, unless another process does. Ends the current transaction; on return another one is open, with a
+/// Unless another process vacuums the table. Ends the current transaction; on return another one is open, with a
 /// snapshot.
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
@@ -36,10 +35,9 @@ pub fn future_job() {
     }
 }
 
-/// Executes a utility statement that may commit, as pg_cron does (`ExecuteSqlString`).
+/// A utility statement that may commit, as pg_cron executes it (`ExecuteSqlString`).
 ///
-/// # Safety
-/// A transaction must be open, with no snapshot on the stack.
+/// # Safety A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {
     // SAFETY: guaranteed by the caller. The parse tree and the portal live in contexts that outlast the commits.
     unsafe {
@@ -71,7 +69,7 @@ unsafe fn execute(statement: &'static CStr) {
     }
 }
 
-/// Returns the size of the table without its indexes, in pages.
+/// Without its indexes, in pages.
 ///
 /// The table must exist (see `relations::lock`).
 pub fn pages_of_future_job() -> u32 {

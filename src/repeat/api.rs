@@ -1,7 +1,7 @@
 //! `awty.repeat()` and `awty.occurrences()`.
 //!
-//! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked the check's row.
-//! Does not: end a repetition (see `cancel`).
+//! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked
+//! the check's row.
 
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
 use super::terms::{self, Arguments};
@@ -25,7 +25,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// How often a call tries again when another transaction has ended its check in between.
+/// Tries of a call whose check another transaction has ended in between.
 const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
@@ -40,7 +40,7 @@ fn occurrences(
     Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(clock::to_timestamptz)))
 }
 
-/// Returns the next occurrences of a stored repetition; none if its time zone is gone.
+/// None if its time zone is gone.
 #[pg_extern(sql = false)]
 fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
     let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
@@ -74,7 +74,6 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     Ok(plan.moments(after).take(max).collect())
 }
 
-/// One call of `awty.repeat()`.
 struct Call {
     job: Job,
     entity: Entity,
@@ -82,7 +81,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether the job was never repeated before. Then workers may not know that its checks may be occurrences.
+    /// The job was never repeated before, so workers may not know that its checks may be occurrences.
     is_first: bool,
 }
 
@@ -126,7 +125,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
 }
 
 impl Call {
-    /// Writes the repetition and its check, or changes what exists. Returns the next slot.
+    /// Returns the next slot.
     fn write(&self) -> Result<Option<Time>> {
         for _ in 0..ROUNDS {
             if let Some(id) = repetition::insert(&self.subject, &self.terms) {
@@ -156,7 +155,6 @@ impl Call {
         future_job::lock_of(self.entity.name.datum(), self.entity.key.datum(), &self.job.name)
     }
 
-    /// Locks the repetition's pending check, and then reads it.
     fn pending(&self) -> Option<Pending> {
         repetition::of_checks(&[self.lock_check()?]).pop()
     }
@@ -190,7 +188,7 @@ impl Call {
         Err(self.contended())
     }
 
-    /// Changes an existing repetition. Equal terms change nothing.
+    /// Equal terms change nothing.
     fn change(&self, pending: &Pending) -> Option<Time> {
         let (stored, occurrence) = (&pending.repetition, &pending.occurrence);
         if stored.terms == self.terms && repetition::has_args(stored.id, self.subject.args) {
@@ -225,7 +223,7 @@ impl Call {
         }
     }
 
-    /// Reports the next slot, and the call that ends the repetition.
+    /// With the call that ends the repetition.
     fn tell(&self, next: Time) {
         let when = terms::local_time(&self.terms.zone, next);
         let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));
@@ -237,7 +235,7 @@ impl Call {
     }
 }
 
-/// Ends a check as replaced.
+/// As replaced.
 fn end(pending: &Pending, now: Time) {
     wakeup::count_ended(1);
     history::end(&[pending.check], Outcome::Replaced, now, None);

@@ -1,8 +1,7 @@
 //! Ends occurrences and starts the next ones, in one transaction.
 //!
 //! Invariant: repetitions are read after their checks' rows are locked. A session that changes a repetition needs the
-//! same lock, so the repetition cannot change until the commit.
-//! Does not: lock or end a check (see `run::book`), or run a query if the job has no repetition.
+//! same lock, so the repetition cannot change until the commit. A job without repetitions runs no query.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -17,33 +16,31 @@ use awty_core::repeat::{Repetition, occurrence};
 use awty_core::{After, Answer, Before, Check, Failed, Time, policy};
 use std::collections::HashMap;
 
-/// The repetitions of some checks of a job, and their next occurrences.
 pub struct Continuation<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
-    /// Held repetitions with the next slot and the ended check.
+    /// With the next slot and the ended check.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
-    /// Ended checks that have a next occurrence, and whether it is held.
+    /// With whether the next occurrence is held.
     begun: Vec<(i64, bool)>,
 }
 
 pub enum Decision {
-    /// Follow the policy.
     Policy(Before),
-    /// Replace it by the next occurrence, without an entry in the history.
+    /// By the next occurrence, without an entry in the history.
     Replace,
 }
 
 impl<'a> Continuation<'a> {
-    /// Finds the repetitions of checks whose rows the caller has locked.
+    /// The caller has locked the rows of the checks.
     pub fn of(job: &'a Job, checks: &[i64]) -> Self {
         let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
         Self::with(job, found)
     }
 
-    /// Like [`Continuation::of`], for rows that the caller has read and then locked.
+    /// The caller has read the rows and then locked them.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -66,12 +63,12 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// Whether `awty_internal.check_stat` has a row of the check, although it may not have run yet.
+    /// `awty_internal.check_stat` has a row of the check, although it may not have run yet.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Returns whether the next occurrence of an ended check is held; `None` if it has none.
+    /// Whether it is held; `None` if there is no next occurrence.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
@@ -103,7 +100,7 @@ impl<'a> Continuation<'a> {
         }
     }
 
-    /// Decides what happens to a check that the policy moves or ends without a run.
+    /// The policy moves or ends the check without a run.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
         let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
@@ -138,8 +135,7 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// Inserts the next occurrences, and returns their first slot. The ended checks must already be gone from
-    /// `awty.future_job`.
+    /// Returns their first slot. The ended checks must already be gone from `awty.future_job`.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);

@@ -7,7 +7,6 @@
 //!
 //! Invariant (P11): while a repetition exists, exactly one check of its job and entity is pending or held. The
 //! transaction that ends this check inserts the next one or removes the repetition.
-//! Does not: compute moments (see `awty_core::repeat`).
 
 mod api;
 pub mod continuation;
@@ -42,7 +41,7 @@ pub fn repetition(
     }
 }
 
-/// Returns a stored repetition at slots of a width; `None` if its zone is gone or its row is invalid.
+/// `None` if its zone is gone or its row is invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let zone = zone::find(&stored.terms.zone)?;
     let subject = [&*stored.job, &*stored.entity_name, &*stored.entity_key];

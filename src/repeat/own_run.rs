@@ -1,6 +1,4 @@
 //! The checks whose function this process is calling. A change to such a check counts as its run's answer.
-//!
-//! Invariant: empty outside of a call.
 
 use std::cell::RefCell;
 
@@ -21,7 +19,6 @@ pub fn during<R>(checks: Vec<i64>, call: impl FnOnce() -> R) -> R {
     call()
 }
 
-/// Whether the function of this check is being called, so that the run changes its own check.
 pub fn is_own(check: i64) -> bool {
     OWN.with_borrow(|own| own.contains(&check))
 }

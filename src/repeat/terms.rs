@@ -1,7 +1,7 @@
 //! Reads the arguments that define a repetition: `every`, `cron` and `zone`.
 //!
-//! Invariant: a time zone is stored in PostgreSQL's spelling. Without one it is UTC, if the result does not depend on the zone.
-//! Does not: consider slots (see `awty_core::repeat::Plan::check`).
+//! Invariant: a time zone is stored in PostgreSQL's spelling. Without one it is UTC, if the result does not depend on
+//! the zone.
 
 use super::statements::repetition::Definition;
 use crate::call::args::Args;
@@ -13,19 +13,17 @@ use awty_core::{Time, nearest};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 
-/// The parsed arguments.
 pub struct Arguments {
     pub rhythm: Rhythm,
     pub local: Local,
     pub terms: Definition,
 }
 
-/// The error of a call for that job.
 pub fn refused(error: RepeatError, job: &str) -> Error {
     Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
 }
 
-/// The three arguments from `first` on, of a call for that job.
+/// From `first` on.
 pub fn read(args: &Args, first: usize, job: &str) -> Result<Arguments> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
@@ -44,27 +42,27 @@ fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {
     args.get::<Interval>(index).map(|every| (every.months(), every.days(), every.micros()))
 }
 
-/// The stored arguments of a repetition; `None` if the time zone is unknown.
+/// `None` if the time zone is unknown.
 pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     let cron = args.text(1, "cron", MAX_CRON).ok()?.map(|cron| cron.to_string());
     let rhythm = Rhythm::new(every(args, 0), cron.as_deref()).ok()?;
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// A stored time zone, if there is one, and if it is known.
+/// If there is one, and if it is known.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))
 }
 
-/// The argument `jitter` or `catch_up`.
+/// `jitter` or `catch_up`.
 pub fn length(args: &Args, index: usize, argument: &'static str, job: &str) -> Result<TimeDelta> {
     let length = args.duration(index, argument)?.ok_or(Error::Null { argument })?;
     check_length(argument, length).map_err(|error| refused(error, job))?;
     Ok(length)
 }
 
-/// A time as a zone's clocks show it.
+/// As the zone's clocks show it.
 pub fn local_time(name: &str, time: Time) -> String {
     let offset = zone::find(name).map_or(0, |zone| zone.span_at(time.timestamp_micros()).offset);
     let local = time.naive_utc() + TimeDelta::seconds(i64::from(offset));
@@ -72,7 +70,7 @@ pub fn local_time(name: &str, time: Time) -> String {
     format!("{} {name}", local.format(format))
 }
 
-/// The zone in PostgreSQL's spelling.
+/// In PostgreSQL's spelling.
 fn known(name: String) -> Result<String> {
     zone::canonical(&name).ok_or_else(|| unknown(&name))
 }
@@ -91,7 +89,7 @@ fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// The whole hours that the writer of a zone like `GMT+3`, `UTC+2` or `+02:00` means.
+/// Whole hours that the writer of a zone like `GMT+3`, `UTC+2` or `+02:00` means.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);

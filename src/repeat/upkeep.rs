@@ -1,8 +1,7 @@
 //! The maintainer's work for repetitions: restarts those without a check, removes strays, and after a server start
 //! recomputes pending occurrences, because PostgreSQL may have new zone data.
 //!
-//! Invariant: checks that a client has locked are left for the next inspection.
-//! Does not: change an occurrence that is due or has begun.
+//! Checks that a client has locked are left for the next inspection.
 
 use super::of;
 use super::statements::{repetition, upkeep};
@@ -45,7 +44,7 @@ fn begin_again(alone: &[i64], now: Time) {
     }
 }
 
-/// Recomputes the pending occurrences of the repetitions after an id. Returns where to continue.
+/// Returns where to continue.
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {
     let (last, checks) = upkeep::zoned(after, PIECE, now);
     if checks.is_empty() {

@@ -3,7 +3,6 @@
 //!
 //! Invariant (P1, P4): a check is booked on the row version that was read. The row is locked without waiting, in the
 //! caller's transaction. If another session has changed or locked the row, nothing is booked.
-//! Does not: call a function, or begin or end a transaction.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -17,7 +16,7 @@ use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
 use chrono::TimeDelta;
 
-/// Times of a run, which several checks may share.
+/// Several checks may share them.
 #[derive(Clone, Copy)]
 pub struct Timing {
     pub started_at: Time,
@@ -35,8 +34,8 @@ impl Timing {
 /// Another session has changed or locked a check. The caller must roll back.
 pub struct Conflict;
 
-/// Books the answers of a run, one per check. `suspected`: earlier runs may have left a row in `awty_internal.check_stat`
-/// although the check counts none.
+/// One answer per check. `suspected`: earlier runs may have left a row in `awty_internal.check_stat` although the check
+/// counts none.
 pub fn answers(
     table: &Table,
     job: &Job,

@@ -2,7 +2,6 @@
 //!
 //! Invariant: when [`ask`] returns, the commit will execute no more code of the run, and settings and current user are
 //! restored. After an error, the abort of the transaction restores them.
-//! Does not: begin or end the transaction, or interpret the answers.
 
 use crate::error::Error;
 use crate::failpoint::failpoint;
@@ -17,13 +16,13 @@ use pgrx::{FromDatum, pg_sys};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// In a worker's transaction, which contains nothing else.
+    /// The transaction contains nothing else.
     Worker,
-    /// In a subtransaction of a client, beside the client's own cursors and queries.
+    /// In a subtransaction, beside the client's own cursors and queries.
     Client,
 }
 
-/// Returns one answer per row.
+/// One answer per row.
 pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     match function.takes {
         Signature::Set => ask_set(job, function, rows, caller),
@@ -59,8 +58,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
 
 /// Calls a function with at most one argument, and then its deferred work. An error is the function's.
 ///
-/// # Safety
-/// The function must take this argument, and a transaction with a snapshot must be open.
+/// # Safety The function must take this argument, and a transaction with a snapshot must be open.
 unsafe fn call(
     function: pg_sys::Oid,
     argument: Option<pg_sys::Datum>,
@@ -98,10 +96,10 @@ unsafe fn call(
     Ok(result)
 }
 
-/// Executes SET CONSTRAINTS ALL IMMEDIATE, and then the triggers that were deferred again. So a violation is an error
-/// of this run, and deferred triggers run under the role's settings and limits. At commit they would run while the
-/// check's row is locked. The same holds for the queries of cursors WITH HOLD, so all cursors are closed. A client's
-/// transaction does not commit here, and the client's own cursors stay.
+/// SET CONSTRAINTS ALL IMMEDIATE, and then the triggers that were deferred again. So a violation is an error of this
+/// run, and deferred triggers run under the role's settings and limits. At commit they would run while the check's row
+/// is locked. The same holds for the queries of cursors WITH HOLD, so all cursors are closed. A client's transaction
+/// does not commit here, and the client's own cursors stay.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,

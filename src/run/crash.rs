@@ -6,14 +6,13 @@
 //!    against their checks ([`take_up_in_flight`]). After a clean shutdown, which a mark in `pg_stat/` shows, the rows
 //!    mean nothing.
 //! 3. A check with a counted crash is a *suspect*. It runs alone, with its own row in `in_flight`, and in quarantine:
-//!    one at a time in the whole server, the least suspected first. So innocent checks are cleared, and the guilty check
-//!    crashes alone.
+//!    one at a time in the whole server, the least suspected first. So innocent checks are cleared, and the guilty
+//!    check crashes alone.
 //! 4. A run that ends its own process is counted separately. It needs no quarantine, because it harms no other run.
 //! 5. At `awty.max_crashes` a check is held, which `awty.future_job` and `awty.status` show. It is never deleted.
 //!
 //! Invariant: a crash counts once against a check, and not against suspects beside the one in quarantine. A check that
 //! a client has locked right after a crash is not counted that time.
-//! Does not: run checks.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -22,9 +21,8 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// Counts a crash or an exit against these checks. A check that was alone is held after too many. Among several checks
-/// all but one are innocent, so they run alone next. Returns `false` if a check that was alone could not be counted,
-/// because a client has it locked.
+/// A check that was alone is held after too many crashes or exits. Among several checks all but one are innocent, so
+/// they run alone next. Returns `false` if a check that was alone could not be counted, because a client has it locked.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     let counted = check_stat::count(ids, suspicion);
     if let [id] = *ids
@@ -39,8 +37,8 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     counted || !alone
 }
 
-/// Removes the rows of dead workers from `awty_internal.in_flight`. After a crash the checks in these rows become
-/// suspects. Returns the abandoned entries that were seen, with their generations.
+/// Removes the rows of dead workers. After a crash the checks in these rows become suspects. Returns the abandoned
+/// entries that were seen, with their generations.
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
     // In this order: a worker that has written a row and is not alive afterwards is dead.

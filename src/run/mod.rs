@@ -2,8 +2,6 @@
 //!
 //! Invariant (P1): the effects of a run, its history row and its next slot are one commit. (P4): if another session has
 //! changed the check's row meanwhile, the run is rolled back.
-//! Does not: choose checks (see `worker`), decide what happens to them (see `awty_core::policy`), or write it (see
-//! `book`).
 
 pub mod book;
 pub mod call;
@@ -30,13 +28,13 @@ use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunResult {
-    /// Booked: ended, moved to a later slot, or already gone.
+    /// Ended, moved to a later slot, or already gone.
     Booked,
     /// Not tried, because a job has changed since they were chosen.
     Stale,
-    /// Unchanged, because a client has locked them.
+    /// A client has locked them.
     Locked,
-    /// Unchanged, because awty could not read or book them.
+    /// awty could not read or book them.
     Left,
     /// The extension is gone, or another version is being installed: the worker must leave.
     NoExtension,
@@ -44,14 +42,13 @@ pub enum RunResult {
 
 pub struct RunContext<'a> {
     pub worker: usize,
-    /// Since when checks of this job can run.
     pub able_since: Time,
-    /// Whether a crash or exit may have been counted against the checks.
+    /// A crash or exit may have been counted against the checks.
     pub suspected: bool,
     pub job: &'a Job,
-    /// Change count of `awty.job` when the job was read.
+    /// When the job was read.
     pub epoch: u64,
-    /// Whether the function was called. Then an error is the run's.
+    /// An error is then the run's.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -71,8 +68,8 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// Runs checks of one slot. A set-based job gets all of them together, and smaller sets after a failure, down to
-    /// single checks, so that a bad row fails alone.
+    /// Of one slot. A set-based job gets all checks together, and smaller sets after a failure, down to single checks,
+    /// so that a bad row fails alone.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
             // The cause of the failed cleanup may pass, as a lock does.
@@ -121,7 +118,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// One transaction: read, decide, call, book.
+    /// Read, decide, call, book.
     fn attempt(&self, candidates: &[Candidate], began: Mono, started_at: Time) -> Result<TxnEnd, Failure> {
         self.account.take();
         transaction(|| match self.read_call_book(candidates, began, started_at) {
@@ -169,7 +166,7 @@ impl RunContext<'_> {
         ask(job, function, &rows, Caller::Worker)
     }
 
-    /// Books a failure in a transaction of its own, if the check has not changed since.
+    /// In a transaction of its own, if the check has not changed since.
     fn book_failure(
         &self,
         candidate: &Candidate,
@@ -214,7 +211,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Books a run that ignored its timeout and was terminated. Its process is gone.
+    /// The run ignored its timeout, and its process is gone.
     pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> RunResult {
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),
@@ -225,19 +222,17 @@ impl RunContext<'_> {
         self.book_failure(candidate, &failure, true, began, clock::now() - run_time)
     }
 
-    /// Announces the run to the watchdog.
     fn note_start(&self, began: Mono) {
         let run = Run::new(began, self.job.options.limits.timeout.to_std().unwrap_or_default());
         shmem::write(|shared| shared.workers[self.worker].run = Some(run));
     }
 
-    /// Ends the run for the watchdog. Returns the watchdog's number of strikes.
+    /// Returns the watchdog's number of strikes.
     fn note_end(&self) -> u32 {
         shmem::write(|shared| shared.workers[self.worker].run.take()).map_or(0, |run| u32::from(run.strikes))
     }
 }
 
-/// Returns the message for a run that exceeded its timeout.
 pub fn over_time(timeout: TimeDelta) -> String {
     format!("run took longer than its timeout of {} s", timeout.as_seconds_f64())
 }

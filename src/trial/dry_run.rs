@@ -1,8 +1,7 @@
 //! `awty.dry_run()`: shows what a check would do if it ran now.
 //!
 //! Invariant: only values taken from sequences remain, and the check's row is not locked. The function runs with the
-//! rights of its job's role, because the caller must be this role in a session of this role. No role is switched.
-//! Does not: keep any effect of the run.
+//! rights of its job's role, because the caller must be this role in a session of this role.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -24,7 +23,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// The columns of `awty_internal.tried`.
+/// Of `awty_internal.tried`.
 type Row = (
     Option<i64>,
     Text,
@@ -78,7 +77,7 @@ fn try_check(args: &Args) -> Result<Row> {
     let trial = dry_run::pending(name, key, &job.name)
         .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
-    // The run happens now. Before its slot, the check is tried as if its slot were now.
+    // Before its slot, the check is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
         Before::End(outcome) => (After::End(outcome), None),
@@ -93,7 +92,7 @@ fn try_check(args: &Args) -> Result<Row> {
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 
-/// Runs the function in a subtransaction that is rolled back.
+/// In a subtransaction that is rolled back.
 fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let limits = &job.options.limits;
     let answered = undone(|| {

@@ -1,8 +1,7 @@
 //! `awty.travel()` and `awty.now()`, for tests: moves a transaction's clock ahead and runs the checks that become due.
 //!
 //! Invariant (P13): a transaction that has travelled cannot commit. No role is switched: jobs run only if their role is
-//! the session's only role. [`crate::run::book`] books the runs, as for a worker.
-//! Does not: run a check that is held, paused, or locked by another session.
+//! the session's only role. Checks that are held, paused, or locked by another session do not run.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
@@ -29,11 +28,11 @@ use pgrx::prelude::*;
 use pgrx::{PgXactCallbackEvent, register_xact_callback};
 use std::cell::Cell;
 
-/// The most runs of one transaction. Each run holds locks and memory until the rollback.
+/// Each run holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
-    /// Number of runs of this transaction; `None` if it has not travelled.
+    /// Of this transaction; `None` if it has not travelled.
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
@@ -68,7 +67,7 @@ fn travel(
     })))
 }
 
-/// Returns the time for jobs and rules: `now()`, or the travelled clock.
+/// For jobs and rules: `now()`, or the travelled clock.
 #[pg_extern(sql = false)]
 fn now(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     let _ = Args::new(fcinfo);
@@ -128,8 +127,7 @@ fn begin() {
     });
 }
 
-/// Runs checks of one slot, and a failed set in smaller sets, down to single checks. Returns the ids of checks that
-/// were left.
+/// A failed set runs in smaller sets, down to single checks. Returns the ids of checks that were left.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -179,7 +177,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// Does one run. Returns `false`, without any effect, if another session has locked or changed a check.
+/// Returns `false`, without any effect, if another session has locked or changed a check.
 fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result::Result<bool, Failure> {
     snapshot::with_new(|| {
         let Some(table) = Table::open() else { return Ok(false) };

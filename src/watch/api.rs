@@ -92,7 +92,7 @@ fn watch_table(args: &Args) -> Result<Text> {
     Ok(name)
 }
 
-/// The rule with this name, if the caller may change it. If its table is gone, the rule ends here.
+/// The caller may change the rule. If its table is gone, the rule ends here.
 fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     let Some(old) = rule::find(name) else { return Ok(None) };
     if !may_change(&old) {
@@ -105,7 +105,7 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     Ok(None)
 }
 
-/// Refuses if the rule's functions and triggers cannot be created.
+/// The rule's functions and triggers need free names.
 fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<&Expression>) -> Result<()> {
     if !table::may_create_in(&table.schema, table.owner) {
         let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
@@ -118,7 +118,7 @@ fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<
     }
 }
 
-/// Locks the table and returns it, if the caller may become its owner.
+/// The caller may become the table's owner.
 fn own_table(args: &Args) -> Result<Described> {
     let oid = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
     let judge = || -> Result<Described> {
@@ -141,7 +141,7 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // Checks before locking, because a caller must not lock a table of others. Checks again under the lock.
+    // A caller must not lock a table of others, so the check comes first, and again under the lock.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -190,7 +190,6 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
     Ok(Definition { since, until, within, escalate, call, notify, existing, role })
 }
 
-/// Writes the rule's job, or changes its role.
 fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     if replaces {
         let old = rights::job(name)?;
@@ -202,7 +201,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // No limits, because a level must not be lost if a row is asked about often, or if a function is broken for a while.
+        // No limits, because a level must not be lost if a row is asked about often, or if a function is broken for a
+        // while.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),
@@ -229,7 +229,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// Schedules a comparison of open alerts with their rows under the new terms.
+/// Compares open alerts with their rows under the new terms.
 fn sweep(rule: &Rule, now: awty_core::Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);
@@ -237,7 +237,7 @@ fn sweep(rule: &Rule, now: awty_core::Time) {
     }
 }
 
-/// Schedules the walk through the existing rows.
+/// Walks through the existing rows.
 fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
     if rule.walk == Walk::Done {
         return;
@@ -249,7 +249,6 @@ fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
     }
 }
 
-/// Whether the caller may change this rule.
 fn may_change(rule: &Rule) -> bool {
     let caller = catalog::current_role();
     match table::describe(rule.relation) {

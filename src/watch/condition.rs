@@ -1,7 +1,4 @@
-//! Validates a rule's expressions: each must be over one row, and keep its value until the row is written
-//! again.
-//!
-//! Does not: execute them.
+//! Validates a rule's expressions: each must be over one row, and keep its value until the row is written again.
 
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;
@@ -11,10 +8,10 @@ use crate::pg::table::Described;
 use crate::pg::text::{Text, type_name};
 use pgrx::pg_sys;
 
-/// SQLSTATEs with which PostgreSQL refuses aggregates, window functions, system columns, parameters and subqueries.
+/// Refusals of aggregates, window functions, system columns, parameters and subqueries.
 const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"];
 
-/// The most columns in an expression, because a function has at most 100 arguments (`FUNC_MAX_ARGS`).
+/// A function has at most 100 arguments (`FUNC_MAX_ARGS`).
 const MAX_COLUMNS: usize = 100;
 
 pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Expression> {

@@ -1,7 +1,4 @@
-//! Ends a rule, and all checks of a job.
-//!
-//! Invariant: a rule leaves only its cleared alerts and its history.
-//! Does not: check rights.
+//! Ends a rule, and all checks of a job. A rule leaves only its cleared alerts and its history.
 
 use super::statements::rule::{self, Rule};
 use super::statements::{alert, rule_function, rule_objects};
@@ -12,10 +9,10 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// An alert is open that this transaction's snapshot cannot see.
+/// This transaction's snapshot cannot see an open alert.
 pub struct Unseen;
 
-/// Ends a rule. Returns the number of its pending checks.
+/// Returns the number of its pending checks.
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
@@ -29,8 +26,8 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Ends the rule with this name if its table is gone. Locks the job before it looks, because a call of `watch` may give the name to
-/// another table at the same time.
+/// If its table is gone. Locks the job before it looks, because a call of `watch` may give the name to another table at
+/// the same time.
 pub fn without_table(name: &Text) -> Result<(), Unseen> {
     drop(job::lock(name));
     match rule::find(name) {
@@ -39,13 +36,12 @@ pub fn without_table(name: &Text) -> Result<(), Unseen> {
     }
 }
 
-/// Clears all open alerts of a rule. Fails if this transaction's snapshot cannot see one of them.
 pub fn alerts(rule: &Text) -> Result<(), Unseen> {
     alert::clear_all(rule, clock::now());
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
-/// Ends all pending checks of a job as cancelled. Returns their number.
+/// As cancelled. Returns their number.
 pub fn checks(job: &Text) -> i64 {
     let ids = future_job::lock_job(job);
     wakeup::count_ended(ids.len() as u64);

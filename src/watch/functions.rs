@@ -2,7 +2,6 @@
 //!
 //! Invariant: a function counts only if the table's owner owns it. It is found by its OID, or by its name and signature
 //! if OIDs have changed. It is never found through a trigger, because the table's owner writes triggers.
-//! Does not: call a function, or write.
 
 use super::fault::Fault;
 use super::statements::rule::Rule;
@@ -38,7 +37,7 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     Ok(Functions { until, since })
 }
 
-/// Returns the first missing part of a rule; `None` if the rule is complete.
+/// `None` if the rule is complete.
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     if table::primary_key(table.oid).is_none() {
         return Some(Fault::NoKey);

@@ -3,7 +3,6 @@
 //! Invariant: this code waits for no client, and a client does not wait for a function called here, because open alerts
 //! are locked only afterwards. A client that changed a row meanwhile has locked its check, so this run will be rolled
 //! back.
-//! Does not: book (see `run::book`). It returns the answers of a job function.
 
 use super::statements::alert::{self, Open, Raised};
 use super::statements::rule_check::RuleCheck;
@@ -18,7 +17,7 @@ use awty_core::Time;
 use awty_core::watch::{RowState, Verdict, judge};
 use std::collections::HashMap;
 
-/// Returns when to check each again.
+/// When to look at each check again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     let now = clock::now();
     let mut answers = vec![None; given.len()];
@@ -84,7 +83,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     Ok(answers)
 }
 
-/// Writes new alerts, and notifies listeners of each raised one.
+/// Notifies listeners of each raised alert.
 fn raise(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
     if raised.is_empty() {
         return Ok(());

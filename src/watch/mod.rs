@@ -4,13 +4,12 @@
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
-//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
-//!   missing parts.
+//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
+//!   parts.
 //! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
 //!
 //! Invariant (P12): state about a row is read from the row itself, in the same transaction, after its check was locked.
 //! A session that ends or moves a check locks its row, so a run that has read the row before is rolled back.
-//! Does not: decide when a row is late (see `awty_core::watch`).
 
 mod api;
 mod condition;
@@ -38,7 +37,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Schema and name of the job function of all rules.
+/// The job function of all rules.
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
 /// The `entity_name` of the check that walks through the rows from before the rule.
 pub const BACKFILL: &str = "awty.backfill";
@@ -46,11 +45,10 @@ pub const BACKFILL: &str = "awty.backfill";
 pub const SWEEP: &str = "awty.sweep";
 
 thread_local! {
-    /// Cached rules of this session, with the change counts when each was read.
+    /// With the change counts when each rule was read.
     static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
 }
 
-/// A rule whose table exists.
 #[derive(Clone)]
 pub struct Watched {
     pub rule: Rc<Rule>,
@@ -68,7 +66,7 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Returns the rule of this name. It is cached until a catalog, a job or a rule changes.
+    /// Cached until a catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
         // This also receives pending invalidations, so it comes first.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };

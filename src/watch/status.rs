@@ -1,6 +1,6 @@
 //! The functions behind the views that show rules: whether a rule works, and which triggers are its own.
 //!
-//! Invariant: only reads, and also works on a standby and without the preloaded library.
+//! They only read, and also work on a standby and without the preloaded library.
 
 use super::statements::{rule, rule_objects};
 use super::{fault, functions};
@@ -13,7 +13,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 calls! {
-    /// Returns why a rule has stopped and the command that repairs the rule. The rule of a dropped table ends by itself.
+    /// Why a rule has stopped, and the command that repairs it. The rule of a dropped table ends by itself.
     fn cannot_watch -> Option<Vec<String>> = rule_trouble;
 }
 
@@ -26,13 +26,11 @@ fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     }))
 }
 
-/// Whether a rule has this name.
 #[pg_extern(sql = false)]
 fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
 }
 
-/// Whether a trigger of this rule has this name.
 #[pg_extern(sql = false)]
 fn is_trigger_of(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);

@@ -1,7 +1,5 @@
-//! Compares a rule's open alerts with their rows, because triggers may have been bypassed.
-//!
-//! Invariant: an alert is cleared only because of its row's present state.
-//! Does not: raise alerts.
+//! Compares a rule's open alerts with their rows, because triggers may have been bypassed. An alert is cleared only
+//! because of its row's present state.
 
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
@@ -16,12 +14,12 @@ use awty_core::watch::{RowState, Verdict, judge};
 use chrono::TimeDelta;
 use std::collections::HashMap;
 
-/// How often the alerts of a rule are swept.
+/// For each rule.
 const EVERY: TimeDelta = TimeDelta::days(1);
-/// Number of alerts that are compared at a time.
+/// Compared at a time.
 const ALERTS: i64 = 5_000;
 
-/// Schedules the sweep of each rule whose last one is too long ago. An inspection calls it.
+/// The sweep of each rule whose last one is too long ago. An inspection calls it.
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
     for name in rule::to_sweep(then) {

@@ -17,13 +17,11 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::cell::Cell;
 
-/// Runs after rows of a watched table were written.
 #[pg_extern(sql = false)]
 fn row_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     Ok(fired(fcinfo)?)
 }
 
-/// The function of the jobs of rules.
 #[pg_extern(sql = false)]
 fn check_rows(
     fcinfo: pg_sys::FunctionCallInfo,
@@ -58,7 +56,8 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// Warns once per session. A write does not fail because its rule has stopped or is gone, such as after a restore of the table alone.
+/// Once per session. A write does not fail because its rule has stopped or is gone, such as after a restore of the
+/// table alone.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };

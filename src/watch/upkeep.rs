@@ -1,6 +1,4 @@
 //! The maintainer's work for rules: ends rules without a table, and deletes old alerts.
-//!
-//! Does not: read a watched table. Runs of the rule's job do.
 
 use super::statements::rule::{self, Rule};
 use super::statements::{alert, rule_function, rule_objects};
@@ -11,9 +9,9 @@ use crate::settings;
 use awty_core::Time;
 use std::time::Duration;
 
-/// Number of alerts that one statement deletes.
+/// Deleted by one statement.
 const ALERTS: i64 = 10_000;
-/// Time limit for deleting, per inspection.
+/// For deleting, per inspection.
 const MOST: Duration = Duration::from_secs(1);
 
 /// Ends rules without a table. For the others, records where their functions are now, and restores the functions'
@@ -29,7 +27,6 @@ pub fn repair(_now: Time) {
     }
 }
 
-/// Records where a rule's functions are now, and makes each depend on the table.
 fn mend_functions(rule: &Rule, table: &Described) {
     let Ok(found) = functions::find(rule, table) else { return };
     let stored = rule_function::of(&rule.name);

@@ -2,7 +2,6 @@
 //!
 //! Invariant: each piece's transaction also stores the position of the walk. A row that changes meanwhile is safe: its
 //! trigger updates its check, and the check reads the row again.
-//! Does not: lock rows.
 
 use super::Watched;
 use super::statements::alert;
@@ -17,7 +16,7 @@ use awty_core::watch::{self, RowState};
 use std::collections::HashMap;
 
 const ROWS: i64 = 5_000;
-/// Number of rows of the first piece, because the cost of `until` is unknown. It doubles while pieces are quick.
+/// The cost of `until` is unknown. Pieces grow while they are quick.
 const FIRST_ROWS: i64 = 100;
 
 /// Walks for at most half the job's timeout. Returns when to continue; `None` at the end.
@@ -91,7 +90,7 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     }
 }
 
-/// Whether level 1 is in the future.
+/// Level 1 is in the future.
 fn is_ahead(watched: &Watched, found: RowState, now: Time) -> bool {
     matches!(found, RowState::Waiting(since) if watched.levels.due(since) > now)
 }

@@ -1,8 +1,7 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: the verdict on an inserted row uses the inserted values. Any other row is read again by its key, so that the order
-//! of the triggers' reports does not matter.
-//! Does not: verify the trigger (see `api::watch_triggers`).
+//! Invariant: the verdict on an inserted row uses the inserted values. Any other row is read again by its key, so that
+//! the order of the triggers' reports does not matter.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -23,7 +22,7 @@ use std::collections::HashMap;
 const PIECE: i64 = 10_000;
 
 pub enum Refusal {
-    /// The row's key has this many bytes, which is too long.
+    /// In bytes.
     KeyTooLong(usize),
     /// Another transaction has written about the row, and this one cannot see it.
     Changed,
@@ -81,7 +80,6 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
     end_rule::alerts(&watched.rule.name).map_err(|_| Refusal::Changed)
 }
 
-/// Brings the checks and alerts of these rows up to date.
 fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
@@ -125,8 +123,8 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the states of rows by their given keys. If a row's key is now spelled differently, the row is gone under its
-/// old key, and its open alert gets the new key.
+/// By their given keys. If a row's key is now spelled differently, the row is gone under its old key, and its open
+/// alert gets the new key.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, State> {
     let mut states = HashMap::new();
     for (place, row) in seen {

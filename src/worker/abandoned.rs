@@ -1,7 +1,4 @@
-//! Runs that ended their processes.
-//!
-//! Invariant: the checks of such a run stay claimed until the run is booked or counted against them.
-//! Does not: run checks. Those still due come with the next turn.
+//! Runs that ended their processes. Their checks stay claimed until the run is booked or counted against them.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -12,9 +9,9 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// Handles the role's runs that ended their processes. A run that ignored its timeout is booked as timed out. Any
-    /// other is counted: its checks run alone and last from now on, and are held after too many such ends. Returns
-    /// `false` if a run cannot be counted yet, because a client has locked a check.
+    /// A run that ignored its timeout is booked as timed out. Any other run is counted: its checks run alone and last
+    /// from now on, and are held after too many such ends. Returns `false` if a run cannot be counted yet, because a
+    /// client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {
         let mut from = 0;
         while let Some(abandoned) = self.entry.next_abandoned(from) {

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a running check is claimed, and was named on disk before (with `awty.synchronous_commit` also on the
 //! standbys). Suspects run alone, in quarantine.
-//! Does not: choose the tasks (see `fetch`), or decide what happens to a check (see `run`).
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -18,7 +17,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// How often a worker with quick runs checks whether it must leave.
+/// A worker with quick runs checks this often whether it must leave.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -29,7 +28,7 @@ enum BatchEnd {
 }
 
 impl Worker {
-    /// Runs a turn's tasks: suspects alone, all others together.
+    /// Suspects alone, all others together.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (suspected, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspicion.is_some());
         let alone = suspected.into_iter().map(|task| vec![task]);
@@ -120,7 +119,7 @@ impl Worker {
         }
     }
 
-    /// Runs a task. Its claims are kept until the next task claims, or the batch is over.
+    /// The claims are kept until the next task claims, or the batch is over.
     fn run(&mut self, task: &Task) -> RunResult {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let (granted, suspected) = self.entry.claim(&wanted);
@@ -152,8 +151,8 @@ impl Worker {
         RunContext { worker, able_since, suspected, job: &task.job, epoch, called, account }
     }
 
-    /// Returns true at most once per [`LOOK`], because checking the database's lock and shared memory costs more than a
-    /// quick run.
+    /// True at most once per [`LOOK`], because checking the database's lock and shared memory costs more than a quick
+    /// run.
     fn is_time_to_look(&mut self) -> bool {
         let now = clock::mono();
         let is_time = now.since(self.looked) >= LOOK;
@@ -163,7 +162,7 @@ impl Worker {
         is_time
     }
 
-    /// Records on disk that this worker runs nothing, and flushes all earlier runs.
+    /// Flushes all earlier runs.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());
@@ -173,8 +172,7 @@ impl Worker {
     }
 }
 
-/// Clears an entry in `awty_internal.in_flight`, and flushes all earlier commits. If clearing fails, the maintainer
-/// does it later.
+/// Flushes all earlier commits. If clearing fails, the maintainer does it later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

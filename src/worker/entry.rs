@@ -1,8 +1,8 @@
 //! The worker's own entry in shared memory.
 //!
 //! Invariant: however the process ends, unfinished work is due again, and the entry is freed. If a run ended the
-//! process, the entry and its claim stay until the next worker has handled the run.
-//! Does not: survive a crash of the server, which forgets all workers.
+//! process, the entry and its claim stay until the next worker has handled the run. A crash of the server forgets all
+//! workers.
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
@@ -13,11 +13,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Index of this process's entry, for the exit callback; `usize::MAX` for none.
+/// For the exit callback; `usize::MAX` for none.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The slot from which the worker works; [`NEVER`] while it is idle.
+/// The worker works from this slot on; [`NEVER`] while it is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has achieved anything.
+/// The worker has achieved something.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -35,7 +35,7 @@ pub struct Abandoned {
 }
 
 impl MyWorker {
-    /// Takes the entry, unless it was given to another worker meanwhile.
+    /// Unless it was given to another worker meanwhile.
     pub fn take(assignment: &Assignment) -> Option<Self> {
         let index = assignment.entry as usize;
         let taken = shmem::write(|shared| {
@@ -65,14 +65,14 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the work that is due by now. Returns its first slot.
+    /// Returns the first slot of the work that is due by now.
     ///
     /// The hint is cleared before the table is read. A session that commits a check later sets it again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// Takes work that was committed behind the current pass. Returns its first slot.
+    /// The work was committed behind the current pass. Returns its first slot.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -86,14 +86,13 @@ impl MyWorker {
         shmem::read(|shared| shared.role(self.database, self.role).map_or(NEVER, RoleEntry::wanted_at))
     }
 
-    /// Records that the worker is busy from this slot on.
     pub fn working(&self, from: Timestamp) {
         WORKING_FROM.store(from, Ordering::Relaxed);
         let now = clock::mono();
         shmem::write(|shared| shared.workers[self.index].busy_since = Some(now));
     }
 
-    /// Records that there is more work from this slot on than this worker has taken, so that a helper may come.
+    /// A helper may come for the work that this worker has not taken.
     pub fn backlog(&self, from: Timestamp) {
         shmem::write(|shared| {
             if let Some(line) = shared.role_or_new(self.database, self.role) {
@@ -102,8 +101,7 @@ impl MyWorker {
         });
     }
 
-    /// Records that the worker has run all due checks. `next` is the next slot; `look_again` is when to search the same
-    /// slots again.
+    /// The worker has run all due checks. `next` is the next slot; `look_again` is when to search the same slots again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -119,7 +117,7 @@ impl MyWorker {
         });
     }
 
-    /// Records that the worker repeatedly finds more than it takes at a time, and wakes the launcher.
+    /// The worker repeatedly finds more than it takes at a time. Wakes the launcher.
     pub fn ask_for_help(&self) {
         shmem::write(|shared| {
             if !std::mem::replace(&mut shared.workers[self.index].wants_help, true) {
@@ -138,13 +136,13 @@ impl MyWorker {
         shmem::write(|shared| shared.prefetch(self.index, ids, mono))
     }
 
-    /// Records whether `awty_internal.in_flight` names checks of this worker.
+    /// `awty_internal.in_flight` names checks of this worker.
     pub fn set_named(&self, named: bool) {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Claims the checks that no other worker has. Also returns the count of suspects: a claim may become free because its
-    /// check became suspect, so the worker's list of suspects may be outdated.
+    /// Also returns the count of suspects: a claim may become free because its check became suspect, so the worker's
+    /// list of suspects may be outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -183,7 +181,7 @@ impl MyWorker {
         });
     }
 
-    /// Releases the claims and counts the runs. `slot` is the last slot that was run.
+    /// Counts the runs. `slot` is the last slot that was run.
     pub fn release(&self, slot: Timestamp, runs: usize) {
         USEFUL.store(true, Ordering::Relaxed);
         let (mono, now) = (clock::mono(), clock::now());
@@ -192,7 +190,7 @@ impl MyWorker {
             account::write_counted(shared, self.database, now);
             let Some(line) = shared.database_mut(self.database) else { return };
             line.last_slot_run = line.last_slot_run.max(slot);
-            // Each run leaves a dead row, whether the check ended or was moved.
+            // A run leaves a dead row, whether the check ended or was moved.
             line.dead_rows.add(runs as u64, mono);
         });
     }
@@ -206,7 +204,7 @@ impl MyWorker {
         shmem::write(|shared| shared.leave_quarantine(self.index));
     }
 
-    /// Returns the next run of this role that ended its process and is not handled, at or after entry `from`.
+    /// The next run of this role that ended its process and is not handled, at or after entry `from`.
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);
@@ -234,7 +232,7 @@ impl MyWorker {
         })
     }
 
-    /// Frees the entry of a handled run, unless it was reused meanwhile.
+    /// Unless the entry was reused meanwhile.
     pub fn forget_abandoned(&self, entry: usize, generation: u64) {
         shmem::write(|shared| shared.workers[entry].free_if_abandoned(generation));
     }

@@ -7,8 +7,8 @@
 //! Workers of one role divide the due checks. A worker skips the prefetched checks of others, and looks for them again
 //! at the end of its pass, in case their worker had to leave.
 //!
-//! Invariant: a pass returns a check a second time only if the check failed to run and is due for another try.
-//! Does not: claim. Another worker may fetch the same check; one of the two will find it claimed or gone.
+//! Invariant: a pass returns a check a second time only if the check failed to run and is due for another try. Another
+//! worker may fetch the same check; one of the two will find it claimed or gone.
 
 use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
@@ -28,16 +28,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How soon to look again for checks of a prepared transaction.
+/// For checks of a prepared transaction.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// How soon to look again for checks that another worker has prefetched.
+/// For checks that another worker has prefetched.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// Checks for one call: a single check, or for a set-based job many of one slot, sorted by id.
+/// A single check, or for a set-based job many of one slot, sorted by id.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
-    /// Set if the server or a process went down with the check. Such a check runs alone.
+    /// The server or a process went down with the check, so it runs alone.
     pub suspicion: Option<Suspicion>,
 }
 
@@ -45,36 +45,35 @@ pub struct Task {
 struct Position {
     /// In the slots since checks could run.
     new: Cursor,
-    /// In the earlier slots, which were missed.
+    /// In the earlier slots.
     missed: Cursor,
 }
 
 pub struct Fetcher {
     role: pg_sys::Oid,
-    /// Since when this database's checks can run.
     database_able_since: Time,
     from: Timestamp,
-    /// Change count of `awty.job` when the jobs were read.
+    /// When the jobs were read.
     pub epoch: u64,
     positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
-    /// Checks that run alone because of a crash or an exit, with their rank by suspicion.
+    /// With their rank by suspicion. They run alone because of a crash or an exit.
     suspects: HashMap<i64, (usize, Suspicion)>,
     /// Count of suspects when `suspects` was read; `None` before.
     read_at: Option<u64>,
-    /// Count of suspects at the start of the turn.
+    /// At the start of the turn.
     pub suspected: u64,
-    /// Checks that run alone because their set was terminated.
+    /// They run alone because their set was terminated.
     isolated: HashSet<i64>,
     /// When the catch-up rate allows the next missed check; `None` if it holds no check back.
     held_back: Option<Duration>,
-    /// The first pending slot after all due ones, if known.
+    /// After all due slots, if known.
     next: Timestamp,
-    /// When to look again for checks of a prepared transaction.
+    /// For checks of a prepared transaction.
     look_again: Option<Timestamp>,
-    /// Number of checks in the next turn, without those of set-based jobs.
+    /// Of the next turn, without checks of set-based jobs.
     size: usize,
-    /// Whether there are more due checks than the turn takes.
+    /// There are more due checks than the turn takes.
     pub is_full: bool,
     /// Position of the first check of each job that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
@@ -102,7 +101,6 @@ impl Fetcher {
         }
     }
 
-    /// Begins a pass at a slot.
     pub fn start_from(&mut self, from: Timestamp) {
         self.from = from;
         self.positions.clear();
@@ -110,7 +108,7 @@ impl Fetcher {
         self.pauses.begin_pass();
     }
 
-    /// Moves the current pass back to a slot at which checks were committed meanwhile.
+    /// Checks were committed there meanwhile.
     pub fn go_back_to(&mut self, from: Timestamp) {
         self.from = self.from.min(from);
         for place in self.positions.values_mut() {
@@ -123,7 +121,7 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns the pass's next tasks; an empty list at its end; `None` if the extension is gone.
+    /// An empty list at the end of the pass; `None` if the extension is gone.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
         // Session locks of the last turn may be on the relations of an extension that was since replaced.
@@ -177,8 +175,8 @@ impl Fetcher {
         Some(tasks)
     }
 
-    /// Takes a job's share: new slots first, then missed ones at their rate. Returns how many checks were passed,
-    /// whether or not they will run.
+    /// New slots first, then missed ones at their rate. Returns how many checks were passed, whether or not they will
+    /// run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -235,7 +233,7 @@ impl Fetcher {
         checks
     }
 
-    /// Returns how many missed checks may run now, at `awty.catch_up_rate`.
+    /// At `awty.catch_up_rate`.
     fn allow(&mut self, wanted: usize) -> usize {
         let rate = settings::catch_up_rate();
         if wanted == 0 || rate == 0 {
@@ -270,7 +268,7 @@ impl Fetcher {
         }
     }
 
-    /// Sets the size of the next turn from the duration of the last turn and its flush.
+    /// From the duration of the last turn and its flush.
     pub fn keep_pace(&mut self, ran: usize, took: Duration, flushing: Duration) {
         self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }
@@ -285,7 +283,7 @@ impl Fetcher {
         checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
     }
 
-    /// Pauses checks until another worker has run its suspect.
+    /// Until another worker has run its suspect.
     pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.quarantine_is_taken(check.id, check.slot, mono));
@@ -295,7 +293,7 @@ impl Fetcher {
         self.isolated.extend(ids);
     }
 
-    /// Returns the rank and the reason if a check must run alone.
+    /// Rank and reason of a check that must run alone.
     fn suspicion(&self, id: i64) -> Option<(usize, Suspicion)> {
         let counted = self.suspects.get(&id).copied();
         counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Suspicion::Exit)))
@@ -332,19 +330,19 @@ impl Fetcher {
         wait.filter(|wait| *wait <= patience)
     }
 
-    /// Returns when to search the slots of this pass again.
+    /// The slots of this pass are searched again then.
     pub fn look_again(&self) -> Option<Timestamp> {
         self.look_again
     }
 
-    /// Returns the next slot with a pending check, as of the end of the pass.
+    /// As of the end of the pass.
     pub fn next_slot(&self) -> Timestamp {
         self.next
     }
 }
 
-/// Returns the jobs of a role. Jobs with unreadable rows are left out, so that they do not stop the others. They are
-/// logged when they are found or change, and not by each worker again.
+/// Jobs with unreadable rows are left out, so that they do not stop the others. They are logged when they are found or
+/// change, and not by each worker again.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

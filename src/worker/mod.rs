@@ -3,9 +3,8 @@
 //! A *turn* takes a share of each job's due checks, names them in `awty_internal.in_flight`, flushes, and runs them one
 //! by one. The next turn's flush, or the end, makes their results durable.
 //!
-//! Invariant: other jobs of the role and new slots get a share in spite of one job's backlog. The worker leaves as soon as a
-//! command waits for the database, awty is disabled, or another role has been waiting for a worker.
-//! Does not: decide what happens to a check (see `awty_core::policy`).
+//! Invariant: other jobs of the role and new slots get a share in spite of one job's backlog. The worker leaves as soon
+//! as a command waits for the database, awty is disabled, or another role has been waiting for a worker.
 
 mod abandoned;
 mod batch;
@@ -25,14 +24,14 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// How long a worker stays at least while other roles wait, so that its connection was worthwhile.
+/// A worker stays at least this long while other roles wait, so that its connection was worthwhile.
 const QUANTUM: Duration = Duration::from_millis(50);
-/// How long a role is parked if a run that ended its process cannot be counted yet.
+/// The role is parked while a run that ended its process cannot be counted.
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// How long a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE
-/// gives up after five seconds.
+/// For the next slot. A longer wait would cost more than a new connection, and DROP DATABASE gives up after five
+/// seconds.
 const IDLE: Duration = Duration::from_secs(1);
-/// Longest sleep of an idle worker, so that DROP DATABASE does not wait long.
+/// DROP DATABASE must not wait long for an idle worker.
 const NAP: Duration = Duration::from_millis(200);
 
 #[pg_guard]
@@ -65,7 +64,7 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::exit(0);
 }
 
-/// Connects as the role itself, so that the process never has other rights.
+/// The process never has other rights than the role's.
 fn connect(assignment: &process::Assignment) {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
@@ -89,9 +88,9 @@ struct Worker {
     entry: MyWorker,
     fetcher: Fetcher,
     since: Mono,
-    /// Whether awty_internal.in_flight has a row of this worker.
+    /// awty_internal.in_flight has a row of this worker.
     in_flight: bool,
-    /// Time spent on flushing in_flight in this turn.
+    /// Of in_flight in this turn.
     flushing: Duration,
     looked: Mono,
     last_slot: Timestamp,
@@ -188,7 +187,7 @@ impl Worker {
         Next::Turn
     }
 
-    /// Waits for the next slot, if it comes soon.
+    /// If it comes soon.
     fn wait(&mut self) -> Next {
         let due = self.entry.next_due();
         if due == NEVER {
@@ -211,14 +210,14 @@ impl Worker {
         stayed >= QUANTUM && shmem::read(|shared| shared.waiting > 0)
     }
 
-    /// Flushes all commits, and releases the session locks.
+    /// Releases the session locks as well.
     fn flush(&self) {
         session_locks::let_go();
         // SAFETY: the end of this process's last commit. Flushing it again costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
-    /// Leaves with everything flushed and nothing in flight.
+    /// With everything flushed and nothing in flight.
     fn finish(&mut self) {
         failpoint!("worker.leaving");
         self.clear_in_flight();

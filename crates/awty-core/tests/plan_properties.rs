@@ -1,3 +1,5 @@
+//! Properties of the launcher's plan for all roles, and of the token bucket.
+
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
 use awty_core::{Caps, Mono, Role, Time, TokenBucket};
 use chrono::TimeDelta;

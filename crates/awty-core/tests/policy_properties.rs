@@ -1,3 +1,5 @@
+//! Properties of every check under all limits.
+
 mod strategies;
 
 use awty_core::backoff::{self, MAX_RETRY_WAIT};

@@ -1,3 +1,5 @@
+//! Properties of rounding, for all times and widths.
+
 mod strategies;
 
 use awty_core::Width;

@@ -1,6 +1,8 @@
-//! Statements on `awty_internal.job_stat`, which keeps the figures of jobs across restarts, and counts of pending checks by job.
+//! Statements on `awty_internal.job_stat`, which keeps the figures of jobs across restarts, and counts of pending
+//! checks by job.
 //!
-//! The row with the empty name has the figures of all other jobs. A row that is older than its job belongs to a removed job of that name.
+//! The row with the empty name has the figures of all other jobs. A row that is older than its job belongs to a removed
+//! job of that name.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -13,11 +15,11 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::{HashMap, HashSet};
 
-/// Counts stop at this number of rows. Above it, the number is an estimate.
+/// Above this number of rows, counts are estimates.
 pub const COUNTED: i64 = 100_000;
 
 statement! {
-    /// The figures of all registered jobs, and of the other jobs.
+    /// And of the other jobs.
     pub fn all() -> Vec<StoredFigures> = query,
     c"SELECT s.job, s.runs, s.done, s.failed, s.timed_out, s.retries, s.other, s.late_10ms, s.late_100ms, s.late_1s, s.late_10s,
           s.late_1min, s.later, s.run_time, s.max_run_time, s.last_run_at, s.last_end_at, s.last_outcome, s.last_success_at,
@@ -48,7 +50,7 @@ statement!(
 );
 
 statement! {
-    /// Jobs that have figures and are not registered any more.
+    /// They have figures and are not registered any more.
     pub fn gone() -> Vec<Text> = query,
     c"SELECT s.job FROM awty_internal.job_stat AS s
       WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
@@ -93,14 +95,13 @@ statement! {
       WHERE c.oid = 'awty.future_job'::pg_catalog.regclass"
 }
 
-/// The stored figures of one job.
 pub struct StoredFigures {
     pub job: Text,
     pub figures: Figures,
     pub since: Time,
 }
 
-/// The pending checks of one job, counted up to a limit.
+/// Counted up to a limit.
 pub struct Pending {
     pub pending: i64,
     pub overdue: i64,
@@ -133,7 +134,7 @@ impl Row for StoredFigures {
     }
 }
 
-/// Stores the figures of a job. Returns `false` if the job is not registered any more.
+/// Returns `false` if the job is not registered any more.
 pub fn store(stored: &StoredFigures) -> bool {
     let StoredFigures { job, figures, since } = stored;
     let number = |number: u64| arg(i64::try_from(number).unwrap_or(i64::MAX));
@@ -151,7 +152,7 @@ pub fn store(stored: &StoredFigures) -> bool {
     upsert().execute(&args) == 1
 }
 
-/// Removes the figures of all jobs except these.
+/// Removes the figures of all other jobs.
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     let names = select_names().query(&[], Vec::<Text>::read);
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
@@ -159,7 +160,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     }
 }
 
-/// Counts the pending checks of one job, without held ones.
+/// Without held checks.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
     count_pending().query(&args, |rows| Pending {
@@ -170,12 +171,12 @@ pub fn pending(job: &Text, now: Time) -> Pending {
     })
 }
 
-/// Number of checks whose last run failed, by job, counted up to a limit.
+/// By job, counted up to a limit.
 pub fn failing() -> HashMap<Text, i64> {
     select_failing().query(&[arg(COUNTED)], by_job)
 }
 
-/// Number of held checks by job, counted up to a limit.
+/// By job, counted up to a limit.
 pub fn held() -> HashMap<Text, i64> {
     select_held().query(&[arg(COUNTED)], by_job)
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
 //! claims. With an older snapshot, a check could be handed out twice. If the invariant is broken, the unique key on the
-//! check refuses the second lease.
-//! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
+//! check refuses the second lease. Lock order: the check's row, then its lease. A transaction that locks the lease
+//! first must not wait for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -38,7 +38,7 @@ statement!(
 );
 
 statement! {
-    /// The leases with these numbers, even if their checks are gone.
+    /// Even if their checks are gone.
     pub fn given(numbers: &[i64]) -> Vec<StoredLease> = query_latest,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
@@ -46,23 +46,23 @@ statement! {
 
 // SKIP LOCKED, because another transaction may be recording the answer to the lease.
 statement! {
-    /// Locks the leases with these numbers and returns them, without those that another transaction has locked.
+    /// Skips locked leases.
     pub fn lock(numbers: &[i64]) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) FOR UPDATE SKIP LOCKED"
 }
 
 statement! {
-    /// Locks up to `limit` leases of a job that are past their deadlines.
+    /// Past their deadlines.
     pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.job = $1 AND l.expires_at <= $2 AND l.deadline <= $2
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 }
 
-// Scans the whole table. It is only as large as the work in progress, and the maintainer asks once a minute.
+// The scanned table is only as large as the work in progress, and the maintainer asks once a minute.
 statement! {
-    /// Locks up to `limit` leases of all jobs that are past their deadlines.
+    /// Past their deadlines.
     pub fn overdue(now: Time, limit: i64) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.deadline <= $1 ORDER BY l.lease LIMIT $2 FOR UPDATE SKIP LOCKED"
@@ -131,72 +131,66 @@ statement!(
 );
 
 statement! {
-    /// Deletes leases without a trace. Returns the checks of those that still existed.
+    /// Leaves no attempt. Returns the checks of the leases that still existed.
     pub fn requeue(numbers: &[i64]) -> Vec<i64> = query,
     c"WITH gone AS (DELETE FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) RETURNING l.id)
       SELECT n.id FROM gone AS n JOIN awty.future_job AS f ON f.id = n.id"
 }
 
 statement! {
-    /// The end of the live lease of a check, if it has one.
+    /// Of the check's live lease.
     pub fn until(id: i64, now: Time) -> Option<Time> = query_latest,
     c"SELECT l.expires_at FROM awty_internal.lease AS l WHERE l.id = $1 AND l.expires_at > $2"
 }
 
 statement! {
-    /// Whether a job has a live lease.
     pub fn any_live(job: &Text, now: Time) -> bool = query_latest,
     c"SELECT 1 FROM awty_internal.lease AS l JOIN awty.future_job AS f ON f.id = l.id
       WHERE l.job = $1 AND l.expires_at > $2 LIMIT 1"
 }
 
 statement! {
-    /// Returns the checks that are pending now.
     pub fn pending(checks: &[i64]) -> Vec<i64> = query_latest,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
 statement! {
-    /// Returns the checks that are held, including this transaction's changes.
+    /// Includes this transaction's changes.
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held"
 }
 
 statement! {
-    /// Returns the checks that have a row in `awty_internal.check_stat`.
+    /// They have a row in `awty_internal.check_stat`.
     pub fn noted(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id = ANY ($1)"
 }
 
-/// A check that can be handed out.
 pub struct DueCheck {
     pub id: i64,
     pub check: Check,
     pub scheduled_at: Time,
     /// An expired lease of the check.
     pub expired: Option<i64>,
-    /// The entity name.
     pub target: Text,
 }
 
-/// A stored lease.
 #[derive(Clone)]
 pub struct StoredLease {
     pub number: i64,
     pub id: i64,
     pub job: Text,
     pub lease: Lease,
-    /// The entity name of the check.
     pub target: Text,
 }
 
-/// Up to `limit` due checks of a job that have no live lease, the oldest first.
+/// Without a live lease, the oldest first.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
     select_due().query_latest(&args, Outcome::read)
 }
 
-/// Reads the columns of `select_due`, which other statements return as well.
+/// Other statements return the columns of `select_due` as well.
 impl Row for DueCheck {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
@@ -211,7 +205,6 @@ impl Row for DueCheck {
     }
 }
 
-/// The next work of a job for its workers.
 pub fn ahead(job: &Text, now: Time) -> Ahead {
     select_ahead().query_latest(&[Some(job.datum()), time(now)], |rows| Ahead {
         is_due: rows.first(1).unwrap_or(false),
@@ -238,19 +231,19 @@ fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// New leases for one worker and one job.
+/// For one worker and one job.
 pub struct NewLeases<'a> {
     pub job: &'a Text,
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// Lease numbers, checks and idempotency keys, in the same order.
+    /// Lease numbers, checks and idempotency keys are in the same order.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,
 }
 
-/// Writes leases, and hands the columns of `awty.leased` to `take`. Checks that are held or not pending any more get no lease.
+/// Hands the columns of `awty.leased` to `take`. Checks that are held or not pending any more get no lease.
 pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
     let Lease { leased_at, expires_at, deadline } = new.lease;
     let args = [
@@ -269,20 +262,19 @@ pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
     });
 }
 
-/// The end of a lease.
 pub struct End {
     pub number: i64,
-    /// Whether `awty.attempt` keeps it.
+    /// By `awty.attempt`.
     pub kept: bool,
     pub ok: bool,
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// Whether the check is held afterwards; `None` if the check is gone.
+    /// `None` if the check is gone.
     pub held: Option<bool>,
 }
 
-/// Ends leases. Returns those that still existed.
+/// Returns the leases that still existed.
 pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let bools = |of: fn(&End) -> Option<bool>| ends.iter().map(move |end| of(end).map(pg_sys::Datum::from));
@@ -303,7 +295,7 @@ pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     end_all().query(&args, ids)
 }
 
-/// Extends leases, except locked ones. Returns the extended ones.
+/// Skips locked leases. Returns the extended ones.
 pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
     let times = until.iter().map(|(_, until)| time(*until));
     // SAFETY: the values are times.

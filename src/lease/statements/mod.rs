@@ -1,4 +1,2 @@
-//! Statements on leases, and on targets and their breakers.
-
 pub mod lease;
 pub mod target;

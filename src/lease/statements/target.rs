@@ -1,8 +1,8 @@
-//! Statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`: limits, rates and failures of targets.
+//! Statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`: limits, rates and failures
+//! of targets.
 //!
 //! Invariant: claims write buckets under the lock on the job's claims. Answers write breakers under the target's lock,
 //! which is only tried. So no claim and no answer waits here for another.
-//! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use super::lease::DueCheck;
 use crate::pg::array::{self, TEXT};
@@ -19,7 +19,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
 statement! {
-    /// Whether a limit, a block or a failure is stored for a target of the job.
+    /// A limit, a block or a failure is stored for a target of the job.
     pub fn any(job: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = $1)
           OR EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = $1)"
@@ -40,7 +40,7 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
-// SKIP LOCKED, because a claim waits for no other transaction.
+// A claim waits for no other transaction.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
@@ -78,7 +78,7 @@ statement!(
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND b.target = $2"
 );
 
-// SKIP LOCKED leaves out buckets that another transaction is writing.
+// A claim waits for no other transaction.
 statement!(
     delete_full,
     [TIMESTAMPTZOID],
@@ -149,7 +149,6 @@ statement!(
 );
 
 statement! {
-    /// Removes everything about the targets of a job.
     pub fn forget_job(job: &Text) = query,
     c"WITH limits AS (DELETE FROM awty_internal.target AS t WHERE t.job = $1), buckets AS (DELETE FROM awty_internal.bucket AS b WHERE b.job = $1)
       DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
@@ -218,7 +217,6 @@ fn texts<'a>(texts: impl Iterator<Item = &'a Text>) -> Arg {
     Some(unsafe { array::build(texts.map(|text| Some(text.datum())), TEXT) })
 }
 
-/// The targets with these names, in their current state.
 pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     let args = [Some(job.datum()), texts(names.iter()), time(now)];
     let one = |rows: &Rows, row| {
@@ -240,14 +238,14 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     select_these().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Reads a breaker from four columns, beginning with `first`.
+/// Four columns, beginning with `first`.
 fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
     let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
     let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
     Some(Breaker { failures: count(first)?, since: at(first + 1)?, opened_at: at(first + 2), opens: count(first + 3)? })
 }
 
-/// The due checks of some targets, up to a number for each.
+/// Up to a number for each target.
 pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck> {
     let names = targets.iter().map(|(name, _)| Some(name.datum()));
     // SAFETY: the values are texts.
@@ -257,15 +255,15 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     select_due_of().query_latest(&args, Outcome::read)
 }
 
-/// The targets of a job after a name, each with whether a check can be handed out. Stops after `due` such targets, or
-/// after `steps` targets.
+/// Targets after a name, each with whether a check can be handed out. Stops after `due` such targets, or after `steps`
+/// targets.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
     walk_targets().query_latest(&args, |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Stores the remaining tokens of targets, and the times when their buckets are full again.
+/// With the times when the buckets are full again.
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
     // SAFETY: the values are times.
     let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };
@@ -274,17 +272,15 @@ pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
     upsert_buckets().execute(&args);
 }
 
-/// A job and one of its targets.
 pub type Key = (Text, Text);
 
-/// The stored failures of these targets.
 pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     let args = [texts(keys.iter().map(|(job, _)| job)), texts(keys.iter().map(|(_, target)| target))];
     let one = |rows: &Rows, row| Some(((rows.get(row, 1)?, rows.get(row, 2)?), breaker(rows, row, 3)?));
     select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Stores a failure. `None` means that the target has answered, and removes its failures.
+/// `None` means that the target has answered, and removes its failures.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
@@ -313,19 +309,17 @@ pub fn forget(now: Time) {
     delete_unblocked().execute(&[time(now)]);
 }
 
-/// Changes of a target's limits and block.
 pub struct TargetChanges {
     pub concurrency: Option<i32>,
     pub rate: Option<pg_sys::Datum>,
     pub burst: Option<i32>,
     pub blocked_until: Option<clock::Timestamp>,
     pub note: Option<Text>,
-    /// The limits to remove.
     pub reset: Vec<Text>,
     pub unblock: bool,
 }
 
-/// Stores the changes of one target, or of the whole job if the name is empty.
+/// Of one target, or of the whole job if the name is empty.
 pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid, now: Time) {
     let args = [
         Some(job.datum()),
@@ -347,7 +341,7 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Blocks a target until a time, unless it is blocked for longer or another transaction is writing it. The caller holds the target's lock.
+/// Unless the target is blocked for longer or another transaction is writing it. The caller holds the target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let key = [Some(job.datum()), Some(target.datum())];
     let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];

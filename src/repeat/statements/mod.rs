@@ -1,4 +1,2 @@
-//! Statements on `awty.repetition`.
-
 pub mod repetition;
 pub mod upkeep;

@@ -28,7 +28,7 @@ pub struct Definition {
     pub catch_up: TimeDelta,
 }
 
-/// Job, entity and arguments of a repetition, and the role that repeats it.
+/// With the role that repeats it.
 pub struct Subject {
     pub job: Text,
     pub entity_name: Text,
@@ -38,7 +38,6 @@ pub struct Subject {
     pub repeated_at: Time,
 }
 
-/// A stored repetition.
 #[derive(Clone, Debug)]
 pub struct StoredRepetition {
     pub id: i64,
@@ -48,7 +47,6 @@ pub struct StoredRepetition {
     pub terms: Definition,
 }
 
-/// A pending check of a repetition.
 #[derive(Clone, Debug)]
 pub struct Pending {
     pub check: i64,
@@ -57,13 +55,11 @@ pub struct Pending {
     pub repetition: StoredRepetition,
 }
 
-/// What exists for a job and entity, at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Existing {
     Nothing,
-    /// A repetition without a check, by its id.
+    /// By its id.
     Alone(i64),
-    /// A repetition with a check.
     Pending,
 }
 
@@ -133,7 +129,6 @@ statement!(
 );
 
 statement! {
-    /// Removes repetitions.
     pub fn remove(ids: &[i64]) = query,
     c"DELETE FROM awty_internal.repetition WHERE id = ANY ($1)"
 }
@@ -144,10 +139,9 @@ statement!(
     c"DELETE FROM awty_internal.repetition WHERE entity_name = $1 AND entity_key = $2 AND job = $3"
 );
 
-// Scans all repetitions: awty.unregister() is rare, and repetitions are few compared with checks. OFFSET 0 keeps the
-// planner from using an index that begins with another column.
+// awty.unregister() is rare, and repetitions are few compared with checks. OFFSET 0 keeps the planner from using an
+// index that begins with another column.
 statement! {
-    /// Removes the repetitions of a job.
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
       WHERE d.id = ANY (ARRAY(
@@ -191,7 +185,7 @@ statement!(
 );
 
 statement! {
-    /// Holds a check that replaces a held one.
+    /// It replaces a held check.
     pub fn hold(check: i64) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = $1"
 }
@@ -219,7 +213,7 @@ fn written(subject: &Subject, terms: &Definition) -> [Arg; 13] {
     ]
 }
 
-/// Reads a repetition from the first eleven columns.
+/// The first eleven columns.
 impl typed::Row for StoredRepetition {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
@@ -262,14 +256,13 @@ impl typed::Row for Pending {
     }
 }
 
-/// Returns the checks that are pending for repetitions.
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 20)?));
     let found = select_of_checks().query(&[arg(checks.to_vec())], |rows| rows.all(|row| read(rows, row)));
     with_holds(found)
 }
 
-/// The repetition of a check whose row the caller has read and locked.
+/// The caller has read and locked the row.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];
@@ -286,7 +279,7 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Applies noted holds. The flag of each check says whether it has a note.
+/// The flag of each check says whether it has a note.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -297,7 +290,6 @@ fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     found.into_iter().map(|(pending, _)| held(pending)).collect()
 }
 
-/// What there is for a job and entity.
 pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Existing {
     select_found().query(&key_args(entity_name, entity_key, job), |rows| match (rows.first(1), rows.first(2)) {
         (Some(id), Some(false)) => Existing::Alone(id),
@@ -306,27 +298,26 @@ pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Existing {
     })
 }
 
-/// Whether a repetition has these arguments.
 pub fn has_args(id: i64, args: Arg) -> bool {
     same_args().query(&[arg(id), args], |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// Writes a new repetition and returns its id; `None` if the job and entity have one.
+/// `None` if the job and entity have a repetition.
 pub fn insert(subject: &Subject, terms: &Definition) -> Option<i64> {
     insert_one().query(&written(subject, terms), |rows| rows.first(1))
 }
 
-/// Changes the terms of a repetition. Returns `false` if it is gone.
+/// Returns `false` if the repetition is gone.
 pub fn update(subject: &Subject, terms: &Definition) -> bool {
     update_one().execute(&written(subject, terms)) > 0
 }
 
-/// Removes the repetition of a job and entity. Returns `false` if there is none.
+/// Returns `false` if there is none.
 pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     delete_one().execute(&key_args(entity_name, entity_key, job)) > 0
 }
 
-/// Inserts the next occurrence of each repetition, given by id and slot. Returns the number of new checks.
+/// Given by id and slot. Returns the number of new checks.
 pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if next.is_empty() {
         return 0;
@@ -338,7 +329,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Stores which slots of the plan are used up, if the first slot of the pending check does not show it.
+/// Used up slots of the plan, if the first slot of the pending check does not show them.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {

@@ -6,13 +6,13 @@ use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// A piece of the repetitions, with those that need work.
+/// The repetitions that need work.
 pub struct Piece {
-    /// The last id of the piece; `None` at the end.
+    /// `None` at the end.
     pub last: Option<i64>,
-    /// Repetitions without a check.
+    /// Without a check.
     pub alone: Vec<i64>,
-    /// Repetitions whose job or role is gone.
+    /// Their job or role is gone.
     pub stray: Vec<i64>,
 }
 
@@ -32,7 +32,7 @@ statement!(
 
 // SKIP LOCKED, because a client that has locked a repetition is about to change it.
 statement! {
-    /// Locks the repetitions that no other transaction has locked, and returns them.
+    /// Skips locked ones.
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up
       FROM awty_internal.repetition AS r WHERE r.id = ANY ($1) ORDER BY r.id FOR UPDATE SKIP LOCKED"
@@ -48,13 +48,13 @@ statement!(
 );
 
 statement! {
-    /// Locks the checks that no other transaction has locked, and returns them.
+    /// Skips locked ones.
     pub fn lock_pending(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
 }
 
 statement! {
-    /// Moves an occurrence to another slot of its plan. The caller has locked its row.
+    /// The caller has locked the row.
     pub fn move_to(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
 }
@@ -63,7 +63,6 @@ fn ids(rows: &Rows, column: i32) -> Vec<i64> {
     rows.first::<Vec<Option<i64>>>(column).into_iter().flatten().flatten().collect()
 }
 
-/// The next piece after an id.
 pub fn piece(after: i64, size: i64) -> Piece {
     select_piece().query(&[arg(after), arg(size)], |rows| Piece {
         last: rows.first(1),
@@ -72,7 +71,7 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// The last id of the next piece of repetitions with a time zone, and their checks whose first slot is after `now`.
+/// The last id of the next piece, and the checks of its repetitions whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }

@@ -1,4 +1,4 @@
-//! Statements that read the row of a check for a trial without a lock, or make up the row for an entity that has none.
+//! The row of a check for a trial, without a lock, or a made-up row for an entity that has none.
 
 use crate::pg::text::Text;
 use crate::store::statement::Kept;
@@ -24,12 +24,11 @@ statement!(
 
 statement!(select_version, [INT8OID], c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1");
 
-/// A check to try.
 pub struct Trial {
     /// `None` if no check is pending.
     pub id: Option<i64>,
     pub check: Check,
-    /// The row as the job function's argument.
+    /// The job function's argument.
     pub row: pg_sys::Datum,
     version: Option<Text>,
 }
@@ -44,12 +43,11 @@ fn read(rows: &crate::store::statement::Rows) -> Option<Trial> {
     })
 }
 
-/// The pending check of an entity and a job.
 pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Trial> {
     select_row().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
 }
 
-/// The row of a check as it would be scheduled. It is not written, but takes a number from the sequence.
+/// As it would be scheduled. It is not written, but takes a number from the sequence.
 pub fn imagined(
     entity: (pg_sys::Datum, pg_sys::Datum),
     job: &Text,
@@ -63,7 +61,7 @@ pub fn imagined(
 }
 
 impl Trial {
-    /// Whether the check was cancelled, replaced or changed since it was read.
+    /// The check was cancelled, replaced or changed since it was read.
     pub fn is_changed(&self) -> bool {
         let Some(id) = self.id else { return false };
         let version: Option<Text> = select_version().query(&[arg(id)], |rows| rows.first(1));

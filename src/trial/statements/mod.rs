@@ -1,4 +1,2 @@
-//! Statements of trials.
-
 pub mod dry_run;
 pub mod travel;

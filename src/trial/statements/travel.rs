@@ -1,4 +1,4 @@
-//! Statements of `awty.travel()`: the next due checks of a role, and how their runs ended.
+//! The next due checks of a role, and how their runs ended.
 
 use crate::pg::text::Text;
 use crate::store::typed::{Outcome, row, statement};
@@ -7,7 +7,6 @@ use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
-/// A check that is due.
 #[derive(Clone)]
 pub struct DueCheck {
     pub id: i64,
@@ -19,14 +18,14 @@ pub struct DueCheck {
 
 row!(DueCheck { id, job, entity_name, entity_key, slot });
 
-/// Result of a run: an outcome, or the next slot.
+/// An outcome, or the next slot.
 pub struct End {
     pub outcome: Option<Text>,
     pub next_check_at: Option<Time>,
 }
 
 statement! {
-    /// Job and slot of the first check that is due by `by`, ignoring the checks in `without`.
+    /// Due by `by`, ignoring the checks in `without`.
     pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
     c"SELECT j.job, f.next_check_at
       FROM awty.job AS j
@@ -53,13 +52,12 @@ statement!(
              (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
 );
 
-/// Up to `most` checks of a job that are due at a slot, ignoring the checks in `without`.
+/// Ignores the checks in `without`.
 pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(slot), arg(i64::try_from(most).unwrap_or(i64::MAX)), arg(without.to_vec())];
     select_of_slot().query(&args, Outcome::read)
 }
 
-/// Returns how a check stands after its run.
 pub fn end(id: i64) -> End {
     select_end().query(&[arg(id)], |rows| End {
         outcome: rows.first(1),

@@ -17,16 +17,13 @@ use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 
-/// An open alert.
 pub struct Open {
     pub key: Text,
     pub id: i64,
     pub level: u32,
 }
 
-/// An alert to raise to a level.
 pub struct Raised<'a> {
-    /// The open alert, if any.
     pub id: Option<i64>,
     pub key: &'a Text,
     pub level: u32,
@@ -58,7 +55,6 @@ statement!(
 );
 
 statement! {
-    /// The open alerts of these rows.
     pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> = query,
     c"SELECT a.entity_key, a.id, a.level FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
@@ -106,7 +102,6 @@ statement!(
 );
 
 statement! {
-    /// Clears all open alerts of a rule.
     pub fn clear_all(rule: &Text, now: Time) = query,
     c"UPDATE awty.alert SET cleared_at = $2 WHERE rule = $1 AND cleared_at IS NULL"
 }
@@ -118,13 +113,13 @@ statement!(
 );
 
 statement! {
-    /// Gives an alert the new key of its row.
+    /// The new key of its row.
     pub fn rename(rule: &Text, from: &Text, to: &Text) = query,
     c"UPDATE awty.alert SET entity_key = $3 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
 }
 
 statement! {
-    /// Returns up to `limit` keys of open alerts after a key, in order.
+    /// In order.
     pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
@@ -141,19 +136,18 @@ statement!(
 );
 
 statement! {
-    /// Whether a rule has an open alert, by the latest snapshot.
     pub fn is_any_open(rule: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
 }
 
 statement! {
-    /// Deletes up to `limit` alerts that were cleared before `then`. Returns their number.
+    /// Returns their number.
     pub fn delete_cleared(then: Time, limit: i64) -> u64 = query,
     c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
 }
 
-/// A time as a parameter. `Time::MIN_UTC` becomes `-infinity`.
+/// `Time::MIN_UTC` becomes `-infinity`.
 fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
@@ -169,8 +163,8 @@ impl Row for Open {
     }
 }
 
-/// Returns the open alerts of these rows, and locks those that no other transaction has locked. The flag says whether an
-/// alert is locked here.
+/// Returns all open alerts of these rows, and whether each is locked here. Skips alerts that another transaction has
+/// locked.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 4)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
@@ -212,7 +206,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises open alerts to a higher level.
+/// To a higher level.
 pub fn escalate(raised: &[Raised], now: Time) {
     let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
     if higher.peek().is_some() {
@@ -226,7 +220,7 @@ fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 
     [arg(ids), arg(levels), time(now)]
 }
 
-/// Clears the open alerts of rows. Returns their number.
+/// Returns their number.
 pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     if keys.is_empty() {
         return 0;
@@ -234,7 +228,7 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     clear_keys().execute(&[Some(rule.datum()), keys_arg(keys), time(now)])
 }
 
-/// Clears the open alerts that no other transaction has locked. Returns the keys of the locked ones.
+/// Skips alerts that another transaction has locked. Returns their keys.
 pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();
@@ -245,13 +239,13 @@ pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     keys_of(others)
 }
 
-/// Stores a new start of a late row's clock.
+/// The new start of a late row's clock.
 pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
     let (since, due_at) = (moment(since), moment(due_at));
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
 }
 
-/// Whether a row in `over` has a check, or a row in `clear` has an open alert. Uses the latest snapshot.
+/// A row in `over` has a check, or a row in `clear` has an open alert, by the latest snapshot.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     select_unseen().query_latest(&args, |rows| rows.first(1)).unwrap_or(false)

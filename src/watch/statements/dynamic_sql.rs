@@ -2,7 +2,6 @@
 //!
 //! Invariant: every name in the text is quoted and qualified, and no value is part of the text. A cached plan is used
 //! only while PostgreSQL says that it is valid.
-//! Does not: choose the role that a statement runs as (see `crate::pg::role`).
 
 use crate::pg::owner::set_local;
 use crate::pg::trigger::Firing;
@@ -19,7 +18,7 @@ thread_local! {
     static PLANS: RefCell<HashMap<pg_sys::Oid, HashMap<String, pg_sys::SPIPlanPtr>>> = RefCell::default();
 }
 
-/// Executes a command without caching a plan.
+/// No plan is cached.
 pub fn command(sql: &str) {
     let source = text::server(sql);
     // SAFETY: SPI is connected for the duration; a valid C string; an ERROR unwinds, and the abort cleans SPI up.
@@ -31,7 +30,7 @@ pub fn command(sql: &str) {
     }
 }
 
-/// Executes a query that calls a user's function, under the current settings. The plan is not cached, because it depends on the settings.
+/// Calls a user's function under the current settings, on which the plan depends. So it is not cached.
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     let (source, mut types) = (text::server(sql), types.to_vec());
     let (mut values, nulls) = parameters(&types, args);
@@ -53,8 +52,8 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// Executes a query and hands the rows to `read`, whose result must not borrow from them. With `firing`, the query can
-/// read the trigger's transition tables.
+/// The result of `read` must not borrow from the rows. With `firing`, the query can read the trigger's transition
+/// tables.
 pub fn query<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -76,7 +75,7 @@ pub fn query<R>(
     }
 }
 
-/// Executes a query and hands its rows to `read` in pieces of `piece` rows.
+/// In pieces of `piece` rows.
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
     // SAFETY: as above; the cursor is closed before SPI is.
     unsafe {
@@ -130,8 +129,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
     {
         return plan;
     }
-    // These settings hold until the caller's settings are restored. They make the plan find rows by key, even if the
-    // table is small when it is planned.
+    // Until the caller's settings are restored. They make the plan find rows by key, even if the table is small when it
+    // is planned.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {

@@ -1,5 +1,3 @@
-//! Statements on rules, their alerts and objects, and the watched tables.
-
 pub mod alert;
 mod dynamic_sql;
 pub mod rule;

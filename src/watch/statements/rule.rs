@@ -1,5 +1,3 @@
-//! Statements on `awty.rule`: the rules of watched tables.
-
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
@@ -11,14 +9,13 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
 
-/// The arguments of `awty.watch()`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
     pub since: Option<Text>,
     pub until: Text,
     pub within: TimeDelta,
     pub escalate: Vec<TimeDelta>,
-    /// Schema and name of the function that gets the alert.
+    /// It gets the alert.
     pub call: Option<(Text, Text)>,
     pub notify: Option<Text>,
     /// `upcoming`, `all` or `none`.
@@ -26,7 +23,6 @@ pub struct Definition {
     pub role: pg_sys::Oid,
 }
 
-/// A rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub name: Text,
@@ -39,7 +35,7 @@ pub struct Rule {
     pub walked_to: Option<Text>,
 }
 
-/// State of the walk through the rows that existed before the rule.
+/// Through the rows that existed before the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Walk {
     /// Pending checks keep their slots.
@@ -50,7 +46,6 @@ pub enum Walk {
 }
 
 impl Walk {
-    /// The word in the table.
     pub fn word(self) -> &'static str {
         match self {
             Walk::New => "new",
@@ -61,7 +56,7 @@ impl Walk {
 }
 
 impl Rule {
-    /// The levels; `None` if the stored ones are invalid.
+    /// `None` if the stored levels are invalid.
     pub fn levels(&self) -> Option<Levels> {
         Levels::new(self.terms.within, &self.terms.escalate).ok()
     }
@@ -91,7 +86,6 @@ statement!(
 );
 
 statement! {
-    /// Removes a rule.
     pub fn remove(name: &Text) = query,
     c"DELETE FROM awty.rule WHERE rule = $1"
 }
@@ -99,7 +93,7 @@ statement! {
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// Stores that the open alerts of a rule have been compared with their rows.
+    /// The open alerts of a rule have been compared with their rows.
     pub fn set_swept(name: &Text, now: Time) = query,
     c"UPDATE awty.rule SET swept_at = $2 WHERE rule = $1"
 }
@@ -111,13 +105,12 @@ statement! {
 }
 
 statement! {
-    /// The names of all rules.
     pub fn names() -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r ORDER BY r.rule"
 }
 
 statement! {
-    /// The rules with open alerts that were last swept by `then`, or never.
+    /// Rules with open alerts that were last swept by `then`, or never.
     pub fn to_sweep(then: Time) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r
       WHERE (r.swept_at IS NULL OR r.swept_at <= $1)
@@ -152,12 +145,12 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// The rule with this name, by the latest snapshot, because rows that are written under an older snapshot are watched as well.
+/// By the latest snapshot, because rows that are written under an older snapshot are watched as well.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }
 
-/// Writes a rule, or replaces the one with this name.
+/// Replaces the rule with this name.
 pub fn put(rule: &Rule) {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let terms = &rule.terms;
@@ -184,7 +177,6 @@ pub fn put(rule: &Rule) {
     insert_one().execute(&args);
 }
 
-/// Stores how far the walk through existing rows has come.
 pub fn set_walked(name: &Text, walk: Walk, to: Option<&Text>) {
     let args = [Some(name.datum()), Some(Text::from(walk.word()).datum()), to.map(Text::datum)];
     update_walk().execute(&args);

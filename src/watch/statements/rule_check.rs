@@ -44,7 +44,8 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Each selected row is pending, so each INSERT conflicts. This finds the row by the index, whatever plan an UPDATE would get.
+// Each selected row is pending, so each INSERT conflicts. This finds the row by the index, whatever plan an UPDATE
+// would get.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
@@ -84,7 +85,7 @@ statement!(
     c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
 );
 
-/// A check that was passed to a run of the rule's job.
+/// Passed to a run of the rule's job.
 pub struct RuleCheck {
     pub job: Text,
     pub entity_name: Text,
@@ -94,7 +95,7 @@ pub struct RuleCheck {
 
 row!(RuleCheck { job, entity_name, key, scheduled_at });
 
-/// The role that schedules, and the time.
+/// With the time.
 #[derive(Clone, Copy)]
 pub struct ScheduledBy {
     pub role: pg_sys::Oid,
@@ -113,17 +114,17 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::
     ]
 }
 
-/// Writes checks at these slots. Pending checks move there.
+/// Pending checks move to these slots.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     put_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Writes checks. None of them may be pending.
+/// None of the checks may be pending.
 pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     add_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Writes a check, unless one is pending. Returns whether it was written.
+/// Returns `false` if a check is pending.
 pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     let args = [
         Some(rule.name.datum()),
@@ -136,12 +137,12 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     insert_one().execute(&args) == 1
 }
 
-/// Writes checks for the keys that have none pending.
+/// Only for keys without a pending check.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Writes a check of the rule itself, due now, unless one is pending.
+/// A check of the rule itself, due now, unless one is pending.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let slot = clock::to_timestamptz(now);
     let args = [
@@ -155,19 +156,19 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
     keep_all().execute(&args);
 }
 
-/// Moves pending checks to these slots. Writes no new ones.
+/// Writes no new checks.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     move_all().execute(&args(rule, keys, slots, by));
 }
 
-/// The keys that have a pending check, with the time when it was scheduled.
+/// With the time when the check was scheduled.
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
     select_pending().query(&given, |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Locks the pending checks of these keys. Returns their ids.
+/// Returns their ids.
 pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     if keys.is_empty() {
         return Vec::new();
@@ -176,7 +177,7 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     lock_all().query(&given, crate::store::future_job::ids)
 }
 
-/// The checks in an array of rows of `awty.future_job`, in its order.
+/// In the array's order.
 pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {
     select_rows().query(&[Some(checks)], Outcome::read)
 }

@@ -1,6 +1,5 @@
 //! Statements on `awty_internal.rule_function`: the functions that evaluate the expressions of rules.
-//!
-//! Does not: check whether the function still exists and who owns it (see `watch::functions`).
+//! `watch::functions` checks that a function still exists, and its owner.
 
 use crate::pg::array::{self, TEXT};
 use crate::pg::text::Text;
@@ -9,21 +8,20 @@ use crate::store::statement::Rows;
 use crate::store::typed::{Row, statement};
 use pgrx::{FromDatum, pg_sys};
 
-/// The function of an expression, as it was when the row was written.
+/// As it was when the row was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredFunction {
     /// `until` or `since`.
     pub argument: Text,
     pub function: pg_sys::Oid,
-    /// Numbers of the columns that the function takes, in its order.
+    /// Of the columns that the function takes, in its order.
     pub numbers: Vec<i16>,
-    /// Names of the columns. A restore changes OIDs and numbers, and keeps names.
+    /// A restore changes OIDs and numbers, and keeps names.
     pub columns: Vec<Text>,
 }
 
 statement! {
-    /// Returns the functions of a rule, `until` first. Reads with a new snapshot, because a transaction with an older snapshot must watch its
-    /// rows as well.
+    /// `until` first. A new snapshot, because a transaction with an older snapshot must watch its rows as well.
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"
@@ -37,7 +35,6 @@ statement!(
 );
 
 statement! {
-    /// Removes the functions of a rule.
     pub fn remove(rule: &Text) = query,
     c"DELETE FROM awty_internal.rule_function WHERE rule = $1"
 }
@@ -64,7 +61,7 @@ fn texts(datum: pg_sys::Datum) -> Option<Vec<Text>> {
     unsafe { array::elements(datum, TEXT)?.into_iter().map(|text| Text::from_datum(text?, false)).collect() }
 }
 
-/// Writes the function of an expression in the place of an older one.
+/// Replaces an older function.
 pub fn put(rule: &Text, stored: &StoredFunction) {
     let args = [
         Some(rule.datum()),

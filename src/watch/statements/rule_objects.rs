@@ -2,7 +2,6 @@
 //!
 //! Invariant: the functions belong to the table's owner and take columns, so that the table can be altered. The
 //! triggers are created with awty's rights, because only awty may use its trigger function. DROP TABLE drops both.
-//! Does not: decide when to create or drop them (see `crate::watch`).
 
 use super::dynamic_sql::{call, command, query};
 use super::rule;
@@ -21,31 +20,29 @@ use crate::store::typed::statement;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// The events for which a rule has a trigger.
+/// A rule has a trigger for each.
 pub const EVENTS: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"];
 
-/// Returns the name of a rule's trigger, without quotes.
+/// Without quotes.
 fn trigger_name(rule: &Text, event: &str) -> String {
     object_name(&rule.to_string(), &format!("_{}", event.to_lowercase()))
 }
 
-/// Whether this is the name of a trigger of a rule.
 pub fn is_trigger_name(rule: &Text, name: &str) -> bool {
     EVENTS.iter().any(|event| trigger_name(rule, event) == name)
 }
 
-/// Returns the name of the function for `until` or `since`, without quotes.
+/// Without quotes.
 pub fn function_name(rule: &Text, argument: &str) -> String {
     let suffix = if argument == "until" { String::new() } else { format!("_{argument}") };
     object_name(&rule.to_string(), &suffix)
 }
 
-/// Returns what a function of a rule returns.
 pub fn result_type(argument: &str) -> pg_sys::Oid {
     if argument == "until" { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// The comment on a rule's function. A dump keeps the comment, so it identifies a function that awty has left behind.
+/// A dump keeps the comment, so it identifies a function that awty has left behind.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -57,13 +54,12 @@ statement!(
                      WHERE d.classoid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objoid = $1 AND d.objsubid = 0 AND d.description = $2)"
 );
 
-/// Whether awty has made this function for a rule of this name.
 fn is_awtys(rule: &Text, function: &Procedure) -> bool {
     let args = [crate::store::arg(function.oid), Some(Text::from(comment(rule).as_str()).datum())];
     has_comment().query(&args, |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// A user's object that has the name of the rule's function or trigger.
+/// A user's object has the name of the rule's function or trigger.
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()
@@ -76,7 +72,7 @@ pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Express
     Some(format!("trigger {} on table {}", trigger_name(rule, event), table.qualified()))
 }
 
-/// Returns the function of this name in the table's schema that takes these columns.
+/// In the table's schema.
 fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure> {
     procedure::by_name(name).into_iter().find(|function| {
         function.schema == table.schema && function.args.iter().eq(columns.iter().map(|column| &column.kind))
@@ -87,7 +83,7 @@ fn columns(table: &Described, expression: &Expression) -> Vec<Column> {
     expression.columns.iter().filter_map(|number| Column::by_number(table.oid, *number)).collect()
 }
 
-/// Writes the function of an expression as the table's owner.
+/// As the table's owner.
 pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
     let bare = function_name(rule, argument);
     let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
@@ -110,7 +106,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// Returns the body of a function. An argument has the collation of its type, so the body adds the collation of a column that differs.
+/// An argument has the collation of its type, so the body adds the collation of a column that differs.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -146,7 +142,6 @@ pub fn go_with_table(function: &RowFunction, table: &Described) {
     unsafe { pg_sys::recordDependencyOn(&function, &relation, pg_sys::DependencyType::DEPENDENCY_AUTO) };
 }
 
-/// Puts the triggers of a rule on its table.
 pub fn create_triggers(rule: &Text, source: &Source) {
     let Source { table, key, until, since, .. } = source;
     let on = table.qualified();
@@ -185,14 +180,13 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// A trigger of a rule.
 pub struct Trigger {
     pub name: String,
     enabled: i8,
 }
 
 impl Trigger {
-    /// Whether the trigger fires in no session.
+    /// In every session.
     pub fn is_disabled(&self) -> bool {
         self.enabled as u8 == b'D'
     }
@@ -223,14 +217,13 @@ fn read(rows: &Rows) -> Vec<Trigger> {
     rows.all(|row| Some(Trigger { name: rows.get::<Text>(row, 1)?.to_string(), enabled: rows.get(row, 2)? }))
 }
 
-/// Returns the triggers of a rule that are on a table.
 pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let args = [crate::store::arg(table), Some(rule.datum())];
     select_triggers().query(&args, read)
 }
 
-/// Returns the triggers of a rule, one for each event if the rule has them all. Looks for their names first, because a table may have
-/// thousands of triggers. The table's owner may have renamed a trigger.
+/// One for each event if the rule has them all. Looks for their names first, because a table may have thousands of
+/// triggers. The table's owner may have renamed a trigger.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let names: Vec<Text> = EVENTS.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
@@ -238,13 +231,14 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     if named.len() == EVENTS.len() { named } else { triggers(rule, table) }
 }
 
-/// Removes a rule, its triggers and its functions, and the leftovers of an older rule of this name. The row of the rule goes
-/// first, because `awty_internal.refuse_drop()` keeps the objects of a rule.
+/// Also removes the leftovers of an older rule of this name. The row of the rule goes first, because
+/// `awty_internal.refuse_drop()` keeps the objects of a rule.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // DROP TRIGGER takes this lock. A run that reads the table waits for the rows of the rule, so they must be changed later.
+        // DROP TRIGGER takes this lock. A run that reads the table waits for the rows of the rule, so they must be
+        // changed later.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);
@@ -269,7 +263,7 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, None, |rows| rows.len() > 0)
 }
 
-/// Calls a function with each of these alerts, as the role that the session is. A policy that would hide rows is an error.
+/// As the role that the session is. A policy that would hide rows is an error.
 pub fn call_with(schema: &Text, name: &Text, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let function = format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()));
     let sql = format!("SELECT {function}(a) FROM pg_catalog.unnest($1) AS a");

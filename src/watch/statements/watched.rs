@@ -1,8 +1,8 @@
-//! Statements on a watched table. They read rows by their keys, in the order of their keys, or as a statement has just inserted them.
+//! Statements on a watched table. They read rows by their keys, in the order of their keys, or as a statement has just
+//! inserted them.
 //!
 //! Invariant: rows are read and evaluated with the rights of the table's owner, because the functions are the owner's
 //! code. Names come quoted and qualified from PostgreSQL's catalogs.
-//! Does not: write to the table.
 
 use super::dynamic_sql;
 use super::rule_function::StoredFunction;
@@ -22,36 +22,35 @@ use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 pub struct Source {
     pub table: Described,
     pub key: Vec<KeyColumn>,
-    /// The function that says whether a row meets the rule.
+    /// Says whether a row meets the rule.
     pub until: RowFunction,
-    /// The function that returns the start of a row's clock.
+    /// Returns the start of a row's clock.
     pub since: Option<RowFunction>,
-    /// Whether the functions' results depend on settings of the session.
+    /// The functions' results depend on settings of the session.
     pub by_settings: bool,
-    /// The query of the rows that a statement has inserted.
+    /// The rows that a statement has inserted.
     new_rows: String,
 }
 
-/// A function that evaluates a row by some of its columns.
+/// Evaluates a row by some of its columns.
 #[derive(Clone, Debug)]
 pub struct RowFunction {
-    /// The argument of `awty.watch()` that the function evaluates.
+    /// Of `awty.watch()`.
     pub argument: Text,
     pub oid: pg_sys::Oid,
     /// Schema and name as SQL writes them.
     pub name: String,
-    /// The columns that the function takes, in its order.
+    /// In the function's order.
     pub columns: Vec<Column>,
 }
 
 impl RowFunction {
-    /// Returns the call of the function for a row, such as `shop.awty_orders(NEW.status)`.
+    /// Such as `shop.awty_orders(NEW.status)`.
     pub fn over(&self, row: &str) -> String {
         let columns: Vec<String> = self.columns.iter().map(|column| format!("{row}.{}", column.quoted())).collect();
         format!("{}({})", self.name, columns.join(", "))
     }
 
-    /// Returns the function as the rule stores it.
     pub fn stored(&self) -> StoredFunction {
         StoredFunction {
             argument: self.argument.clone(),
@@ -62,13 +61,11 @@ impl RowFunction {
     }
 }
 
-/// A row's key and state.
 pub struct WatchedRow {
     pub key: Text,
     pub state: State,
 }
 
-/// The state of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The row meets the rule, or its clock has not started.
@@ -79,7 +76,7 @@ pub enum State {
 }
 
 impl State {
-    /// Converts the state for the decisions. `appeared` is when the row appeared.
+    /// `appeared` is when the row appeared.
     pub fn found(self, appeared: Time) -> RowState {
         match self {
             State::Settled => RowState::Settled,
@@ -90,7 +87,6 @@ impl State {
 }
 
 impl Source {
-    /// Prepares the reading of a table with these functions.
     pub fn new(table: Described, key: Vec<KeyColumn>, until: RowFunction, since: Option<RowFunction>) -> Self {
         let by_settings =
             std::iter::once(&until).chain(&since).any(|function| expression::depends_on_settings(function.oid));
@@ -99,14 +95,14 @@ impl Source {
         source
     }
 
-    /// Returns SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started.
+    /// SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
         format!("{}, {}, {since}", key.join(", "), self.until.over(row))
     }
 
-    /// The table for FROM. ONLY excludes tables that inherit from a plain table.
+    /// ONLY excludes tables that inherit from a plain table.
     fn from(&self) -> String {
         let only = if self.table.kind == Kind::Partitioned { "" } else { "ONLY " };
         format!("{only}{}", self.table.qualified())
@@ -121,7 +117,7 @@ impl Source {
         self.key.iter().enumerate().map(part).collect()
     }
 
-    /// Reads the rows with these keys, each with the position of its key. Missing rows are left out.
+    /// With the position of each key. Missing rows are left out.
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, WatchedRow)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
             .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
@@ -141,7 +137,7 @@ impl Source {
         })
     }
 
-    /// Reads up to `limit` rows in the order of their keys, after a key or from the first.
+    /// In the order of their keys, after a key or from the first.
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<WatchedRow> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {
@@ -165,7 +161,7 @@ impl Source {
         })
     }
 
-    /// Hands the rows that a statement has inserted to `read`, in pieces of `piece` rows.
+    /// In pieces of `piece` rows.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {
@@ -177,7 +173,6 @@ impl Source {
         });
     }
 
-    /// Whether the table has any row.
     pub fn has_rows(&self) -> bool {
         let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
         as_role(self.table.owner, || dynamic_sql::query(&sql, &[], &[], None, |rows| rows.len() > 0))
@@ -197,5 +192,5 @@ impl Source {
     }
 }
 
-/// Name of the trigger's transition table of new rows.
+/// Transition table of new rows.
 pub const NEW_ROWS: &str = "awty_new";
