@@ -1,4 +1,7 @@
 //! Errors of external workers and their jobs.
+//!
+//! Invariant: each has a hint, as in `words`.
+//! Does not: decide when to raise an error.
 
 use super::phrase::{Words, call, quote, say};
 use awty_core::Time;
@@ -7,52 +10,29 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 #[derive(Debug)]
 pub enum LeaseError {
     /// The caller may not claim checks of this job.
-    NotClaimer {
-        job: String,
-        role: String,
-    },
-    HasFunction {
-        job: String,
-    },
-    NoFunction {
-        job: String,
-    },
-    /// The option means nothing for a job with a function.
-    OnlyExternal {
-        option: &'static str,
-    },
+    NotClaimer { job: String, role: String },
+    /// The job has a function.
+    HasFunction { job: String },
+    /// The job has no function.
+    NoFunction { job: String },
+    /// An option without meaning for a job with a function.
+    OnlyExternal { option: &'static str },
     /// The number of checks is outside the range of one claim.
-    Max {
-        most: i32,
-    },
-    /// Another length than the leases, or several dimensions.
-    Unequal {
-        argument: &'static str,
-    },
-    TooMany {
-        max: usize,
-    },
+    Max { most: i32 },
+    /// An array of another length than the leases, or of several dimensions.
+    Unequal { argument: &'static str },
+    /// More leases than one call takes.
+    TooMany { max: usize },
     /// Not five digits or capital letters.
-    SqlState {
-        value: String,
-    },
-    Leased {
-        id: i64,
-        until: Time,
-    },
+    SqlState { value: String },
+    /// A worker has a lease on the check.
+    Leased { id: i64, until: Time },
     /// The job's function cannot be added or removed while workers have leases.
-    InUse {
-        job: String,
-    },
-    Limit {
-        option: &'static str,
-        least: String,
-        most: String,
-    },
-    UnknownLimit {
-        limit: String,
-        limits: &'static [&'static str],
-    },
+    InUse { job: String },
+    /// A target's limit is out of range.
+    Limit { option: &'static str, least: String, most: String },
+    /// Not a limit of a target.
+    UnknownLimit { limit: String, limits: &'static [&'static str] },
     /// Another transaction has written the lease since this one took its snapshot.
     Concurrent,
 }
