@@ -55,7 +55,7 @@ fn argument(takes: Signature) -> pg_sys::Oid {
     }
 }
 
-/// With SQL's quotes and case folding.
+/// Splits as SQL does, with its quotes and case folding.
 fn split(name: &Text) -> Option<Vec<Text>> {
     let mut list = std::ptr::null_mut();
     // SAFETY: PostgreSQL writes into its own copy, and the list points into the copy. Both live until the end of the
@@ -82,12 +82,11 @@ fn search_path() -> Vec<Text> {
     store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
 }
 
-/// Its role may run its function, if it has one.
 pub fn check(job: &Job) -> Result<()> {
     if job.is_external() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
-/// Cached until a function, role or schema changes.
+/// The function is cached until a function, role or schema changes.
 pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();

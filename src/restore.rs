@@ -30,7 +30,7 @@ pub enum Hold {
 /// 0 for none. The postmaster sets it, and its children inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// `None` for never, or if `awty.auto_adopt` was on.
+/// Returns `None` for never, or if `awty.auto_adopt` was on.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
@@ -61,7 +61,6 @@ fn is_restore() -> bool {
         && (is_there(pg_sys::RECOVERY_SIGNAL_FILE) || is_there(pg_sys::BACKUP_LABEL_FILE))
 }
 
-/// Durably.
 fn keep(at: Timestamp) -> std::io::Result<()> {
     let mut file = std::fs::File::create(path(NEW))?;
     writeln!(file, "{at}")?;

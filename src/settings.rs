@@ -29,7 +29,7 @@ static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub enum LogFailures {
     #[name = c"all"]
     All,
-    /// Of checks, with outcomes and SQLSTATEs.
+    /// Entries have only ids of checks, outcomes and SQLSTATEs.
     #[name = c"codes"]
     Codes,
     #[name = c"none"]
@@ -49,12 +49,12 @@ pub fn slot() -> Width {
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
-/// For all databases.
+/// The limit of workers in all databases.
 pub fn max_workers() -> u32 {
     WORKERS.get().unsigned_abs()
 }
 
-/// For one role in one database.
+/// The limit of workers for one role in one database.
 pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
@@ -64,17 +64,17 @@ pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// Missed checks per second; 0 for no limit.
+/// The limit of missed checks per second; 0 for none.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// `None` for ever.
+/// Returns `None` for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `None` for ever.
+/// Returns `None` for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }

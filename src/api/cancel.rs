@@ -31,7 +31,6 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     Ok(ids.len() as i64)
 }
 
-/// Ends the repetition as well. Returns the check's id.
 pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     let lock = || future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name);
     let mut id = lock();

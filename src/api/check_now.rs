@@ -17,7 +17,6 @@ calls! {
     fn check_now -> i64 = ask_now;
 }
 
-/// The current time need not be a slot.
 fn ask_now(args: &Args) -> Result<i64> {
     rights::gate_write("awty.check_now()")?;
     let entity = Entity::of(args)?;

@@ -69,7 +69,7 @@ fn release_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// As a worker does after a pause.
+/// The check is treated as by a worker after a pause.
 fn apply_policy(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);

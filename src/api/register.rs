@@ -75,7 +75,7 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Otherwise two workers could run the same check.
+/// Two workers could otherwise run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -90,7 +90,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // Those of an earlier job of that name.
+            // The counters belong to an earlier job of that name.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -131,7 +131,6 @@ fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     args.optional_name(1, "function", MAX_FUNCTION)
 }
 
-/// Only if it is not the caller.
 fn say_role(job: &Job) {
     if job.role != catalog::current_role() {
         error::log::notice(format!("job \"{}\" runs as \"{}\"", job.name, catalog::role_label(job.role)));
@@ -179,7 +178,6 @@ fn alter_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The role must be able to run the function.
 fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<bool> {
     Ok(function::resolve(schema, function, role, registered_by, None)?.takes == Signature::Set)
 }

@@ -24,10 +24,10 @@ use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// Tries of a call whose check other transactions take away.
+/// How often a call tries again when other transactions take its check away.
 const ROUNDS: u32 = 100;
 
-/// A thousand years, in either direction. Longer intervals could overflow.
+/// A thousand years in days, in either direction. Longer intervals could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -91,7 +91,6 @@ pub fn say_slot(job: &Job, slot: Time) {
     }
 }
 
-/// With the duration of `after`, if it is given.
 fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     let at = args.time(3, "at")?;
     let after = args.datum(4);
@@ -128,7 +127,7 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
 
 /// `on_conflict` decides about a pending check.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
-    // Of the replaced occurrence.
+    // The repetition of the replaced occurrence.
     let mut inherited = None;
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {

@@ -31,7 +31,7 @@ calls! {
 
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// In the order of writing.
+    /// Positions of the keys in the order of writing.
     sorted: Vec<usize>,
 }
 
@@ -83,7 +83,7 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// For each key, or one for all.
+    /// One slot for each key, or one for all.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,

@@ -21,7 +21,6 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Without the library, the row says so.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn runtime() -> TableIterator<
@@ -72,7 +71,7 @@ fn runtime() -> TableIterator<
     ))
 }
 
-/// 0 is `None`.
+/// Converts a time of shared memory, in which 0 means none.
 fn timestamptz(timestamp: Timestamp) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(timestamp).ok().filter(|_| timestamp != 0)
 }
@@ -114,7 +113,6 @@ fn worker() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// At its commit.
 #[pg_extern(sql = false)]
 fn waits_for_standby(pid: i32) -> bool {
     sync_rep::is_process_waiting(pid)

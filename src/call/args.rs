@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 /// A jsonb of this many bytes has at most five numbers, each of at most 147,500 digits, so it needs no closer look.
 const HARMLESS: usize = 64;
-/// No valid choice is as long.
+/// Every valid choice is shorter.
 const MAX_CHOICE: usize = 64;
 
 /// Declares the functions that PostgreSQL calls: `fn name -> Result = body`. The body gets the arguments.
@@ -87,7 +87,7 @@ impl Args {
         }
     }
 
-    /// The declared type if the call does not say.
+    /// Returns the declared type if the call does not say another.
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
@@ -102,7 +102,7 @@ impl Args {
         }
     }
 
-    /// Of a function with VARIADIC "any"; `None` for VARIADIC NULL.
+    /// Returns the arguments of a function with VARIADIC "any"; `None` for VARIADIC NULL.
     pub fn variadic(&self) -> Option<Vec<(Option<pg_sys::Datum>, pg_sys::Oid)>> {
         let (mut values, mut types, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the function takes nothing else. PostgreSQL allocates three arrays of as many elements as it says.
@@ -117,7 +117,7 @@ impl Args {
         self.optional_role(index)?.ok_or(Error::Null { argument })
     }
 
-    /// A given role must exist.
+    /// An error if a given role does not exist.
     pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
         let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
         crate::pg::catalog::role(name)
@@ -143,7 +143,7 @@ impl Args {
         Ok(true)
     }
 
-    /// Years have 365.25 days, months 30.
+    /// Reads an interval. Years have 365.25 days, months 30.
     pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
         match self.get::<Interval>(index) {
             Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::DurationOutOfRange { argument }),
@@ -151,7 +151,6 @@ impl Args {
         }
     }
 
-    /// Refuses infinity.
     pub fn time(&self, index: usize, argument: &'static str) -> Result<Option<awty_core::Time>> {
         match self.get::<TimestampWithTimeZone>(index) {
             Some(value) => clock::from_timestamp(value.into()).map(Some).ok_or(Error::OutOfRange { argument }),
@@ -159,7 +158,6 @@ impl Args {
         }
     }
 
-    /// Of limited size.
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         // SAFETY: each call here is for an argument that is declared as jsonb.
@@ -181,7 +179,7 @@ pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 
-/// In bytes, without the header. Does not fetch toasted values.
+/// Returns the size in bytes, without the header. Does not fetch toasted values.
 pub fn size(datum: pg_sys::Datum) -> usize {
     // SAFETY: the values are varlenas, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)

@@ -1,15 +1,15 @@
 //! The longest texts and arrays that calls take. Texts are measured in bytes.
 
-/// As for all names in PostgreSQL.
+/// The limit of all names in PostgreSQL.
 pub const MAX_JOB: usize = 63;
-/// A table's name with schema and quotes.
+/// Enough for a table's name with schema and quotes.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// Schema and function, both quoted and with every character doubled.
+/// Enough for schema and function, both quoted and with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
-/// An index entry must hold it.
+/// The key must fit into an index entry.
 pub const MAX_ENTITY_KEY: usize = 1024;
 pub const MAX_KEYS: usize = 1_000_000;
 pub const MAX_CHANNEL: usize = 63;

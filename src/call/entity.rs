@@ -24,7 +24,6 @@ impl Entity {
         Label { name: self.name.to_string(), key: self.key.to_string() }
     }
 
-    /// Only jobs that pass `may`.
     pub fn jobs(&self, may: impl Fn(&Job) -> bool) -> Vec<Job> {
         future_job::jobs_of_entity(self.name.datum(), self.key.datum())
             .iter()
@@ -51,7 +50,6 @@ impl Entity {
         }
     }
 
-    /// As far as the caller may know.
     pub fn missing(&self, job: Option<&Text>) -> Error {
         Error::NoCheck { entity: self.label(), job: job.map(ToString::to_string) }
     }

@@ -60,7 +60,6 @@ pub fn reset(options: &mut Options, name: String) -> Result<()> {
     Ok(())
 }
 
-/// For a HINT.
 fn names() -> String {
     let limits = job_option::LIMITS.iter().map(|option| option.name);
     let names: Vec<_> = limits.chain(["notify"]).chain(job_option::EXTERNAL.iter().map(|option| option.name)).collect();

@@ -22,7 +22,7 @@ use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// Listed or suggested.
+/// An error or a list names at most this many jobs.
 pub const MAX_LISTED: usize = 10_000;
 
 /// For functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
@@ -39,7 +39,7 @@ pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
 
-/// For functions of external workers.
+/// The gate for functions of external workers.
 pub fn gate_lease(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -84,7 +84,6 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
     }
 }
 
-/// Members of the job's role own it.
 pub fn owns(job: &Job) -> bool {
     catalog::can_become(catalog::current_role(), job.role)
 }
@@ -93,7 +92,6 @@ pub fn may_schedule(job: &Job) -> bool {
     has_right(job, Right::Schedule)
 }
 
-/// Includes answers to its leases.
 pub fn may_claim(job: &Job) -> bool {
     has_right(job, Right::Claim)
 }
@@ -112,13 +110,12 @@ fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
 }
 
-/// Remembers its answers, because many jobs share a few roles.
+/// The answers are cached, because many jobs share a few roles.
 fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
     let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
     move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
 }
 
-/// Up to [`MAX_LISTED`].
 pub fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
     let may_be = membership_of(caller);
     right::all().into_iter().filter(move |job| job.has(Right::Read, &may_be)).take(MAX_LISTED)
@@ -186,7 +183,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 }
 
 thread_local! {
-    /// Count of adoptions at this session's last look.
+    /// The hold, and the count of adoptions when this session last looked.
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
     /// Time of the statement that was warned last, because a statement that schedules many checks warns only once.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };

@@ -27,7 +27,7 @@ pub fn database_held(database: &str, why: Hold) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Once per process and check.
+/// Logs once per process and check.
 pub fn unreadable(id: i64, failure: &Failure) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
@@ -91,13 +91,12 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     .report(PgLogLevel::WARNING);
 }
 
-/// For an external worker and the server log.
+/// The warning goes to an external worker and the server log.
 pub fn not_booked(lease: i64, failure: &Failure) {
     let message = format!("lease {lease} could not be answered: {}", failure.message);
     report(PgLogLevel::WARNING, &failure.sqlstate, &message, "", "");
 }
 
-/// `awty.log_failures` decides.
 pub fn shown(failure: &Failure) -> String {
     match settings::log_failures() {
         LogFailures::All => format!("{} ({})", failure.message, failure.sqlstate),

@@ -31,7 +31,7 @@ pub use {cancel::cancelled, label::Label, lease::LeaseError};
 /// `words` has the texts.
 #[derive(Debug)]
 pub enum Error {
-    /// When the server started.
+    /// The library was not loaded when the server started.
     NotPreloaded,
     /// The library was not loaded, and a check was written nevertheless.
     NothingRuns,
@@ -64,12 +64,12 @@ pub enum Error {
         argument: &'static str,
         max: usize,
     },
-    /// An array or a row.
+    /// A key is an array or a row.
     KeyType {
         argument: &'static str,
         kind: String,
     },
-    /// Several dimensions, or another length than the keys.
+    /// An array has several dimensions, or another length than the keys.
     ArrayShape {
         argument: &'static str,
     },
@@ -82,15 +82,15 @@ pub enum Error {
     ArgsTooLarge {
         max: usize,
     },
-    /// Both or neither.
+    /// Both or neither of `at` and `after` were given.
     AtOrAfter {
         both: bool,
     },
-    /// Infinite or out of range.
+    /// A time is infinite or out of range.
     OutOfRange {
         argument: &'static str,
     },
-    /// Too long to be counted in microseconds.
+    /// An interval is too long to be counted in microseconds.
     DurationOutOfRange {
         argument: &'static str,
     },
@@ -98,30 +98,29 @@ pub enum Error {
         argument: &'static str,
         min: &'static str,
     },
-    /// Zero or negative.
+    /// An interval is zero or negative.
     NotPositive {
         argument: &'static str,
     },
     StepOfMonths,
-    /// In a forecast.
     TooManySteps {
         max: i64,
     },
     Negative {
         argument: &'static str,
     },
-    /// Beyond the job's `max_horizon`.
+    /// The time is beyond the job's `max_horizon`.
     TooFar {
         job: String,
         time: Time,
         max_horizon: String,
     },
-    /// One job may have a similar name.
+    /// No job has this name, but one may have a similar name.
     UnknownJob {
         job: String,
         nearest: Option<String>,
     },
-    /// Perhaps the caller's own.
+    /// The job may be the caller's own.
     JobExists {
         job: String,
         own: bool,
@@ -135,7 +134,7 @@ pub enum Error {
     NotOwner {
         job: String,
     },
-    /// Out of its range. The message comes from `awty_core`.
+    /// An option is out of its range. The message comes from `awty_core`.
     Option {
         message: String,
     },
@@ -145,7 +144,7 @@ pub enum Error {
         value: String,
         choices: String,
     },
-    /// Invalid, or not a multiple of the server's slot.
+    /// A slot is invalid, or not a multiple of the server's slot.
     Slot {
         message: String,
         server: u32,
@@ -153,7 +152,7 @@ pub enum Error {
     /// `reset` names no option with a default.
     UnknownOption {
         option: String,
-        /// All options that have a default.
+        /// The options that have a default.
         options: String,
     },
     /// A command instead of a function name, with the function to create and its name.
@@ -171,11 +170,11 @@ pub enum Error {
         function: String,
         set_based: bool,
     },
-    /// A procedure, an aggregate or a window function.
+    /// The function is a procedure, an aggregate or a window function.
     NotAFunction {
         function: String,
     },
-    /// A set, or another type than times.
+    /// The function returns a set, or another type than times.
     WrongResult {
         function: String,
         takes: Signature,
@@ -185,12 +184,12 @@ pub enum Error {
         function: String,
         takes: [Signature; 2],
     },
-    /// For the function of a registered job.
+    /// The error concerns the function of a registered job.
     OfJob {
         job: String,
         error: Box<Error>,
     },
-    /// In a temporary schema.
+    /// The function is in a temporary schema.
     TemporaryFunction {
         function: String,
     },
@@ -198,7 +197,7 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// On the function's schema.
+    /// The role may not use the function's schema.
     NoUsage {
         schema: String,
         role: String,
@@ -239,12 +238,12 @@ pub enum Error {
     NoLogin {
         role: String,
     },
-    /// On this database.
+    /// The role may not connect to this database.
     NoConnect {
         role: String,
         database: String,
     },
-    /// `on_conflict => 'error'`.
+    /// The caller has set `on_conflict => 'error'`.
     AlreadyPending {
         job: String,
         entity: Label,
@@ -255,7 +254,7 @@ pub enum Error {
         job: String,
         entity: Label,
     },
-    /// Or none that the caller may change.
+    /// The entity has no check that the caller may change.
     NoCheck {
         entity: Label,
         job: Option<String>,
@@ -291,7 +290,7 @@ pub enum Error {
     Altered {
         table: &'static str,
     },
-    /// With the job and the session's time zone.
+    /// A repetition is invalid. The hint needs the job and the session's time zone.
     Repeat {
         error: RepeatError,
         job: String,
@@ -301,7 +300,7 @@ pub enum Error {
         zone: String,
         hint: String,
     },
-    /// Infinite, or far out of range.
+    /// A job returned a time that is infinite or far out of range.
     AnswerOutOfRange {
         job: String,
     },
@@ -317,7 +316,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// In PostgreSQL's form.
+    /// Converts the error to PostgreSQL's form.
     pub fn report(&self) -> ErrorReport {
         let words = self.words();
         let mut report = ErrorReport::new(words.code, words.message, "awty").set_hint(words.hint);
@@ -327,13 +326,13 @@ impl Error {
         report
     }
 
-    /// Message and hint.
+    /// Returns the message and the hint.
     pub fn in_words(&self) -> (String, String) {
         let words = self.words();
         (words.message, words.hint)
     }
 
-    /// No client can get the error.
+    /// Logs the error as a warning, because no client can get it.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }

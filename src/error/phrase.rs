@@ -20,7 +20,7 @@ impl Words {
     }
 }
 
-/// For hints.
+/// Returns the head of a job function for hints.
 pub fn head(function: &str, takes: Signature) -> String {
     format!("CREATE FUNCTION {function}({}) RETURNS timestamptz{} …", takes.signature(), array(takes == Signature::Set))
 }

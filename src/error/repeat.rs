@@ -3,7 +3,6 @@
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;
 
-/// `job` and `zone` are those of the session's call.
 pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
     let job = quote(if job.is_empty() { "digest" } else { job });
     match error {

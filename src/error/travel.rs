@@ -5,11 +5,11 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 pub enum TravelError {
     /// The server does not allow time travel.
     Off,
-    /// The transaction tried to commit.
+    /// A transaction that has travelled tried to commit.
     Travelled,
-    /// In one transaction.
+    /// One transaction has too many runs.
     TooMany { max: u32 },
-    /// Zero or negative.
+    /// A count is zero or negative.
     NotPositive { argument: &'static str },
 }
 

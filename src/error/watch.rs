@@ -2,7 +2,7 @@ use super::phrase::{Words, call, ident, quote, say};
 use awty_core::watch::{LevelError, MAX_LEVELS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// Of `awty.watch()`, `awty.unwatch()` and the triggers of rules.
+/// Errors of `awty.watch()`, `awty.unwatch()` and the triggers of rules.
 #[derive(Debug)]
 pub enum WatchError {
     /// A view, a foreign table, a temporary table, or a table of PostgreSQL's own.
@@ -18,7 +18,7 @@ pub enum WatchError {
         owner: String,
         caller: String,
     },
-    /// By PostgreSQL.
+    /// PostgreSQL cannot read an expression.
     Unreadable {
         argument: &'static str,
         text: String,
@@ -30,7 +30,7 @@ pub enum WatchError {
     WholeRow {
         argument: &'static str,
     },
-    /// Not one expression over one row.
+    /// A text is not one expression over one row.
     NotAnExpression {
         argument: &'static str,
         what: String,
@@ -67,7 +67,7 @@ pub enum WatchError {
         rule: String,
         object: String,
     },
-    /// In the table's schema.
+    /// The table's owner may not create functions in the table's schema.
     NoCreate {
         schema: String,
         owner: String,

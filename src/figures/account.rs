@@ -18,13 +18,13 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    /// If the caller asked for it.
+    /// What happened to each check, if the caller asked for it.
     results: Option<Vec<(i64, CheckResult)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckResult {
-    /// At a later slot.
+    /// The check is pending at a later slot.
     Pending,
     /// The check ended, and its next occurrence is pending or held.
     Next {
@@ -104,7 +104,7 @@ impl Account {
         });
     }
 
-    /// Without an error of the run.
+    /// The check ended without an error of its run.
     pub fn ended(&mut self, job: &Job, row: &Row, outcome: Outcome) {
         if !outcome.is_problem() {
             return;
@@ -114,7 +114,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// After the commit.
+    /// Reports and counts after the commit.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);
@@ -133,7 +133,7 @@ impl Account {
     }
 }
 
-/// With the start of its first counted run.
+/// A job's counters, and the start of its first counted run.
 struct UnwrittenFigures {
     job: Text,
     figures: Figures,

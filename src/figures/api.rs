@@ -156,7 +156,6 @@ fn at(time: Option<Time>) -> Timestamptz {
 
 const MAX_STEPS: i64 = 100_000;
 
-/// If both arguments are valid.
 #[pg_extern(sql = false)]
 fn as_ahead(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
     let args = Args::new(fcinfo);

@@ -24,7 +24,6 @@ pub fn read_back(now: Time) {
     shmem::write(|shared| shared.take_figures(here, table, &stored, now));
 }
 
-/// Handles the result of [`store`].
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),

@@ -15,7 +15,7 @@ use awty_core::{Outcome, Passed, Time};
 use pgrx::prelude::PgLogLevel;
 use std::ffi::CString;
 
-/// For an entry without an error.
+/// SQLSTATE of a log entry without an error.
 const WARNING: &str = "01000";
 
 pub struct Problem {
@@ -29,7 +29,7 @@ pub struct Problem {
 
 #[derive(Clone, Copy)]
 pub enum Fate {
-    /// At this slot.
+    /// The check is retried at this slot.
     Retry(Time),
     End(Outcome),
 }
@@ -55,7 +55,7 @@ impl Problems {
         self.count
     }
 
-    /// If the rate allows. Called after the commit.
+    /// Logs the problems after the commit, if the rate allows.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
@@ -110,7 +110,7 @@ impl Problem {
     }
 }
 
-/// The overdue summaries of suppressed log entries for this database.
+/// Writes the overdue summaries of suppressed log entries for this database.
 pub fn tell_summaries() {
     let (here, mono) = (catalog::database(), clock::mono());
     for (job, passed) in shmem::write(|shared| shared.log_summaries(here, mono)) {

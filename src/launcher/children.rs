@@ -23,7 +23,7 @@ const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// By index, with their generations.
+    /// Reserved entries by index, with their generations.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
@@ -90,7 +90,7 @@ impl Children {
         });
     }
 
-    /// Their inspections have ended since the last call.
+    /// Returns the databases whose inspections have ended since the last call.
     pub fn returned(&mut self) -> Vec<pg_sys::Oid> {
         std::mem::take(&mut self.returned)
     }
@@ -116,7 +116,7 @@ impl Children {
         }
     }
 
-    /// Or parks the role.
+    /// Starts a worker, or parks the role.
     pub fn start_worker(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         if process::is_database_wanted(database) {
             park(database, role, mono.plus(NO_PROCESS.after(0)), None);

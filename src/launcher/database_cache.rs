@@ -41,7 +41,6 @@ impl DatabaseCache {
         self.changed |= self.databases.len() != before;
     }
 
-    /// Atomically.
     pub fn write(&mut self) {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub struct Databases {
     inspections: Inspections<u32>,
-    /// Had awty when they were last inspected.
+    /// Databases that had awty when they were last inspected.
     cache: DatabaseCache,
 }
 
@@ -76,7 +76,6 @@ impl Databases {
         next.min(AUDIT)
     }
 
-    /// `awty.status` shows it.
     fn note_no_process(&self, first: pg_sys::Oid) {
         let now = clock::to_timestamp(clock::now());
         shmem::write(|shared| {

@@ -49,7 +49,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::report(None);
     loop {
         process::answer_signals();
-        // For the catalog lookups of a turn.
+        // A turn has a transaction for its catalog lookups.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
             pgrx::log!("awty: the launcher met an error and goes on: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
@@ -67,7 +67,7 @@ struct Launcher {
     databases: Databases,
     children: Children,
     enabled: Option<bool>,
-    /// The log already names them.
+    /// Processes with unstoppable runs that the log already names.
     stuck: HashSet<i32>,
 }
 

@@ -21,14 +21,13 @@ use pgrx::prelude::*;
 /// `reset` accepts these words.
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
-/// For a block that a target asks for.
+/// Longest block that a target may ask for.
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
 calls! {
     fn alter_target -> () = alter;
 }
 
-/// With its end if known.
 #[pg_extern(sql = false)]
 fn target_standing(
     fcinfo: pg_sys::FunctionCallInfo,

@@ -31,7 +31,7 @@ use std::collections::{HashMap, HashSet};
 
 /// In bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
-/// External routine exception.
+/// SQLSTATE of an external routine exception.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -69,7 +69,7 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
     answer(datum.map(|datum| datum.value() as i64))
 }
 
-/// A jsonb cannot be cut.
+/// A result that is too large is refused, because a jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
     if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });

@@ -114,7 +114,7 @@ type Rank = ((usize, usize), Option<Time>, Time, i64);
 type InTurn = (DueCheck, (usize, usize));
 
 impl Claim<'_> {
-    /// Guards end or move some checks instead.
+    /// Guards end or move some checks instead of handing them out.
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
         let over = lease::overdue_of(&job.name, now, expire::PIECE);

@@ -20,9 +20,9 @@ use pgrx::prelude::*;
 
 /// Searched for one that can be handed out, before all targets are.
 const LOOK: usize = 100;
-/// If there are more targets than were visited.
+/// Wait before the next look if there are more targets than were visited.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
-/// Another transaction is claiming checks of the job.
+/// Wait while another transaction is claiming checks of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
 calls! {

@@ -29,7 +29,7 @@ const STEPS: usize = 5000;
 pub struct Chosen {
     /// With their turns: the place within the target, and the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// By name; empty if the job has no limits.
+    /// States of the targets by name; empty if the job has no limits.
     pub targets: HashMap<Text, Target>,
     /// The first target that allows nothing now will allow a call then, if known.
     pub until: Option<Time>,
@@ -185,7 +185,6 @@ pub fn given(
     if !taken.is_empty() {
         target::take_tokens(&job.name, &taken, now);
     }
-    // Of the last round.
     if let Some((name, _)) = given.iter().max_by_key(|(_, turn)| *turn) {
         shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
     }

@@ -60,7 +60,7 @@ pub fn role_name(role: pg_sys::Oid) -> Option<String> {
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
-/// Its OID if the role is gone.
+/// Returns the role's name, or its OID if the role is gone.
 pub fn role_label(role: pg_sys::Oid) -> String {
     role_name(role).unwrap_or_else(|| role.to_u32().to_string())
 }
@@ -71,7 +71,7 @@ pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// By SET ROLE.
+/// Whether `member` may use SET ROLE to become `role`.
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe {
@@ -184,7 +184,7 @@ unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: 
     }
 }
 
-/// Cut at a NUL, which no valid name contains.
+/// Cuts the name at a NUL, which no valid name contains.
 pub fn c_name(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()

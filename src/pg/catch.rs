@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
-    /// Empty if unknown.
+    /// The ERROR's CONTEXT; empty if unknown.
     pub context: String,
 }
 
@@ -29,7 +29,7 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// In the parsed text, in characters from 1; 0 if unknown.
+    /// Position in the parsed text, in characters from 1; 0 if unknown.
     pub position: usize,
 }
 

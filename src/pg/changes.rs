@@ -8,15 +8,15 @@ use pgrx::pg_sys;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Relations and schemas.
+/// Changes of relations and schemas.
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
-/// Functions, roles, memberships and schemas.
+/// Changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
 /// Rows of `awty.job` and `awty.rule`, and the OIDs of these tables. Triggers on the tables send an invalidation for
 /// every change.
 static ROWS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 static TABLES: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
-/// When the OIDs were last looked up.
+/// Count of changes when the OIDs were last looked up.
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Receives the changes of other sessions.

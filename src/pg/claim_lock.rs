@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
-/// Until the transaction ends.
+/// Holds the lock until the transaction ends.
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
     // SAFETY: a lock in an open transaction. Taking it receives pending catalog invalidations.
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
@@ -28,7 +28,7 @@ pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     is_free
 }
 
-/// 53 bits fit into the numbers of every client language.
+/// Returns 53 random bits, which fit into the numbers of every client language.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the buffer has the given length.
@@ -38,7 +38,7 @@ pub fn lease_number() -> i64 {
     (i64::from_ne_bytes(bytes) & ((1 << 53) - 1)).max(1)
 }
 
-/// Whatever `synchronous_commit` is.
+/// The commit waits for its flush, whatever `synchronous_commit` is.
 pub fn flush_at_commit() {
     // SAFETY: sets a flag of the transaction.
     unsafe { pg_sys::ForceSyncCommit() };

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// 2000-01-01, in microseconds since 1970-01-01.
+/// Microseconds from 1970-01-01 to 2000-01-01.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
 /// PostgreSQL's `timestamptz`: microseconds since 2000-01-01 UTC.
@@ -21,13 +21,13 @@ thread_local! {
     static AHEAD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The server's clock, plus travelled time.
+/// Returns the server's time, plus travelled time.
 pub fn now() -> Time {
     // SAFETY: reads the clock and nothing else.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
-/// After travel, the travelled time.
+/// Returns the travelled time after travel.
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
         // SAFETY: a getter.
@@ -41,7 +41,7 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Until [`come_back`]. The clock keeps running.
+/// Sets the session's clock ahead until [`come_back`]. The clock keeps running.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
 }
@@ -50,7 +50,7 @@ pub fn come_back() {
     AHEAD.set(0);
 }
 
-/// The monotonic clock, which cannot be set.
+/// Reads the monotonic clock, which cannot be set.
 pub fn mono() -> Mono {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes into a local that outlives the call. CLOCK_MONOTONIC always exists on Linux.
@@ -58,7 +58,7 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// `None` for the infinities and for years beyond chrono's range (262142).
+/// Returns `None` for the infinities and for years beyond chrono's range (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;

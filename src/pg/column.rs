@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// From 1. A rename does not change the number.
+    /// Number of the column, from 1. A rename does not change the number.
     pub number: i16,
     pub name: String,
     pub kind: pg_sys::Oid,
@@ -15,7 +15,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// `None` if the column was dropped.
+    /// Returns `None` if the column was dropped.
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
         // SAFETY: catalog lookups in a transaction; the name is copied. A missing column has no name, and a dropped one has no type.

@@ -9,15 +9,15 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Columns are written without this alias of the row.
+/// The deparser gets this alias of the row, and writes columns without it.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
-    /// With bare column names.
+    /// The expression as SQL, with bare column names.
     pub text: String,
-    /// Distinct, from 1.
+    /// Distinct numbers of the used columns, from 1.
     pub columns: Vec<i16>,
-    /// The base type of a domain.
+    /// The expression's type; the base type of a domain.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     /// The first function or keyword that reads the clock.
@@ -29,7 +29,7 @@ pub enum Unreadable {
     /// The text is not exactly one expression.
     NotOne,
     SetReturning,
-    /// Or a system column.
+    /// The expression uses the whole row or a system column.
     WholeRow,
 }
 

@@ -24,7 +24,7 @@ pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Cached until a relation changes.
+/// The owner is cached until a relation changes.
 fn owner() -> pg_sys::Oid {
     thread_local! {
         static KNOWN: Cell<(u64, pg_sys::Oid)> = const { Cell::new((0, pg_sys::InvalidOid)) };
@@ -39,7 +39,7 @@ fn owner() -> pg_sys::Oid {
     owner
 }
 
-/// Until the innermost nest level ends.
+/// The setting lasts until the innermost nest level ends.
 pub(super) fn pin_search_path() {
     // SAFETY: a setting of this session, which is never null.
     if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {
@@ -68,7 +68,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// Until the innermost nest level ends.
+/// The setting lasts until the innermost nest level ends.
 pub fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: valid C strings. awty changes only settings that any user may change.
     unsafe {

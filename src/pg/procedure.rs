@@ -15,18 +15,18 @@ pub struct Procedure {
 }
 
 impl Procedure {
-    /// `schema.name` for SQL.
+    /// Returns `schema.name` for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
-    /// `schema.name(types)` for SQL.
+    /// Returns `schema.name(types)` for SQL.
     pub fn signature(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| kind_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))
     }
 
-    /// `schema.name(types)` for messages.
+    /// Returns `schema.name(types)` for messages.
     pub fn label(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| type_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))

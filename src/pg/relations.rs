@@ -48,7 +48,7 @@ const RELATIONS: [Name; 19] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Every purpose locks these.
+/// Every purpose locks the first relations, as many as this.
 const COMMON: usize = 13;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -64,7 +64,7 @@ pub enum Purpose {
     /// The history is locked only when a check ends, because a long client transaction must not block new partitions.
     Write,
     Run,
-    /// For an external worker, including leases.
+    /// The caller writes for an external worker, including leases.
     Lease,
 }
 
@@ -104,7 +104,7 @@ pub fn lock(purpose: Purpose) -> bool {
     is_there
 }
 
-/// `None` if the extension is gone.
+/// Returns `None` if the extension is gone.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     let names = purpose.names();
     loop {
@@ -152,14 +152,14 @@ fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {
     oids.iter().copied().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
 }
 
-/// `None` if the extension is gone.
+/// Returns `None` if the extension is gone.
 fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     catalog::extension()?;
     oid(FUTURE_JOB)?;
     Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
-/// Job functions take it.
+/// Job functions take rows of this type.
 pub fn row_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
@@ -170,7 +170,7 @@ pub fn row_array_type() -> pg_sys::Oid {
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
-/// A rule's function takes it.
+/// Rules call their functions with rows of this type.
 pub fn alert_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }

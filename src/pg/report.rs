@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::PgLogLevel;
 use std::ffi::{CString, c_char};
 
-/// Of each part, in bytes.
+/// Maximum length of each part of a message, in bytes.
 const MAX: usize = 4096;
 
 /// `code` is an SQLSTATE of five characters. An empty detail or context is omitted.

@@ -19,7 +19,7 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     }
 }
 
-/// [`check`] must accept the type.
+/// The type of the value must pass [`check`].
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     // SAFETY: a catalog lookup. The value has that type, and the text is copied.
     unsafe {

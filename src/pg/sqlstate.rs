@@ -1,4 +1,4 @@
-/// By the timeout, the watchdog or `pg_cancel_backend()`.
+/// The timeout, the watchdog or `pg_cancel_backend()` cancelled the run.
 pub const QUERY_CANCELED: &str = "57014";
 /// An external worker sent no heartbeat.
 pub const CONNECTION_FAILURE: &str = "08006";

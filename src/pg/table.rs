@@ -6,9 +6,9 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug)]
 pub struct KeyColumn {
-    /// From 1.
+    /// Number of the column, from 1.
     pub number: i32,
-    /// Quoted for SQL.
+    /// Name of the column, quoted for SQL.
     pub name: String,
     pub kind: pg_sys::Oid,
     equals: pg_sys::Oid,
@@ -19,7 +19,7 @@ impl KeyColumn {
         kind_name(self.kind)
     }
 
-    /// The equality operator as `OPERATOR(schema.=)`.
+    /// Returns the equality operator as `OPERATOR(schema.=)`.
     pub fn equals(&self) -> String {
         operator(self.equals)
     }
@@ -46,7 +46,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// `schema.name`, quoted for SQL.
+    /// Returns `schema.name`, quoted for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
@@ -101,13 +101,13 @@ pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// By row-level security.
+/// Whether row-level security hides rows of the table from the role.
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction, which raises nothing.
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
-/// In key order; `None` without a B-tree primary key.
+/// Returns the columns in key order; `None` without a B-tree primary key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     // SAFETY: catalog lookups in a transaction. The caller holds a lock on the table, and opened relations are closed.

@@ -12,12 +12,12 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::{CStr, CString, c_char};
 use std::fmt::{self, Write};
 
-/// Copied out of the server's memory.
+/// A text value, copied out of the server's memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Text(Vec<u8>);
 
 impl Text {
-    /// In the current memory context.
+    /// Returns a datum in the current memory context.
     pub fn datum(&self) -> pg_sys::Datum {
         // SAFETY: pointer and length of the vector, which PostgreSQL copies.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
@@ -39,7 +39,6 @@ impl From<&str> for Text {
 }
 
 impl From<Vec<u8>> for Text {
-    /// In this database's encoding.
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -105,7 +104,7 @@ fn is_utf8() -> bool {
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
-/// The database's encoding can represent it. Cut at `max` bytes.
+/// Returns a text that the database's encoding can represent, cut at `max` bytes.
 pub fn message(message: &str, max: usize) -> Text {
     let mut end = message.len().min(max);
     while !message.is_char_boundary(end) {
@@ -134,7 +133,7 @@ pub fn type_name(kind: pg_sys::Oid) -> String {
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
-/// From UTF-8 to the database's encoding.
+/// Converts UTF-8 to the database's encoding.
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
     // SAFETY: a valid C string; PostgreSQL returns it or a converted copy, which is copied.

@@ -10,14 +10,14 @@ pub struct Firing(*mut pg_sys::TriggerData);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Or the only row of an INSERT or DELETE.
+    /// The old row, or the only row of an INSERT or DELETE.
     Old,
-    /// Of an UPDATE.
+    /// The new row of an UPDATE.
     New,
 }
 
 impl Firing {
-    /// `None` if the call is no trigger call.
+    /// Returns `None` if the call is no trigger call.
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
         // SAFETY: the context is a TriggerData if a trigger made the call.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }
@@ -32,13 +32,13 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// A partition if the row is in one.
+    /// Returns the table of the trigger; a partition if the row is in one.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation()).rd_id }
     }
 
-    /// Or on a partition of it.
+    /// Whether the trigger fires on the table or on a partition of it.
     pub fn is_on(self, table: pg_sys::Oid) -> bool {
         let here = self.table();
         // SAFETY: a catalog lookup in a transaction. The list belongs to PostgreSQL.

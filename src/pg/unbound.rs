@@ -81,7 +81,6 @@ pub fn async_notify(channel: &CStr, payload: &CStr) {
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
 }
 
-/// `currval()` and similar functions read it.
 pub fn reset_sequence_caches() {
     // SAFETY: frees memory of this process, and raises nothing.
     unsafe { c::ResetSequenceCaches() };

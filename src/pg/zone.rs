@@ -39,7 +39,7 @@ impl Zone for Data {
     }
 }
 
-/// `None` if PostgreSQL no longer knows the name.
+/// Returns `None` if PostgreSQL no longer knows the name.
 pub fn find(name: &str) -> Option<Local> {
     thread_local! {
         static KNOWN: RefCell<HashMap<String, Local>> = RefCell::default();
@@ -59,7 +59,7 @@ pub fn find(name: &str) -> Option<Local> {
     Some(zone)
 }
 
-/// Ignores case. Returns the name in `pg_timezone_names`.
+/// Finds a name in `pg_timezone_names`, ignoring case.
 pub fn canonical(name: &str) -> Option<String> {
     with_names(|names| names.get(&name.to_ascii_lowercase()).cloned())
 }

@@ -18,7 +18,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// The first sender of SIGTERM; 0 before that.
+/// PID of the first sender of SIGTERM; 0 before that.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
 /// If no other process sent the SIGTERM, the process's own run did.
@@ -45,7 +45,7 @@ pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
 
-/// Passed through `bgw_extra`.
+/// The parameters of a worker, passed through `bgw_extra`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Assignment {
@@ -64,7 +64,7 @@ pub fn describe(
 ) -> pg_sys::BackgroundWorker {
     let mut worker = pg_sys::BackgroundWorker {
         bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as i32,
-        // Not on a standby, and immediately after a promotion.
+        // The process runs on no standby, and starts immediately after a promotion.
         bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
         bgw_restart_time: restart,
         // SAFETY: this process's PID; 0 in the postmaster, which needs no notification.
@@ -102,7 +102,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // Like pqsignal(), which does not pass on the sender.
+        // This does what pqsignal() does, which does not pass on the sender.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -154,7 +154,7 @@ pub fn report(activity: Option<&CStr>) {
     unsafe { pg_sys::pgstat_report_activity(state, text) };
 }
 
-/// Now, or if the last flush was a second ago.
+/// Flushes statistics now, or if the last flush was a second ago.
 pub fn report_statistics(now: bool) {
     // SAFETY: called between transactions.
     unsafe {

@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// Safe in signal handlers.
+/// Can be called in signal handlers.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before the process can run a transaction. Only this process and the process that ends its
     // wait write the field.

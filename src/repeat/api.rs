@@ -40,7 +40,7 @@ fn occurrences(
     Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(clock::to_timestamptz)))
 }
 
-/// None if its time zone is gone.
+/// Returns none if the time zone is gone.
 #[pg_extern(sql = false)]
 fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
     let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
@@ -223,7 +223,7 @@ impl Call {
         }
     }
 
-    /// With the call that ends the repetition.
+    /// The notice shows the call that ends the repetition.
     fn tell(&self, next: Time) {
         let when = terms::local_time(&self.terms.zone, next);
         let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));
@@ -235,7 +235,6 @@ impl Call {
     }
 }
 
-/// As replaced.
 fn end(pending: &Pending, now: Time) {
     wakeup::count_ended(1);
     history::end(&[pending.check], Outcome::Replaced, now, None);

@@ -20,16 +20,16 @@ pub struct Continuation<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
-    /// With the next slot and the ended check.
+    /// Held repetitions with the next slot and the ended check.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
-    /// With whether the next occurrence is held.
+    /// Ended checks, and whether the next occurrence of each is held.
     begun: Vec<(i64, bool)>,
 }
 
 pub enum Decision {
     Policy(Before),
-    /// By the next occurrence, without an entry in the history.
+    /// The next occurrence replaces the check, without an entry in the history.
     Replace,
 }
 

@@ -7,7 +7,7 @@ thread_local! {
 }
 
 pub fn during<R>(checks: Vec<i64>, call: impl FnOnce() -> R) -> R {
-    /// Also runs when a panic unwinds.
+    /// Ends the list also when a panic unwinds.
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {

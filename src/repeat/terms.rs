@@ -23,7 +23,6 @@ pub fn refused(error: RepeatError, job: &str) -> Error {
     Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
 }
 
-/// From `first` on.
 pub fn read(args: &Args, first: usize, job: &str) -> Result<Arguments> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
@@ -42,27 +41,25 @@ fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {
     args.get::<Interval>(index).map(|every| (every.months(), every.days(), every.micros()))
 }
 
-/// `None` if the time zone is unknown.
+/// Returns `None` if the time zone is unknown.
 pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     let cron = args.text(1, "cron", MAX_CRON).ok()?.map(|cron| cron.to_string());
     let rhythm = Rhythm::new(every(args, 0), cron.as_deref()).ok()?;
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// If there is one, and if it is known.
+/// Returns the zone, if there is one, and if it is known.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))
 }
 
-/// `jitter` or `catch_up`.
 pub fn length(args: &Args, index: usize, argument: &'static str, job: &str) -> Result<TimeDelta> {
     let length = args.duration(index, argument)?.ok_or(Error::Null { argument })?;
     check_length(argument, length).map_err(|error| refused(error, job))?;
     Ok(length)
 }
 
-/// As the zone's clocks show it.
 pub fn local_time(name: &str, time: Time) -> String {
     let offset = zone::find(name).map_or(0, |zone| zone.span_at(time.timestamp_micros()).offset);
     let local = time.naive_utc() + TimeDelta::seconds(i64::from(offset));
@@ -70,7 +67,7 @@ pub fn local_time(name: &str, time: Time) -> String {
     format!("{} {name}", local.format(format))
 }
 
-/// In PostgreSQL's spelling.
+/// Returns the name in PostgreSQL's spelling.
 fn known(name: String) -> Result<String> {
     zone::canonical(&name).ok_or_else(|| unknown(&name))
 }

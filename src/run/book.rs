@@ -16,7 +16,7 @@ use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
 use chrono::TimeDelta;
 
-/// Several checks may share them.
+/// Times of a run, which several checks may share.
 #[derive(Clone, Copy)]
 pub struct Timing {
     pub started_at: Time,

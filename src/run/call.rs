@@ -16,13 +16,13 @@ use pgrx::{FromDatum, pg_sys};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// The transaction contains nothing else.
+    /// The worker's transaction contains nothing else.
     Worker,
-    /// In a subtransaction, beside the client's own cursors and queries.
+    /// The call is in a subtransaction, beside the client's own cursors and queries.
     Client,
 }
 
-/// One answer per row.
+/// Returns one answer per row.
 pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     match function.takes {
         Signature::Set => ask_set(job, function, rows, caller),

@@ -28,13 +28,13 @@ use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunResult {
-    /// Ended, moved to a later slot, or already gone.
+    /// The checks were ended, moved to a later slot, or already gone.
     Booked,
     /// Not tried, because a job has changed since they were chosen.
     Stale,
-    /// A client has locked them.
+    /// A client has locked the checks.
     Locked,
-    /// awty could not read or book them.
+    /// awty could not read or book the checks.
     Left,
     /// The extension is gone, or another version is being installed: the worker must leave.
     NoExtension,
@@ -46,9 +46,9 @@ pub struct RunContext<'a> {
     /// A crash or exit may have been counted against the checks.
     pub suspected: bool,
     pub job: &'a Job,
-    /// When the job was read.
+    /// Count of changes of `awty.job` when the job was read.
     pub epoch: u64,
-    /// An error is then the run's.
+    /// Whether the function was called. An error is then the run's.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -118,7 +118,6 @@ impl RunContext<'_> {
         }
     }
 
-    /// Read, decide, call, book.
     fn attempt(&self, candidates: &[Candidate], began: Mono, started_at: Time) -> Result<TxnEnd, Failure> {
         self.account.take();
         transaction(|| match self.read_call_book(candidates, began, started_at) {
@@ -211,7 +210,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// The run ignored its timeout, and its process is gone.
+    /// Books a run that ignored its timeout, and whose process is gone.
     pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> RunResult {
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),

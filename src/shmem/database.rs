@@ -15,7 +15,7 @@ pub enum State {
     Unserved(Unserved),
 }
 
-/// The last one.
+/// The last problem of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DatabaseProblem {
     None,
@@ -59,13 +59,13 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Earlier slots were missed.
+    /// Since when its checks can run. Earlier slots were missed.
     pub able_since: Timestamp,
-    /// Since the server started; 0 for none.
+    /// The last slot that was run since the server started; 0 for none.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
     pub trouble: DatabaseProblem,
-    /// Meaningless without trouble.
+    /// When the trouble began. Meaningless without trouble.
     pub trouble_at: Timestamp,
     /// Grows whenever a crash or an exit is counted against checks here. Workers then read the list of suspects again.
     pub suspected: u64,

@@ -10,7 +10,7 @@ use awty_core::{Mono, Passed, Time};
 use pgrx::pg_sys;
 use std::collections::HashSet;
 
-/// Name, counters, and the start of the counting.
+/// Name of a job, its counters, and the start of the counting.
 pub type Counted = (Vec<u8>, Figures, Time);
 
 impl SharedState {
@@ -82,7 +82,6 @@ impl SharedState {
         }
     }
 
-    /// Empty for none.
     pub fn target_of(&self, database: pg_sys::Oid, job: &[u8]) -> Vec<u8> {
         let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
         row.map_or_else(Vec::new, |row| row.target.as_bytes().to_vec())

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-/// 0 means none.
+/// Sets a latch; 0 means none.
 pub fn wake(latch: usize) {
     if latch != 0 {
         // SAFETY: see the file's invariant. If the process has ended, the latch's next owner wakes up once without

@@ -14,7 +14,7 @@ use pgrx::{pg_guard, pg_sys};
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
-/// OID of a worker's database and index of its entry.
+/// OID of a worker's database and index of the worker's entry.
 pub type EntryId = (u32, i32);
 
 /// Returns whether the last shutdown was clean. Called in the postmaster when shared memory is created.
@@ -34,7 +34,7 @@ extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     }
 }
 
-/// Called in the postmaster when shared memory is created.
+/// The postmaster calls this when it creates shared memory.
 pub fn was_quarantined() -> Option<EntryId> {
     let text = std::fs::read_to_string(QUARANTINED).ok()?;
     let _ = std::fs::remove_file(QUARANTINED);

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Databases with awty. More are ignored, with a log message.
 const DATABASES: usize = 512;
-/// In all databases, with counters.
+/// Jobs with counters in all databases.
 const JOBS: usize = 2048;
 /// In all databases. Beyond it, the roles with the latest due times wait for the audit.
 const ROLES: usize = 1024;
@@ -42,7 +42,7 @@ const ROLES: usize = 1024;
 pub struct SharedState {
     /// The launcher's latch, while it runs: an address in shared memory, the same in all processes.
     launcher: usize,
-    /// The launcher wakes up by itself then.
+    /// When the launcher wakes up by itself.
     wakes_at: Timestamp,
     /// The launcher's last turn, at least once a second; 0 for none since the server started.
     pub heartbeat: Timestamp,
@@ -57,7 +57,7 @@ pub struct SharedState {
     pub waiting: u32,
     /// Which worker runs a check that may have crashed the server.
     pub quarantine: Quarantine,
-    /// Of `awty.catch_up_rate`.
+    /// Tokens of `awty.catch_up_rate`.
     pub catch_up: TokenBucket,
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
@@ -218,7 +218,7 @@ pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
-/// They did not come from a worker.
+/// Adds dead rows that did not come from a worker.
 pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     if rows == 0 {
         return;
@@ -231,7 +231,7 @@ pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     });
 }
 
-/// After a registration, an adoption or a change there.
+/// Requests an inspection after a registration, an adoption or a change.
 pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     write(|shared| {
         if adopted {
@@ -244,7 +244,7 @@ pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     });
 }
 
-/// On request, or because of many dead rows.
+/// Returns the databases that asked for an inspection or have many dead rows.
 pub fn wanted_inspections(mono: Mono) -> Vec<pg_sys::Oid> {
     write(|shared| {
         let lines = shared.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);

@@ -15,11 +15,11 @@ pub struct RoleEntry {
     /// When a worker looks again, and from which earlier slot: a prepared transaction has announced work there and has
     /// not committed yet. [`NEVER`] if there is none.
     pub look_again: (Timestamp, Timestamp),
-    /// No worker comes before this moment.
+    /// The role gets no worker before this moment.
     pub parked_until: Option<Mono>,
     /// Workers in a row that could not connect, read or write, or were terminated in a run.
     pub failures: u32,
-    /// A value of `SharedState::served`.
+    /// When the role was last served, as a value of `SharedState::served`.
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged; 0 for none.
     pub complaint: u64,
@@ -64,7 +64,7 @@ impl RoleEntry {
         self.database == database && self.role == role
     }
 
-    /// Longer each time.
+    /// Parks the role, longer each time.
     pub fn note_failure(&mut self, mono: Mono) {
         self.parked_until = Some(mono.plus(backoff::ROLE.after(self.failures)));
         self.failures = self.failures.saturating_add(1);

@@ -19,13 +19,13 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
-    /// Dead rows after a rollback.
+    /// Written checks, which are dead rows after a rollback.
     written: u64,
-    /// A maintainer drops their counters.
+    /// Jobs whose counters a maintainer drops.
     forgotten: Vec<Vec<u8>>,
-    /// By job.
+    /// Counters and failures of leases, by job.
     counted: Vec<(Vec<u8>, Figures, Passed)>,
-    /// Dead rows after a commit.
+    /// Ended checks, which are dead rows after a commit.
     ended: u64,
 }
 
@@ -33,7 +33,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// `None` means external workers, which get no announcements.
+/// External workers (`None`) get no announcements.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {

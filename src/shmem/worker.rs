@@ -34,7 +34,7 @@ pub struct WorkerEntry {
     /// The worker that handles the abandoned run, by index and generation.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
-    /// Without a pause; `None` while the worker waits.
+    /// Since when the worker has been busy without a pause; `None` while it waits.
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
     /// The worker has repeatedly found more checks than it prefetches at a time.
@@ -69,7 +69,7 @@ impl WorkerEntry {
         self.occupancy
     }
 
-    /// Along the arrows of [`Occupancy`] only.
+    /// Only the arrows of [`Occupancy`] are allowed.
     fn transition_to(&mut self, next: Occupancy) {
         debug_assert!(self.occupancy.may_become(next), "a place goes from {:?} to {next:?}", self.occupancy);
         self.occupancy = next;
@@ -140,17 +140,17 @@ impl WorkerEntry {
         self.database == database && self.role == role
     }
 
-    /// Waits only for its next slot.
+    /// Whether the worker only waits for its next slot.
     pub fn is_resting(&self) -> bool {
         self.occupancy == Occupancy::Taken && self.busy_since.is_none()
     }
 
-    /// The run continues after it was cancelled and terminated.
+    /// Whether the run continues after it was cancelled and terminated.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.occupancy == Occupancy::Taken && self.run.is_some_and(|run| run.is_stuck(now))
     }
 
-    /// By a running or starting worker.
+    /// Whether a worker runs or starts in the entry.
     pub fn is_occupied(&self) -> bool {
         matches!(self.occupancy, Occupancy::Starting | Occupancy::Taken)
     }
@@ -169,7 +169,7 @@ impl WorkerEntry {
             && self.claims.has(id)
     }
 
-    /// Other workers should leave the check to this worker.
+    /// Whether other workers should leave the check to this worker.
     pub(super) fn keeps(&self, database: pg_sys::Oid, id: i64, now: Mono) -> bool {
         let is_slow = self.run.is_some_and(|run| now.since(run.began) > PATIENCE);
         self.occupancy == Occupancy::Taken && self.database == database && !is_slow && self.prefetched.has(id)

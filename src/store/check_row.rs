@@ -17,13 +17,13 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// Open for the length of a transaction.
+/// The table `awty.future_job`, open for the length of a transaction.
 pub struct Table {
     relation: pg_sys::Relation,
     key: pg_sys::Oid,
-    /// For fetched rows.
+    /// Buffer for fetched rows.
     slot: *mut pg_sys::TupleTableSlot,
-    /// The table has pushed a snapshot of its own.
+    /// Whether the table has pushed a snapshot of its own.
     is_latest: bool,
 }
 
@@ -34,13 +34,13 @@ pub struct Row {
     pub check_count: i32,
     pub attempt: i32,
     pub held: bool,
-    /// The job function's argument.
+    /// The row as the job function's argument.
     pub datum: pg_sys::Datum,
-    /// They point into `datum`. With their NULL flags.
+    /// The columns, which point into `datum`, and their NULL flags.
     columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
-/// At the end of a run.
+/// Result of the lock at the end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
     /// The row is unchanged, and locked now.
@@ -55,7 +55,7 @@ pub enum Locked {
 #[derive(Clone, Copy, Debug)]
 pub struct Busy;
 
-/// By number.
+/// Numbers of the columns.
 const ID: usize = 1;
 const JOB: usize = 2;
 const ENTITY_NAME: usize = 3;
@@ -307,7 +307,6 @@ impl Drop for Table {
 }
 
 impl Row {
-    /// For messages.
     pub fn label(&self) -> Label {
         Label { name: self.text(ENTITY_NAME), key: self.text(ENTITY_KEY) }
     }

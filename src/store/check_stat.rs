@@ -65,7 +65,7 @@ statement! {
 }
 
 statement! {
-    /// The check ran to its end or was released.
+    /// Clears the suspicion against a check that ran to its end or was released.
     pub fn absolve(id: i64) = query,
     c"UPDATE awty_internal.check_stat SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
 }
@@ -95,7 +95,7 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     count_suspicion().execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)]) >= pending.unsigned_abs()
 }
 
-/// The least suspected first.
+/// Returns the least suspected first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
     select_suspects()

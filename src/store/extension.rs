@@ -8,13 +8,13 @@ use awty_core::versions::{self, Unserved};
 
 statement!(select_version, [], c"SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'");
 
-/// Empty if the extension is not installed.
+/// Returns the installed version; empty without the extension.
 pub fn installed() -> String {
     let version = select_version().query(&[], |rows| rows.first::<Text>(1));
     version.map(|version| version.to_string()).unwrap_or_default()
 }
 
-/// `None` if this library works with the installed version.
+/// Returns `None` if this library works with the installed version.
 pub fn unserved() -> Option<Unserved> {
     versions::unserved(&installed(), SERVES)
 }

@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 pub struct CatalogFunction {
     pub oid: pg_sys::Oid,
-    /// `pg_proc.prokind`: 'f' for a plain function.
+    /// `pg_proc.prokind`, which is 'f' for a plain function.
     pub kind: u8,
     pub returns_set: bool,
     pub result: pg_sys::Oid,
@@ -41,7 +41,7 @@ statement!(
 );
 
 statement! {
-    /// In the order of `oids`, without temporary schemas.
+    /// Returns the names in the order of `oids`, without temporary schemas.
     pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> = query,
     c"SELECT n.nspname::pg_catalog.text
       FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (oid, place) JOIN pg_catalog.pg_namespace AS n ON n.oid = s.oid

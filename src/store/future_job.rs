@@ -142,7 +142,7 @@ statement!(
 );
 
 statement! {
-    /// Without a run. The caller has locked the row.
+    /// Moves a check without a run. The caller has locked its row.
     pub fn put_at(id: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1"
 }
@@ -165,7 +165,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// Against other clients and the end of a run.
+/// The lock keeps out other clients and the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -188,7 +188,6 @@ pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> 
     jobs
 }
 
-/// Returns its id.
 pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
 }
@@ -203,7 +202,7 @@ pub fn release(id: i64) {
     set_held_of().execute(&[arg(id), arg(false)]);
 }
 
-/// By this transaction's snapshot.
+/// The answer is that of this transaction's snapshot.
 pub fn is_pending(id: i64) -> bool {
     select_by_id().query(&[arg(vec![id])], |rows| rows.len()) > 0
 }
@@ -233,7 +232,6 @@ pub struct Described {
     pub notify: Option<Text>,
 }
 
-/// For messages and notifications.
 pub fn describe(ids: &[i64]) -> Vec<Described> {
     let text =
         |rows: &Rows, row, column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
@@ -244,7 +242,6 @@ pub fn describe(ids: &[i64]) -> Vec<Described> {
     select_described().query(&[arg(ids.to_vec())], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Strictly after `after`.
 pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
     select_next().query(&[Some(job.datum()), Some(pg_sys::Datum::from(after))], |rows| {
         rows.first::<TimestampWithTimeZone>(1).map(Into::into)

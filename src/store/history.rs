@@ -168,7 +168,7 @@ fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
 
-/// Without a run. The caller has locked the rows.
+/// Ends checks without a run. The caller has locked their rows.
 pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) {
     if ids.is_empty() {
         return;
@@ -185,7 +185,7 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// They are archived, or the history does not keep them.
+/// The checks are archived, or the history does not keep them.
 pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);

@@ -84,7 +84,7 @@ statement! {
 }
 
 statement! {
-    /// Of checks that have ended.
+    /// Removes holds of checks that have ended.
     pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o

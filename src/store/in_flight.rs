@@ -42,7 +42,7 @@ where
     values.into_datum()
 }
 
-/// With the transaction that wrote it.
+/// A row, and the transaction that wrote it.
 #[derive(Clone, Copy)]
 pub struct Read {
     pub worker: i32,

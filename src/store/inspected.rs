@@ -60,24 +60,24 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );
 
-/// Due or not.
+/// Returns slots that are due or not.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
     select_first_per_role()
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Their client committed after `awty.unregister()` had looked.
+/// Finds checks whose client committed after `awty.unregister()` had looked.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     let found = select_orphans().query(&[arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)
 }
 
-/// Skips locked checks.
+/// Locked checks are skipped.
 pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
     lock_some().query(&[arg(checks.to_vec())], ids)
 }
 
-/// Due checks of jobs whose role has been dropped.
+/// Finds due checks of jobs whose role has been dropped.
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
     let found = select_roleless().query(&[time(now), arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)

@@ -33,9 +33,9 @@ pub struct Job {
     pub paused: bool,
     pub resumed_at: Option<Time>,
     pub registered_by: pg_sys::Oid,
-    /// Notified of checks that end with a problem.
+    /// The channel that is notified of checks that end with a problem.
     pub notify: Option<Text>,
-    /// Checks of the job may be occurrences of repetitions.
+    /// Whether checks of the job may be occurrences of repetitions.
     pub repeats: bool,
 }
 
@@ -50,7 +50,7 @@ impl Job {
         (!self.is_external()).then_some(self.role)
     }
 
-    /// Same function, role and options.
+    /// Whether both have the same function, role and options.
     pub fn says_the_same(&self, other: &Job) -> bool {
         let words = |job: &Job| {
             let Job { schema, function, role, set_based, options, notify, .. } = job.clone();
@@ -79,7 +79,7 @@ statement!(
 );
 
 statement! {
-    /// Counted up to a limit.
+    /// The count stops at a limit.
     pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query_latest(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.job AS j WHERE j.role = $1 LIMIT $2) AS counted"
 }
@@ -174,7 +174,6 @@ fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Under the current `awty.slot`.
 pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     let own = slot.map(|slot| Width::new(slot.num_seconds())).transpose().map_err(|error| error.to_string())?;
     Ok(awty_core::slot::effective(own, settings::slot()))
@@ -190,7 +189,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // awty.slot may have changed since.
+        // The setting awty.slot may have changed since.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;

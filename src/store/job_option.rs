@@ -7,13 +7,13 @@ use awty_core::lease::LeaseOptions;
 use awty_core::{Limits, Width, Word};
 use chrono::TimeDelta;
 
-/// As stored.
+/// The options of a job, as stored.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
     /// Their width is the job's slot under the current `awty.slot`.
     pub limits: Limits,
-    /// For external workers.
+    /// The options for external workers.
     pub terms: LeaseOptions,
 }
 
@@ -32,9 +32,9 @@ pub enum Field<'a> {
 
 pub struct JobOption {
     pub name: &'static str,
-    /// Among the arguments of `awty.register()` and `awty.alter()`.
+    /// Position among the arguments of `awty.register()` and `awty.alter()`.
     pub argument: usize,
-    /// In the lists of `store::job`.
+    /// Number of the column in the lists of `store::job`.
     pub column: i32,
     pub field: fn(&mut Options) -> Field,
 }
@@ -43,7 +43,7 @@ const fn option(name: &'static str, argument: usize, column: i32, field: fn(&mut
     JobOption { name, argument, column, field }
 }
 
-/// Every job has them. In the order of their columns.
+/// The options of every job, in the order of their columns.
 pub const LIMITS: [JobOption; 9] = [
     option("slot", 2, 6, |options| Field::OptionalTime(&mut options.slot)),
     option("timeout", 3, 7, |options| Field::Time(&mut options.limits.timeout)),

@@ -65,13 +65,12 @@ statement!(
 );
 
 statement! {
-    /// Checks that are still pending.
     pub fn lock_in_order(ids: Vec<i64>) -> Vec<i64> = query,
     c"SELECT f.id FROM pg_catalog.unnest($1) WITH ORDINALITY AS k (id, n) JOIN awty.future_job AS f ON f.id = k.id
       ORDER BY k.n FOR UPDATE OF f"
 }
 
-/// Of one job and kind of entity.
+/// Checks to write, of one job and kind of entity.
 pub struct NewChecks {
     pub job: pg_sys::Datum,
     pub entity_name: pg_sys::Datum,
@@ -79,10 +78,10 @@ pub struct NewChecks {
     pub scheduled_at: Time,
 }
 
-/// For each key.
+/// The values for each key.
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// NULL if all checks have the same slot.
+    /// Slots of the checks; NULL if all have the same one.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,
@@ -123,11 +122,11 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
         .query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Or a repetition.
+/// A pending check, or a repetition.
 pub struct EntityCheck {
-    /// Of the key, from 0.
+    /// Position of the key, from 0.
     pub place: usize,
-    /// `None` if there is only a repetition.
+    /// The pending check; `None` if there is only a repetition.
     pub check: Option<i64>,
     pub job: Text,
 }

@@ -50,14 +50,14 @@ pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
     Interval::new(0, days, micros).ok()
 }
 
-/// Of an error's message or context, in bytes.
+/// Maximum length of an error's message or context, in bytes.
 const MAX_MESSAGE: usize = 4096;
 
 pub fn message(text: &str) -> Arg {
     Some(text::message(text, MAX_MESSAGE).datum())
 }
 
-/// NULL if unknown.
+/// An unknown context is NULL.
 pub fn context(text: &str) -> Arg {
     if text.is_empty() { None } else { message(text) }
 }

@@ -57,17 +57,17 @@ statement!(
 );
 
 statement! {
-    /// Of this installation. A dump does not include it.
+    /// Returns the number of this installation, which a dump does not include.
     pub fn identity() -> i64 = query_latest(number),
     c"SELECT i.last_value FROM awty_internal.identity AS i"
 }
 
-/// Why nothing may run before `awty.adopt()`.
+/// Returns why nothing may run before `awty.adopt()`.
 pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// Whatever `awty.auto_adopt` says.
+/// Returns the stored hold, whatever `awty.auto_adopt` says.
 pub fn stored_hold() -> Option<Hold> {
     match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),

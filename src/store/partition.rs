@@ -13,7 +13,7 @@ use chrono::{NaiveDate, TimeDelta};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
-/// Days.
+/// Days for which partitions exist in advance.
 const AHEAD: i64 = 7;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,7 +135,6 @@ pub fn drop_older(parted: Partitioned, than: Time) {
     });
 }
 
-/// In the default partition.
 fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
     let range = |rows: &Rows| {
         let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
@@ -176,7 +175,7 @@ fn create(parted: Partitioned, day: NaiveDate) {
     ));
 }
 
-/// Quoted if needed.
+/// Returns names, quoted if needed.
 fn grantees(name: &str) -> Vec<Text> {
     select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }

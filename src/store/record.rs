@@ -10,7 +10,7 @@ pub struct Candidate {
     pub slot: Timestamp,
 }
 
-/// Of a scan of due checks.
+/// Position of a scan of due checks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cursor {
     pub slot: Timestamp,
@@ -32,7 +32,7 @@ pub struct RunRecord {
     pub slot: Time,
     pub started_at: Time,
     pub finished_at: Time,
-    /// By the monotonic clock.
+    /// Duration by the monotonic clock.
     pub run_time: TimeDelta,
 }
 
@@ -42,7 +42,7 @@ impl RunRecord {
     }
 }
 
-/// After a run that leaves the check pending.
+/// Result of a run that leaves the check pending.
 pub struct Rescheduled<'a> {
     pub slot: Time,
     /// 1 if the check was done, 0 if it is tried again.

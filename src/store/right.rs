@@ -11,9 +11,9 @@ use pgrx::pg_sys;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,
-    /// Also cancel, run now, hold and release its checks.
+    /// The right to schedule, cancel, run now, hold and release checks.
     Schedule,
-    /// As an external worker.
+    /// The right to claim checks as an external worker.
     Claim,
 }
 
@@ -36,13 +36,13 @@ impl std::str::FromStr for Right {
 }
 
 statement! {
-    /// By the latest snapshot.
+    /// Reads by the latest snapshot.
     pub fn granted(name: &Text) -> Option<Granted> = query_latest,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j WHERE j.job = $1"
 }
 
 statement! {
-    /// By the snapshot of the caller's statement.
+    /// Reads by the snapshot of the caller's statement.
     pub fn all() -> Vec<Granted> = query_as_caller,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 }
@@ -62,7 +62,7 @@ statement!(
 
 pub struct Granted {
     pub job: Text,
-    /// Its members have all rights.
+    /// The job's role, whose members have all rights.
     pub role: pg_sys::Oid,
     pub paused: bool,
     readers: Vec<pg_sys::Oid>,

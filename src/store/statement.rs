@@ -22,7 +22,7 @@ const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
 
-/// Runs as awty's owner.
+/// A statement that runs as awty's owner.
 pub struct Prepared(pub &'static LocalKey<Statement>);
 
 impl Prepared {
@@ -41,7 +41,7 @@ impl Prepared {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
 
-    /// With the snapshot of the calling statement.
+    /// Reads with the snapshot of the calling statement.
     pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, true, read))
     }
@@ -52,7 +52,7 @@ impl Prepared {
 }
 
 impl Statement {
-    /// Prepared at its first use.
+    /// The statement is prepared at its first use.
     pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
         Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
     }
@@ -138,7 +138,7 @@ fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     if oid == CHECKS { relations::row_array_type() } else { oid }
 }
 
-/// Not copied.
+/// A value of any type, not copied.
 struct Raw(pg_sys::Datum);
 
 impl FromDatum for Raw {
@@ -149,7 +149,7 @@ impl FromDatum for Raw {
 
 pub struct Rows {
     table: *mut pg_sys::SPITupleTable,
-    /// Rows returned, inserted, updated or deleted.
+    /// Number of rows returned, inserted, updated or deleted.
     pub processed: u64,
 }
 
@@ -162,7 +162,7 @@ impl Rows {
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 
-    /// In SPI's memory.
+    /// Returns a value in SPI's memory.
     pub fn datum(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement.
@@ -179,7 +179,7 @@ impl Rows {
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
-    /// Without those that `read` leaves out.
+    /// Rows that `read` does not accept are left out.
     pub fn all<T>(&self, read: impl FnMut(usize) -> Option<T>) -> Vec<T> {
         (0..self.len()).filter_map(read).collect()
     }
@@ -198,18 +198,18 @@ impl Rows {
         }
     }
 
-    /// In SPI's memory.
+    /// Returns a value in SPI's memory.
     pub fn raw(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         self.get::<Raw>(row, column).map(|Raw(datum)| datum)
     }
 
-    /// `None` without a row or for NULL.
+    /// Returns `None` without a row or for NULL.
     pub fn first<T: FromDatum>(&self, column: i32) -> Option<T> {
         if self.len() == 0 { None } else { self.get(0, column) }
     }
 }
 
-/// Outlives its statement.
+/// A row that outlives its statement.
 pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {

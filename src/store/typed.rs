@@ -85,40 +85,40 @@ impl Outcome for () {
     fn read(_: &Rows) {}
 }
 
-/// Rows that the statement returned or changed.
+/// Number of rows that the statement returned or changed.
 impl Outcome for u64 {
     fn read(rows: &Rows) -> Self {
         rows.processed
     }
 }
 
-/// Whether there was such a row.
+/// Whether the statement returned or changed a row.
 impl Outcome for bool {
     fn read(rows: &Rows) -> Self {
         rows.processed > 0
     }
 }
 
-/// If it is complete.
+/// The first row, if it is complete.
 impl<T: Row> Outcome for Option<T> {
     fn read(rows: &Rows) -> Self {
         if rows.len() == 0 { None } else { T::read(rows, 0) }
     }
 }
 
-/// If they are complete.
+/// All complete rows.
 impl<T: Row> Outcome for Vec<T> {
     fn read(rows: &Rows) -> Self {
         (0..rows.len()).filter_map(|row| T::read(rows, row)).collect()
     }
 }
 
-/// `None` if a column is NULL that must not be.
+/// A row, or `None` if a column is NULL that must not be.
 pub trait Row: Sized {
     fn read(rows: &Rows, row: usize) -> Option<Self>;
 }
 
-/// An `Option` may be NULL.
+/// A column of a row. An `Option` may be NULL.
 pub trait Column: Sized {
     fn read(rows: &Rows, row: usize, column: i32) -> Option<Self>;
 }
@@ -173,12 +173,12 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// False without a row.
+/// Returns false without a row.
 pub fn is_true(rows: &Rows) -> bool {
     rows.first(1).unwrap_or(false)
 }
 
-/// 0 without a row.
+/// Returns 0 without a row.
 pub fn number(rows: &Rows) -> i64 {
     rows.first(1).unwrap_or(0)
 }

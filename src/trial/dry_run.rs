@@ -23,7 +23,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Of `awty_internal.tried`.
+/// The columns of `awty_internal.tried`.
 type Row = (
     Option<i64>,
     Text,
@@ -92,7 +92,7 @@ fn try_check(args: &Args) -> Result<Row> {
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 
-/// In a subtransaction that is rolled back.
+/// The subtransaction of the run is rolled back.
 fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let limits = &job.options.limits;
     let answered = undone(|| {

@@ -32,7 +32,7 @@ use std::cell::Cell;
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
-    /// Of this transaction; `None` if it has not travelled.
+    /// Number of runs of this transaction; `None` if it has not travelled.
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
@@ -67,7 +67,7 @@ fn travel(
     })))
 }
 
-/// For jobs and rules: `now()`, or the travelled clock.
+/// Returns the time for jobs and rules: `now()`, or the travelled clock.
 #[pg_extern(sql = false)]
 fn now(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     let _ = Args::new(fcinfo);

@@ -105,7 +105,7 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     Ok(None)
 }
 
-/// The rule's functions and triggers need free names.
+/// Refuses if the rule's functions and triggers would not get their names.
 fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<&Expression>) -> Result<()> {
     if !table::may_create_in(&table.schema, table.owner) {
         let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
@@ -118,7 +118,7 @@ fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<
     }
 }
 
-/// The caller may become the table's owner.
+/// Refuses if the caller may not become the table's owner.
 fn own_table(args: &Args) -> Result<Described> {
     let oid = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
     let judge = || -> Result<Described> {
@@ -229,7 +229,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// Compares open alerts with their rows under the new terms.
+/// The sweep compares open alerts with their rows under the new terms.
 fn sweep(rule: &Rule, now: awty_core::Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);
@@ -237,7 +237,6 @@ fn sweep(rule: &Rule, now: awty_core::Time) {
     }
 }
 
-/// Walks through the existing rows.
 fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
     if rule.walk == Walk::Done {
         return;

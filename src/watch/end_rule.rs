@@ -12,7 +12,7 @@ use awty_core::Outcome;
 /// This transaction's snapshot cannot see an open alert.
 pub struct Unseen;
 
-/// Returns the number of its pending checks.
+/// Returns the number of ended checks.
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
@@ -41,7 +41,7 @@ pub fn alerts(rule: &Text) -> Result<(), Unseen> {
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
-/// As cancelled. Returns their number.
+/// Ends all pending checks of a job as cancelled. Returns their number.
 pub fn checks(job: &Text) -> i64 {
     let ids = future_job::lock_job(job);
     wakeup::count_ended(ids.len() as u64);

@@ -1,4 +1,6 @@
 //! The part that a stopped rule lacks, and the command that repairs the rule.
+//!
+//! Does not: find the part (see `functions`).
 
 use super::statements::rule::Rule;
 use crate::error::{WatchError, quote};
@@ -9,17 +11,17 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// The table has lost its primary key.
     NoKey,
-    /// Of an expression.
+    /// A column of an expression is gone.
     Column(String),
-    /// The function is gone, or its signature has changed.
+    /// The function of an expression is gone, or its signature has changed.
     Function(String),
     /// The function's owner is not the table's owner.
-    NotOwners {
-        function: String,
-        table_owner: pg_sys::Oid,
-    },
+    NotOwners { function: String, table_owner: pg_sys::Oid },
+    /// Triggers of the rule are gone.
     Triggers,
+    /// Triggers of the rule are disabled.
     Disabled(Vec<String>),
 }
 
@@ -29,6 +31,7 @@ pub fn stopped(rule: &Rule, table: &Described, fault: &Fault) -> WatchError {
     WatchError::Stopped { rule: rule.name.to_string(), why, not_owners, fix }
 }
 
+/// Returns the reason and the command that repairs the rule.
 pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) {
     let relation = table.qualified();
     let why = match fault {
@@ -53,7 +56,7 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     (why, fix)
 }
 
-/// The call of `awty.watch()` that repairs the rule.
+/// Returns the call of `awty.watch()` that repairs the rule.
 fn call(rule: &Rule, table: &Described) -> String {
     let terms = &rule.terms;
     let mut args = vec![quote(&table.qualified())];
@@ -86,7 +89,7 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// In the largest exact unit, for PostgreSQL to read.
+/// Returns a duration in the largest exact unit, for PostgreSQL to read.
 fn interval(delta: TimeDelta) -> String {
     let Some(micros) = delta.num_microseconds() else { return format!("{} days", delta.num_days()) };
     let units = [(86_400_000_000, "days"), (3_600_000_000, "hours"), (60_000_000, "minutes"), (1_000_000, "seconds")];

@@ -37,7 +37,7 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     Ok(Functions { until, since })
 }
 
-/// `None` if the rule is complete.
+/// Returns `None` if the rule is complete.
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     if table::primary_key(table.oid).is_none() {
         return Some(Fault::NoKey);

@@ -17,7 +17,7 @@ use awty_core::Time;
 use awty_core::watch::{RowState, Verdict, judge};
 use std::collections::HashMap;
 
-/// When to look at each check again.
+/// Returns when to look at each check again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     let now = clock::now();
     let mut answers = vec![None; given.len()];

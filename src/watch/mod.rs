@@ -45,7 +45,7 @@ pub const BACKFILL: &str = "awty.backfill";
 pub const SWEEP: &str = "awty.sweep";
 
 thread_local! {
-    /// With the change counts when each rule was read.
+    /// Cached rules, with the change counts when each was read.
     static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
 }
 
@@ -66,7 +66,7 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// Cached until a catalog, a job or a rule changes.
+    /// The rule is cached until a catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
         // This also receives pending invalidations, so it comes first.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };

@@ -14,9 +14,9 @@ use awty_core::watch::{RowState, Verdict, judge};
 use chrono::TimeDelta;
 use std::collections::HashMap;
 
-/// For each rule.
+/// How often the alerts of a rule are swept.
 const EVERY: TimeDelta = TimeDelta::days(1);
-/// Compared at a time.
+/// Number of alerts that are compared at a time.
 const ALERTS: i64 = 5_000;
 
 /// The sweep of each rule whose last one is too long ago. An inspection calls it.

@@ -9,9 +9,9 @@ use crate::settings;
 use awty_core::Time;
 use std::time::Duration;
 
-/// Deleted by one statement.
+/// Number of alerts that one statement deletes.
 const ALERTS: i64 = 10_000;
-/// For deleting, per inspection.
+/// Time limit for deleting in one inspection.
 const MOST: Duration = Duration::from_secs(1);
 
 /// Ends rules without a table. For the others, records where their functions are now, and restores the functions'

@@ -90,7 +90,7 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     }
 }
 
-/// Level 1 is in the future.
+/// Whether level 1 is in the future.
 fn is_ahead(watched: &Watched, found: RowState, now: Time) -> bool {
     matches!(found, RowState::Waiting(since) if watched.levels.due(since) > now)
 }

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 const PIECE: i64 = 10_000;
 
 pub enum Refusal {
-    /// In bytes.
+    /// The key has this many bytes, which is too long.
     KeyTooLong(usize),
     /// Another transaction has written about the row, and this one cannot see it.
     Changed,

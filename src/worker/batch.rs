@@ -28,7 +28,7 @@ enum BatchEnd {
 }
 
 impl Worker {
-    /// Suspects alone, all others together.
+    /// Suspects run alone, all others together.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (suspected, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspicion.is_some());
         let alone = suspected.into_iter().map(|task| vec![task]);
@@ -162,7 +162,7 @@ impl Worker {
         is_time
     }
 
-    /// Flushes all earlier runs.
+    /// The flush includes all earlier runs.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

@@ -13,11 +13,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// For the exit callback; `usize::MAX` for none.
+/// Index of the entry, for the exit callback; `usize::MAX` for none.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The worker works from this slot on; [`NEVER`] while it is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// The worker has achieved something.
+/// Whether the worker has achieved anything.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -35,7 +35,7 @@ pub struct Abandoned {
 }
 
 impl MyWorker {
-    /// Unless it was given to another worker meanwhile.
+    /// Returns `None` if the entry was given to another worker meanwhile.
     pub fn take(assignment: &Assignment) -> Option<Self> {
         let index = assignment.entry as usize;
         let taken = shmem::write(|shared| {
@@ -126,7 +126,6 @@ impl MyWorker {
         });
     }
 
-    /// Clears the prefetches after their turn.
     pub fn end_turn(&self) {
         shmem::write(|shared| shared.end_turn(self.index));
     }
@@ -136,7 +135,7 @@ impl MyWorker {
         shmem::write(|shared| shared.prefetch(self.index, ids, mono))
     }
 
-    /// `awty_internal.in_flight` names checks of this worker.
+    /// Records whether `awty_internal.in_flight` names checks of this worker.
     pub fn set_named(&self, named: bool) {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
@@ -232,7 +231,7 @@ impl MyWorker {
         })
     }
 
-    /// Unless the entry was reused meanwhile.
+    /// An entry that was reused meanwhile stays.
     pub fn forget_abandoned(&self, entry: usize, generation: u64) {
         shmem::write(|shared| shared.workers[entry].free_if_abandoned(generation));
     }

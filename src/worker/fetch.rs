@@ -28,9 +28,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// For checks of a prepared transaction.
+/// How soon to look again for checks of a prepared transaction.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// For checks that another worker has prefetched.
+/// How soon to look again for checks that another worker has prefetched.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
 /// A single check, or for a set-based job many of one slot, sorted by id.
@@ -43,9 +43,9 @@ pub struct Task {
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// In the slots since checks could run.
+    /// Position in the slots since checks could run.
     new: Cursor,
-    /// In the earlier slots.
+    /// Position in the earlier slots, which were missed.
     missed: Cursor,
 }
 
@@ -53,7 +53,7 @@ pub struct Fetcher {
     role: pg_sys::Oid,
     database_able_since: Time,
     from: Timestamp,
-    /// When the jobs were read.
+    /// Count of changes of `awty.job` when the jobs were read.
     pub epoch: u64,
     positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
@@ -61,19 +61,19 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     /// Count of suspects when `suspects` was read; `None` before.
     read_at: Option<u64>,
-    /// At the start of the turn.
+    /// Count of suspects at the start of the turn.
     pub suspected: u64,
-    /// They run alone because their set was terminated.
+    /// Checks that run alone because their set was terminated.
     isolated: HashSet<i64>,
     /// When the catch-up rate allows the next missed check; `None` if it holds no check back.
     held_back: Option<Duration>,
-    /// After all due slots, if known.
+    /// The first pending slot after all due ones, if known.
     next: Timestamp,
-    /// For checks of a prepared transaction.
+    /// When to look again for checks of a prepared transaction.
     look_again: Option<Timestamp>,
-    /// Of the next turn, without checks of set-based jobs.
+    /// Size of the next turn, without checks of set-based jobs.
     size: usize,
-    /// There are more due checks than the turn takes.
+    /// Whether there are more due checks than the turn takes.
     pub is_full: bool,
     /// Position of the first check of each job that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
@@ -108,7 +108,7 @@ impl Fetcher {
         self.pauses.begin_pass();
     }
 
-    /// Checks were committed there meanwhile.
+    /// Moves the pass back to a slot at which checks were committed meanwhile.
     pub fn go_back_to(&mut self, from: Timestamp) {
         self.from = self.from.min(from);
         for place in self.positions.values_mut() {
@@ -233,7 +233,6 @@ impl Fetcher {
         checks
     }
 
-    /// At `awty.catch_up_rate`.
     fn allow(&mut self, wanted: usize) -> usize {
         let rate = settings::catch_up_rate();
         if wanted == 0 || rate == 0 {
@@ -268,7 +267,7 @@ impl Fetcher {
         }
     }
 
-    /// From the duration of the last turn and its flush.
+    /// The last turn and its flush decide the size of the next turn.
     pub fn keep_pace(&mut self, ran: usize, took: Duration, flushing: Duration) {
         self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }
@@ -283,7 +282,7 @@ impl Fetcher {
         checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
     }
 
-    /// Until another worker has run its suspect.
+    /// Pauses checks until another worker has run its suspect.
     pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.quarantine_is_taken(check.id, check.slot, mono));
@@ -293,7 +292,7 @@ impl Fetcher {
         self.isolated.extend(ids);
     }
 
-    /// Rank and reason of a check that must run alone.
+    /// Returns rank and reason of a check that must run alone.
     fn suspicion(&self, id: i64) -> Option<(usize, Suspicion)> {
         let counted = self.suspects.get(&id).copied();
         counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Suspicion::Exit)))
@@ -330,12 +329,12 @@ impl Fetcher {
         wait.filter(|wait| *wait <= patience)
     }
 
-    /// The slots of this pass are searched again then.
+    /// Returns when to search the slots of this pass again.
     pub fn look_again(&self) -> Option<Timestamp> {
         self.look_again
     }
 
-    /// As of the end of the pass.
+    /// Returns the next pending slot, as of the end of the pass.
     pub fn next_slot(&self) -> Timestamp {
         self.next
     }

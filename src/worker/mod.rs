@@ -64,7 +64,7 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::exit(0);
 }
 
-/// The process never has other rights than the role's.
+/// The process connects as the role, so it never has other rights.
 fn connect(assignment: &process::Assignment) {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
@@ -88,9 +88,9 @@ struct Worker {
     entry: MyWorker,
     fetcher: Fetcher,
     since: Mono,
-    /// awty_internal.in_flight has a row of this worker.
+    /// Whether awty_internal.in_flight has a row of this worker.
     in_flight: bool,
-    /// Of in_flight in this turn.
+    /// Time spent on flushing in_flight in this turn.
     flushing: Duration,
     looked: Mono,
     last_slot: Timestamp,
@@ -187,7 +187,6 @@ impl Worker {
         Next::Turn
     }
 
-    /// If it comes soon.
     fn wait(&mut self) -> Next {
         let due = self.entry.next_due();
         if due == NEVER {

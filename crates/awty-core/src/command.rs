@@ -2,9 +2,9 @@
 //!
 //! Invariant: no function name is taken for a command, because a name has no space after its first word.
 
-/// A BEGIN ATOMIC body accepts these.
+/// A BEGIN ATOMIC body accepts commands with these first words.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// These need a quoted body.
+/// Commands with these first words need a quoted body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",

@@ -9,9 +9,9 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// Tolerated in any table.
+/// Dead rows that every table may have.
 const LEAST: u64 = 30_000;
-/// Tolerated per page, which holds about sixty rows.
+/// Dead rows that a table may have per page, which holds about sixty rows.
 const PER_PAGE: u64 = 16;
 /// Wait after a vacuum and after the first dead row, so that a short backlog is not disturbed.
 pub const PAUSE: Duration = Duration::from_secs(2);

@@ -29,9 +29,9 @@ pub enum Fate {
 /// One run of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOf {
-    /// Start.
+    /// Start of the run.
     pub started_at: Time,
-    /// End.
+    /// End of the run.
     pub finished_at: Time,
     /// Time from the slot to the start.
     pub lateness: TimeDelta,
@@ -144,7 +144,6 @@ impl Figures {
     }
 }
 
-/// `other` if both are at the same time.
 fn later_end(one: Option<(Time, Outcome)>, other: Option<(Time, Outcome)>) -> Option<(Time, Outcome)> {
     let at = |end: Option<(Time, Outcome)>| end.map(|(at, _)| at);
     if at(one) > at(other) { one } else { other }

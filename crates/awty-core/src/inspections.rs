@@ -31,7 +31,7 @@ pub enum Finding {
 /// The databases, by a key of the caller.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None` if awty was not found.
+    /// The next inspection; `None` if awty was not found.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -135,7 +135,6 @@ mod tests {
         assert_eq!(inspections.due(after(11), |key| key == 3).0, [1, 2, 3]);
     }
 
-    /// Such an inspection finds nothing.
     #[test]
     fn a_database_that_leaves_the_list_during_its_inspection_is_new_later() {
         let mut inspections = Inspections::default();

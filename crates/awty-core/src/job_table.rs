@@ -96,7 +96,7 @@ pub struct JobTable<const N: usize, const JOBS: usize> {
     jobs: usize,
 }
 
-/// FNV-1a; never 0.
+/// An FNV-1a hash, which is never 0.
 fn key(database: u32, name: &[u8]) -> u64 {
     let bytes = database.to_le_bytes();
     let hash = bytes
@@ -138,7 +138,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Returns the database.
+    /// Returns the database of the merged job.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;

@@ -97,7 +97,7 @@ pub use token_bucket::TokenBucket;
 /// that no check runs early.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// Saturates at the last representable moment.
+/// Returns `t` + `delta`, or the last representable moment.
 pub(crate) fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

@@ -25,7 +25,7 @@ pub struct Passed {
 /// Log state of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// `None` before the first failure.
+    /// Start of the current minute; `None` before the first failure.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,

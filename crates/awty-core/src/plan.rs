@@ -118,7 +118,7 @@ fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Durat
     Some(due.max(help).max(until_unparked(role, mono)))
 }
 
-/// Until the role's work is at most `lead` away.
+/// Returns the time until the role's work is at most `lead` away.
 fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     let wait = role.due?.signed_duration_since(now) - lead;
     Some(wait.to_std().unwrap_or(Duration::ZERO))

@@ -64,7 +64,7 @@ impl From<bool> for Failed {
 }
 
 impl Failed {
-    /// Limited to `max_lateness` or else to a day ahead.
+    /// Returns the requested time of the retry, limited to `max_lateness` or else to a day ahead.
     pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
@@ -74,7 +74,7 @@ impl Failed {
     }
 }
 
-/// If the job has no `max_lateness`.
+/// How far ahead a failure may request the retry of a job without `max_lateness`.
 const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
 
 /// What happens to a check after a run.

@@ -4,7 +4,7 @@ pub(crate) fn at(text: &str) -> Time {
     text.parse().unwrap()
 }
 
-/// On 2030-05-01.
+/// Returns a time of day on 2030-05-01.
 pub(crate) fn clock(time: &str) -> Time {
     at(&format!("2030-05-01T{time}Z"))
 }
@@ -13,7 +13,6 @@ pub(crate) fn width(seconds: i64) -> Width {
     Width::new(seconds).unwrap()
 }
 
-/// At one-minute slots.
 pub(crate) fn limits() -> Limits {
     Limits::defaults(width(60))
 }

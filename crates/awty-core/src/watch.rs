@@ -110,7 +110,7 @@ pub fn start(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: 
     }
 }
 
-/// In bytes.
+/// PostgreSQL's longest name, in bytes.
 const MAX_NAME: usize = 63;
 
 /// Returns the name `awty_<rule><suffix>` of a rule's trigger or function. A long name is cut and gets a hash of the
@@ -199,7 +199,6 @@ mod tests {
     }
 
     proptest! {
-        /// From any time until no check is left.
         #[test]
         fn no_level_is_early_or_left_out(
             since in 0_i64..200_000, first in 1_i64..90_000, steps in prop::collection::vec(1_i64..90_000, 0..4), began in 0_i64..400_000,

@@ -9,7 +9,7 @@ use std::time::Duration;
 const MONO: Mono = Mono(1_000_000_000);
 const NOW: Time = Time::UNIX_EPOCH;
 
-/// Milliseconds on both sides of now.
+/// Returns milliseconds on both sides of now.
 fn around() -> std::ops::Range<i64> {
     -2500..2500
 }

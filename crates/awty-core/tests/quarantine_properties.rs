@@ -7,13 +7,12 @@ use awty_core::quarantine::{ALONE, Quarantine, TURN};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// In milliseconds.
+/// How often a worker asks again, in milliseconds.
 const ASKS_EVERY: u64 = 250;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// The first must be alone for a while.
     #[test]
     fn nobody_enters_beside_one_who_has_just_entered(
         steps in prop::collection::vec((0_usize..6, 0_u64..3, 0_u64..400, any::<bool>()), 1..200)

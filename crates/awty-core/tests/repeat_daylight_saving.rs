@@ -11,7 +11,6 @@ use zones::{at, zone};
 
 const DAY: (i32, i32, i64) = (0, 1, 0);
 
-/// At or after `from` and before `to`.
 fn between(rhythm: Rhythm, name: &str, starts: Option<Time>, from: &str, to: &str) -> Vec<Time> {
     let plan = Plan::new(rhythm, zone(name), starts, None);
     plan.moments(at(from) - TimeDelta::microseconds(1)).take_while(|&t| t < at(to)).collect()
@@ -29,7 +28,6 @@ fn all<const N: usize>(moments: [&str; N]) -> Vec<Time> {
     moments.map(at).to_vec()
 }
 
-/// In 2026.
 const SPRING: (&str, &str) = ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
 const AUTUMN: (&str, &str) = ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
 

@@ -42,7 +42,7 @@ impl Dice {
         from[self.below(from.len() as i64) as usize]
     }
 
-    /// Matches at night, when clocks change.
+    /// Returns an expression that matches at night, when clocks change.
     fn expression(&mut self) -> String {
         let minute = self.pick(&["*", "*/15", "0", "30", "0,30", "5-55/10", "*/7", "59", "1,2,58", "*/2,1"]);
         let hour = self.pick(&["*", "*/2", "0", "1", "2", "3", "0-5", "1,2,3", "23", "*/5", "12", "0-23"]);
@@ -57,7 +57,7 @@ fn cron(text: &str) -> Rhythm {
     Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Around a change of the clocks, or any days.
+/// Returns days around a change of the clocks, or any days.
 fn days(dice: &mut Dice, zone: &impl Zone) -> NaiveDate {
     let any = dice.below(4_070_908_800) * 1_000_000;
     let near = if dice.below(5) == 0 { i64::MAX } else { zone.span_at(any).until };
@@ -74,7 +74,7 @@ fn in_every_zone_a_plan_is_what_looking_at_each_minute_gives() {
         for _ in 0..40 {
             let (text, first) = (dice.expression(), days(&mut dice, &zone));
             let expected = oracle::moments(&Vixie::new(&text), tz, first, 5);
-            // The distance of local time from UTC is less.
+            // Local time is less than 16 hours from UTC.
             let from = first.and_time(NaiveTime::MIN).and_utc() + TimeDelta::hours(16);
             let to = from + TimeDelta::hours(88);
             let expected: Vec<_> = expected.into_iter().filter(|&t| t > from && t < to).collect();
@@ -132,7 +132,6 @@ fn calendar_time_is_what_adding_months_and_days_to_the_start_gives() {
     }
 }
 
-/// Numbers, ranges and steps.
 fn field(low: u32, high: u32) -> impl Strategy<Value = String> {
     let value = low..=high;
     let range = (low..=high, low..=high).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b)));

@@ -16,7 +16,7 @@ fn second(number: i64) -> Time {
 const CRONS: [&str; 7] =
     ["* * * * *", "7 * * * *", "0,1,30 * * * *", "*/5 3,4 * * *", "0 0 * * *", "*/20 * * * * *", "0 0 29 2 *"];
 
-/// Seconds, or a cron expression with uneven distances.
+/// A number of seconds, or a cron expression with uneven distances.
 fn any_rhythm() -> impl Strategy<Value = Rhythm> {
     prop_oneof![
         (1_i64..20_000).prop_map(|seconds| Rhythm::new(Some((0, 0, seconds * 1_000_000)), None).unwrap()),
@@ -38,7 +38,7 @@ fn any_repetition() -> impl Strategy<Value = Repetition<Fixed>> {
     )
 }
 
-/// From long before `t`.
+/// Lists the moments from long before `t` with their slots.
 fn slots(repetition: &Repetition<Fixed>, t: Time) -> impl Iterator<Item = (Time, Time)> {
     let moments = repetition.plan.moments(t - repetition.delay - TimeDelta::days(2));
     moments.map(|moment| {

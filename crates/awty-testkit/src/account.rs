@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The Debian packages create this account.
 const SERVER_USER: &str = "postgres";
 
-/// Starts in a directory that every account may enter.
+/// The command starts in a directory that every account may enter.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");

@@ -47,7 +47,7 @@ pub struct End {
     pub slot: DateTime<Utc>,
     /// When the last run started.
     pub started: Option<DateTime<Utc>>,
-    /// In seconds.
+    /// Duration of the runs in seconds.
     pub run_time: f64,
 }
 

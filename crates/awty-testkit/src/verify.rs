@@ -9,7 +9,7 @@ use postgres::error::SqlState;
 use crate::Cluster;
 use crate::connect::explain;
 
-/// With their TOAST tables.
+/// awty's tables, and their TOAST tables.
 const TABLES: &str = "
     CREATE TEMPORARY TABLE awty_verified ON COMMIT DROP AS
     WITH own AS (
@@ -63,7 +63,7 @@ impl Cluster {
 
     /// None on a standby, because amcheck cannot be installed there.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
-        // A test may have dropped the first.
+        // A test may have dropped the database `postgres`.
         let mut client =
             self.try_client("postgres", "postgres").or_else(|_| self.try_client("template1", "postgres"))?;
         let sql = "SELECT datname::text FROM pg_database WHERE datallowconn AND NOT pg_is_in_recovery() ORDER BY oid";

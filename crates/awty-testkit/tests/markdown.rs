@@ -26,7 +26,6 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
-/// Skips code blocks.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(number, line)| {
@@ -46,7 +45,6 @@ fn long_lines(name: &str, text: &str) -> Vec<String> {
     lines.map(|(number, line)| format!("{name}:{}: {} columns", number + 1, line.chars().count())).collect()
 }
 
-/// Outside of code.
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose(text).flat_map(|(number, line)| {
         // An odd number of backticks before a link makes it code.
@@ -118,7 +116,6 @@ fn bad_pages_are_found() {
     assert!(["#b:", "docs/no.md:", "README.md#no:"].iter().all(|link| dead.iter().any(|dead| dead.contains(link))));
 }
 
-/// The table "To change X, open Y".
 #[test]
 fn the_files_to_open_exist() {
     let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();

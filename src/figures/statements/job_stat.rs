@@ -19,7 +19,6 @@ use std::collections::{HashMap, HashSet};
 pub const COUNTED: i64 = 100_000;
 
 statement! {
-    /// And of the other jobs.
     pub fn all() -> Vec<StoredFigures> = query,
     c"SELECT s.job, s.runs, s.done, s.failed, s.timed_out, s.retries, s.other, s.late_10ms, s.late_100ms, s.late_1s, s.late_10s,
           s.late_1min, s.later, s.run_time, s.max_run_time, s.last_run_at, s.last_end_at, s.last_outcome, s.last_success_at,
@@ -50,7 +49,7 @@ statement!(
 );
 
 statement! {
-    /// They have figures and are not registered any more.
+    /// Jobs that have figures and are not registered any more.
     pub fn gone() -> Vec<Text> = query,
     c"SELECT s.job FROM awty_internal.job_stat AS s
       WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
@@ -101,7 +100,7 @@ pub struct StoredFigures {
     pub since: Time,
 }
 
-/// Counted up to a limit.
+/// Counts of pending checks up to a limit.
 pub struct Pending {
     pub pending: i64,
     pub overdue: i64,
@@ -160,7 +159,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     }
 }
 
-/// Without held checks.
+/// Held checks do not count.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
     count_pending().query(&args, |rows| Pending {
@@ -171,12 +170,12 @@ pub fn pending(job: &Text, now: Time) -> Pending {
     })
 }
 
-/// By job, counted up to a limit.
+/// The count stops at a limit.
 pub fn failing() -> HashMap<Text, i64> {
     select_failing().query(&[arg(COUNTED)], by_job)
 }
 
-/// By job, counted up to a limit.
+/// The count stops at a limit.
 pub fn held() -> HashMap<Text, i64> {
     select_held().query(&[arg(COUNTED)], by_job)
 }

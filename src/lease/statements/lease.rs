@@ -38,7 +38,7 @@ statement!(
 );
 
 statement! {
-    /// Even if their checks are gone.
+    /// Finds leases even if their checks are gone.
     pub fn given(numbers: &[i64]) -> Vec<StoredLease> = query_latest,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
@@ -53,7 +53,6 @@ statement! {
 }
 
 statement! {
-    /// Past their deadlines.
     pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.job = $1 AND l.expires_at <= $2 AND l.deadline <= $2
@@ -62,7 +61,6 @@ statement! {
 
 // The scanned table is only as large as the work in progress, and the maintainer asks once a minute.
 statement! {
-    /// Past their deadlines.
     pub fn overdue(now: Time, limit: i64) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.deadline <= $1 ORDER BY l.lease LIMIT $2 FOR UPDATE SKIP LOCKED"
@@ -138,7 +136,6 @@ statement! {
 }
 
 statement! {
-    /// Of the check's live lease.
     pub fn until(id: i64, now: Time) -> Option<Time> = query_latest,
     c"SELECT l.expires_at FROM awty_internal.lease AS l WHERE l.id = $1 AND l.expires_at > $2"
 }
@@ -155,13 +152,13 @@ statement! {
 }
 
 statement! {
-    /// Includes this transaction's changes.
+    /// The answer includes this transaction's changes.
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held"
 }
 
 statement! {
-    /// They have a row in `awty_internal.check_stat`.
+    /// Returns the checks that have a row in `awty_internal.check_stat`.
     pub fn noted(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id = ANY ($1)"
 }
@@ -184,7 +181,7 @@ pub struct StoredLease {
     pub target: Text,
 }
 
-/// Without a live lease, the oldest first.
+/// Returns checks without a live lease, the oldest first.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
     select_due().query_latest(&args, Outcome::read)
@@ -231,7 +228,6 @@ fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// For one worker and one job.
 pub struct NewLeases<'a> {
     pub job: &'a Text,
     pub worker: &'a Text,
@@ -264,13 +260,13 @@ pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
 
 pub struct End {
     pub number: i64,
-    /// By `awty.attempt`.
+    /// Whether `awty.attempt` keeps the lease.
     pub kept: bool,
     pub ok: bool,
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// `None` if the check is gone.
+    /// Whether the check is held afterwards; `None` if the check is gone.
     pub held: Option<bool>,
 }
 

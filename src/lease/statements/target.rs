@@ -238,14 +238,13 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     select_these().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Four columns, beginning with `first`.
+/// Reads four columns, beginning with `first`.
 fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
     let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
     let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
     Some(Breaker { failures: count(first)?, since: at(first + 1)?, opened_at: at(first + 2), opens: count(first + 3)? })
 }
 
-/// Up to a number for each target.
 pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck> {
     let names = targets.iter().map(|(name, _)| Some(name.datum()));
     // SAFETY: the values are texts.
@@ -263,7 +262,7 @@ pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Ve
     walk_targets().query_latest(&args, |rows| rows.all(|row| read(rows, row)))
 }
 
-/// With the times when the buckets are full again.
+/// The tokens come with the times when the buckets are full again.
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
     // SAFETY: the values are times.
     let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };

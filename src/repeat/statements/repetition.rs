@@ -18,7 +18,7 @@ use pgrx::{IntoDatum, pg_sys};
 /// The arguments of `awty.repeat()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Months, days and microseconds.
+    /// The interval as months, days and microseconds.
     pub every: Option<(i32, i32, i64)>,
     pub cron: Option<String>,
     pub zone: String,
@@ -28,7 +28,7 @@ pub struct Definition {
     pub catch_up: TimeDelta,
 }
 
-/// With the role that repeats it.
+/// What a role repeats: job, entity and arguments.
 pub struct Subject {
     pub job: Text,
     pub entity_name: Text,
@@ -58,7 +58,7 @@ pub struct Pending {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Existing {
     Nothing,
-    /// By its id.
+    /// A repetition without a check, by its id.
     Alone(i64),
     Pending,
 }
@@ -76,7 +76,7 @@ statement!(
       WHERE f.id = ANY ($1)"
 );
 
-// For a check whose row is known.
+// The check's row is known.
 statement!(
     select_of_row,
     [TEXTOID, TEXTOID, TEXTOID, INT8OID],
@@ -185,7 +185,6 @@ statement!(
 );
 
 statement! {
-    /// It replaces a held check.
     pub fn hold(check: i64) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = $1"
 }
@@ -213,7 +212,6 @@ fn written(subject: &Subject, terms: &Definition) -> [Arg; 13] {
     ]
 }
 
-/// The first eleven columns.
 impl typed::Row for StoredRepetition {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
@@ -302,7 +300,7 @@ pub fn has_args(id: i64, args: Arg) -> bool {
     same_args().query(&[arg(id), args], |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// `None` if the job and entity have a repetition.
+/// Returns `None` if the job and entity have a repetition.
 pub fn insert(subject: &Subject, terms: &Definition) -> Option<i64> {
     insert_one().query(&written(subject, terms), |rows| rows.first(1))
 }
@@ -312,7 +310,6 @@ pub fn update(subject: &Subject, terms: &Definition) -> bool {
     update_one().execute(&written(subject, terms)) > 0
 }
 
-/// Returns `false` if there is none.
 pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     delete_one().execute(&key_args(entity_name, entity_key, job)) > 0
 }

@@ -6,13 +6,13 @@ use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// The repetitions that need work.
+/// A piece of the repetitions, with those that need work.
 pub struct Piece {
-    /// `None` at the end.
+    /// The last id of the piece; `None` at the end.
     pub last: Option<i64>,
-    /// Without a check.
+    /// Repetitions without a check.
     pub alone: Vec<i64>,
-    /// Their job or role is gone.
+    /// Repetitions whose job or role is gone.
     pub stray: Vec<i64>,
 }
 
@@ -32,7 +32,7 @@ statement!(
 
 // SKIP LOCKED, because a client that has locked a repetition is about to change it.
 statement! {
-    /// Skips locked ones.
+    /// Locked rows are skipped.
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up
       FROM awty_internal.repetition AS r WHERE r.id = ANY ($1) ORDER BY r.id FOR UPDATE SKIP LOCKED"
@@ -48,7 +48,7 @@ statement!(
 );
 
 statement! {
-    /// Skips locked ones.
+    /// Locked rows are skipped.
     pub fn lock_pending(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
 }

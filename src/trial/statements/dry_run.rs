@@ -25,10 +25,10 @@ statement!(
 statement!(select_version, [INT8OID], c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1");
 
 pub struct Trial {
-    /// `None` if no check is pending.
+    /// Id of the pending check, if there is one.
     pub id: Option<i64>,
     pub check: Check,
-    /// The job function's argument.
+    /// The row as the job function's argument.
     pub row: pg_sys::Datum,
     version: Option<Text>,
 }

@@ -18,14 +18,14 @@ pub struct DueCheck {
 
 row!(DueCheck { id, job, entity_name, entity_key, slot });
 
-/// An outcome, or the next slot.
+/// How a run ended: an outcome, or the next slot.
 pub struct End {
     pub outcome: Option<Text>,
     pub next_check_at: Option<Time>,
 }
 
 statement! {
-    /// Due by `by`, ignoring the checks in `without`.
+    /// Finds the first check that is due by `by`, ignoring the checks in `without`.
     pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
     c"SELECT j.job, f.next_check_at
       FROM awty.job AS j
@@ -52,7 +52,7 @@ statement!(
              (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
 );
 
-/// Ignores the checks in `without`.
+/// The checks in `without` are left out.
 pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(slot), arg(i64::try_from(most).unwrap_or(i64::MAX)), arg(without.to_vec())];
     select_of_slot().query(&args, Outcome::read)

@@ -113,13 +113,11 @@ statement!(
 );
 
 statement! {
-    /// The new key of its row.
     pub fn rename(rule: &Text, from: &Text, to: &Text) = query,
     c"UPDATE awty.alert SET entity_key = $3 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
 }
 
 statement! {
-    /// In order.
     pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
@@ -147,7 +145,7 @@ statement! {
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
 }
 
-/// `Time::MIN_UTC` becomes `-infinity`.
+/// The earliest time becomes `-infinity`.
 fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
@@ -206,7 +204,6 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// To a higher level.
 pub fn escalate(raised: &[Raised], now: Time) {
     let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
     if higher.peek().is_some() {
@@ -228,7 +225,7 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     clear_keys().execute(&[Some(rule.datum()), keys_arg(keys), time(now)])
 }
 
-/// Skips alerts that another transaction has locked. Returns their keys.
+/// Skips alerts that another transaction has locked, and returns their keys.
 pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();
@@ -239,7 +236,6 @@ pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     keys_of(others)
 }
 
-/// The new start of a late row's clock.
 pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
     let (since, due_at) = (moment(since), moment(due_at));
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);

@@ -18,7 +18,6 @@ thread_local! {
     static PLANS: RefCell<HashMap<pg_sys::Oid, HashMap<String, pg_sys::SPIPlanPtr>>> = RefCell::default();
 }
 
-/// No plan is cached.
 pub fn command(sql: &str) {
     let source = text::server(sql);
     // SAFETY: SPI is connected for the duration; a valid C string; an ERROR unwinds, and the abort cleans SPI up.
@@ -75,7 +74,7 @@ pub fn query<R>(
     }
 }
 
-/// In pieces of `piece` rows.
+/// Hands the rows to `read` in pieces of `piece` rows.
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
     // SAFETY: as above; the cursor is closed before SPI is.
     unsafe {

@@ -15,10 +15,10 @@ pub struct Definition {
     pub until: Text,
     pub within: TimeDelta,
     pub escalate: Vec<TimeDelta>,
-    /// It gets the alert.
+    /// The function that gets the alert.
     pub call: Option<(Text, Text)>,
     pub notify: Option<Text>,
-    /// `upcoming`, `all` or `none`.
+    /// The option `existing`: `upcoming`, `all` or `none`.
     pub existing: Text,
     pub role: pg_sys::Oid,
 }
@@ -35,7 +35,7 @@ pub struct Rule {
     pub walked_to: Option<Text>,
 }
 
-/// Through the rows that existed before the rule.
+/// State of the walk through the rows that existed before the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Walk {
     /// Pending checks keep their slots.
@@ -56,7 +56,7 @@ impl Walk {
 }
 
 impl Rule {
-    /// `None` if the stored levels are invalid.
+    /// Returns `None` if the stored levels are invalid.
     pub fn levels(&self) -> Option<Levels> {
         Levels::new(self.terms.within, &self.terms.escalate).ok()
     }
@@ -99,7 +99,6 @@ statement! {
 }
 
 statement! {
-    /// Marks all rules for another sweep.
     pub fn sweep_all() = query,
     c"UPDATE awty.rule SET swept_at = NULL WHERE swept_at IS NOT NULL"
 }
@@ -150,7 +149,7 @@ pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }
 
-/// Replaces the rule with this name.
+/// Replaces a rule with the same name.
 pub fn put(rule: &Rule) {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let terms = &rule.terms;

@@ -85,7 +85,7 @@ statement!(
     c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
 );
 
-/// Passed to a run of the rule's job.
+/// A check that was passed to a run of the rule's job.
 pub struct RuleCheck {
     pub job: Text,
     pub entity_name: Text,
@@ -95,7 +95,7 @@ pub struct RuleCheck {
 
 row!(RuleCheck { job, entity_name, key, scheduled_at });
 
-/// With the time.
+/// The role that schedules, and the time.
 #[derive(Clone, Copy)]
 pub struct ScheduledBy {
     pub role: pg_sys::Oid,
@@ -114,7 +114,7 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::
     ]
 }
 
-/// Pending checks move to these slots.
+/// Pending checks move to the given slots.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     put_all().execute(&args(rule, keys, slots, by));
 }
@@ -137,7 +137,7 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     insert_one().execute(&args) == 1
 }
 
-/// Only for keys without a pending check.
+/// Keys with a pending check are skipped.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all().execute(&args(rule, keys, slots, by));
 }
@@ -156,12 +156,12 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
     keep_all().execute(&args);
 }
 
-/// Writes no new checks.
+/// Moves pending checks, and writes no new ones.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     move_all().execute(&args(rule, keys, slots, by));
 }
 
-/// With the time when the check was scheduled.
+/// The result says when each check was scheduled.
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
@@ -177,7 +177,6 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     lock_all().query(&given, crate::store::future_job::ids)
 }
 
-/// In the array's order.
 pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {
     select_rows().query(&[Some(checks)], Outcome::read)
 }

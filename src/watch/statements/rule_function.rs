@@ -8,15 +8,15 @@ use crate::store::statement::Rows;
 use crate::store::typed::{Row, statement};
 use pgrx::{FromDatum, pg_sys};
 
-/// As it was when the row was written.
+/// The function of an expression, as it was when the row was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredFunction {
-    /// `until` or `since`.
+    /// The argument that the function evaluates: `until` or `since`.
     pub argument: Text,
     pub function: pg_sys::Oid,
-    /// Of the columns that the function takes, in its order.
+    /// Numbers of the columns that the function takes, in its order.
     pub numbers: Vec<i16>,
-    /// A restore changes OIDs and numbers, and keeps names.
+    /// Names of the columns. A restore changes OIDs and numbers, and keeps names.
     pub columns: Vec<Text>,
 }
 
@@ -61,7 +61,7 @@ fn texts(datum: pg_sys::Datum) -> Option<Vec<Text>> {
     unsafe { array::elements(datum, TEXT)?.into_iter().map(|text| Text::from_datum(text?, false)).collect() }
 }
 
-/// Replaces an older function.
+/// Replaces the older function of the expression.
 pub fn put(rule: &Text, stored: &StoredFunction) {
     let args = [
         Some(rule.datum()),

@@ -20,10 +20,10 @@ use crate::store::typed::statement;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// A rule has a trigger for each.
+/// The events for which a rule has triggers.
 pub const EVENTS: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"];
 
-/// Without quotes.
+/// The name has no quotes.
 fn trigger_name(rule: &Text, event: &str) -> String {
     object_name(&rule.to_string(), &format!("_{}", event.to_lowercase()))
 }
@@ -32,7 +32,7 @@ pub fn is_trigger_name(rule: &Text, name: &str) -> bool {
     EVENTS.iter().any(|event| trigger_name(rule, event) == name)
 }
 
-/// Without quotes.
+/// The name has no quotes.
 pub fn function_name(rule: &Text, argument: &str) -> String {
     let suffix = if argument == "until" { String::new() } else { format!("_{argument}") };
     object_name(&rule.to_string(), &suffix)
@@ -72,7 +72,6 @@ pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Express
     Some(format!("trigger {} on table {}", trigger_name(rule, event), table.qualified()))
 }
 
-/// In the table's schema.
 fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure> {
     procedure::by_name(name).into_iter().find(|function| {
         function.schema == table.schema && function.args.iter().eq(columns.iter().map(|column| &column.kind))
@@ -83,7 +82,7 @@ fn columns(table: &Described, expression: &Expression) -> Vec<Column> {
     expression.columns.iter().filter_map(|number| Column::by_number(table.oid, *number)).collect()
 }
 
-/// As the table's owner.
+/// Creates the function as the table's owner.
 pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
     let bare = function_name(rule, argument);
     let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
@@ -186,7 +185,6 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// In every session.
     pub fn is_disabled(&self) -> bool {
         self.enabled as u8 == b'D'
     }

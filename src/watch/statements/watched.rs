@@ -22,30 +22,30 @@ use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 pub struct Source {
     pub table: Described,
     pub key: Vec<KeyColumn>,
-    /// Says whether a row meets the rule.
+    /// The function that says whether a row meets the rule.
     pub until: RowFunction,
-    /// Returns the start of a row's clock.
+    /// The function that returns the start of a row's clock.
     pub since: Option<RowFunction>,
-    /// The functions' results depend on settings of the session.
+    /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
-    /// The rows that a statement has inserted.
+    /// The query of the rows that a statement has inserted.
     new_rows: String,
 }
 
-/// Evaluates a row by some of its columns.
+/// A function that evaluates a row by some of its columns.
 #[derive(Clone, Debug)]
 pub struct RowFunction {
-    /// Of `awty.watch()`.
+    /// The argument of `awty.watch()` that the function evaluates.
     pub argument: Text,
     pub oid: pg_sys::Oid,
-    /// Schema and name as SQL writes them.
+    /// Schema and name of the function as SQL writes them.
     pub name: String,
-    /// In the function's order.
+    /// The columns that the function takes, in its order.
     pub columns: Vec<Column>,
 }
 
 impl RowFunction {
-    /// Such as `shop.awty_orders(NEW.status)`.
+    /// Returns a call such as `shop.awty_orders(NEW.status)`.
     pub fn over(&self, row: &str) -> String {
         let columns: Vec<String> = self.columns.iter().map(|column| format!("{row}.{}", column.quoted())).collect();
         format!("{}({})", self.name, columns.join(", "))
@@ -161,7 +161,7 @@ impl Source {
         })
     }
 
-    /// In pieces of `piece` rows.
+    /// Hands the rows to `read` in pieces of `piece` rows.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {
@@ -192,5 +192,5 @@ impl Source {
     }
 }
 
-/// Transition table of new rows.
+/// Name of the trigger's transition table of new rows.
 pub const NEW_ROWS: &str = "awty_new";

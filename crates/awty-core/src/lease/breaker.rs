@@ -12,11 +12,11 @@
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// In a row.
+/// Failures in a row that open the breaker.
 const ROW: u32 = 10;
-/// Since the first failure in the row.
+/// Least time between the first failure and the opening.
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// Each further time is twice as long.
+/// How long the breaker is open the first time. Each further time is twice as long.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
 /// A breaker that opened more than this in the future is half open, because the clock was set back.
@@ -124,7 +124,6 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the clock does.
         #[test]
         fn it_is_never_open_for_longer(jumps in prop::collection::vec(-10_000_i64..10_000, 1..100)) {
             let (mut breaker, mut now) = (None, clock("10:00:00"));

@@ -21,7 +21,7 @@ use std::ops::RangeInclusive;
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
 /// The longest wait of an idle worker, because no notification tells it of checks that become due between two slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// In thousandths of the wait before a retry.
+/// How much waits before a retry are spread, in thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
@@ -91,7 +91,7 @@ impl LeaseOptions {
     }
 }
 
-/// Thousandths within ± [`SPREAD`].
+/// Returns a number of thousandths within ± [`SPREAD`].
 fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32

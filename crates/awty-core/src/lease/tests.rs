@@ -78,7 +78,6 @@ proptest! {
         prop_assert!((-200..=200).contains(&spread(chance)));
     }
 
-    /// Whatever the clock does.
     #[test]
     fn heartbeats_keep_a_lease_in_order(beats in prop::collection::vec(-100_000_i64..100_000, 0..20), with: bool) {
         let heartbeat = with.then_some(BEAT);

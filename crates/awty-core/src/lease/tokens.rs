@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 
 /// Tokens with a time further ahead are ignored, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// For rounding errors.
+/// Tolerance for rounding errors.
 const NEARLY: f64 = 1e-6;
 
 /// How fast calls may begin.
@@ -64,7 +64,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds up to a microsecond, and cuts at a year.
+/// Rounds the seconds up to a microsecond, and cuts them at a year.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }
@@ -102,7 +102,6 @@ mod tests {
     }
 
     proptest! {
-        /// A token is available when promised.
         #[test]
         fn no_more_than_the_rate(rate in 0.01_f64..500.0, burst in 1_u32..50, gaps in prop::collection::vec(0_i64..5_000_000, 1..60)) {
             let pace = Pace::new(rate, Some(burst));

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
-    /// With the new offsets, in order.
+    /// Moments of the changes and their new offsets, in order.
     changes: Vec<(i64, i32)>,
 }
 
@@ -32,7 +32,7 @@ impl Zone for Changes {
     }
 }
 
-/// Cached spans; enough for five centuries.
+/// Largest number of cached spans; enough for five centuries.
 pub const MOST: usize = 1024;
 
 /// A cache that asks its zone once per span, when the span is first needed.

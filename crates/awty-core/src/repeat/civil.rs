@@ -17,7 +17,7 @@ pub(crate) fn moment(micros: i64) -> Option<Time> {
     Time::from_timestamp_micros(micros)
 }
 
-/// Gregorian. Months and days count from 1.
+/// A day of the Gregorian calendar. Months and days count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Date {
     pub(crate) year: i64,
@@ -47,7 +47,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// The day becomes the last day of a shorter month.
+    /// Adds months. The day becomes the last day of a shorter month.
     pub(crate) fn plus_months(self, months: i64) -> Option<Self> {
         let months = (self.year * 12 + i64::from(self.month) - 1).checked_add(months)?;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) as u32 + 1);
@@ -64,7 +64,7 @@ pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     }
 }
 
-/// 0 is Sunday.
+/// Returns the weekday, from 0 for Sunday.
 pub(crate) fn weekday(number: i64) -> u32 {
     (number + 4).rem_euclid(7) as u32
 }

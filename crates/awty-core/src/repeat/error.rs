@@ -135,7 +135,7 @@ mod tests {
         Rhythm::new(None, Some(text)).unwrap()
     }
 
-    /// A plan in UTC at one-minute slots.
+    /// Checks a plan in UTC at one-minute slots.
     fn refused(rhythm: Rhythm, starts: Option<Time>, ends: Option<Time>) -> String {
         let plan = Plan::new(rhythm, Fixed::UTC, starts, ends);
         plan.check(width(60), at("2026-11-22T12:00:00Z")).map_or_else(|error| error.to_string(), |()| "nothing".into())

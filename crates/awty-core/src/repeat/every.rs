@@ -92,7 +92,7 @@ impl Every {
 }
 
 impl fmt::Display for Every {
-    /// As PostgreSQL formats intervals.
+    /// Writes the interval as PostgreSQL formats it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Calendar { months, days } = *self else {
             let Self::Clock(micros) = *self else { return Ok(()) };

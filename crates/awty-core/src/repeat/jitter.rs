@@ -17,7 +17,7 @@ pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     finish(hash)
 }
 
-/// `fmix64` of MurmurHash3.
+/// The final mix of MurmurHash3 (`fmix64`).
 fn finish(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -163,7 +163,7 @@ pub(super) fn just_before(t: Time) -> Time {
     earlier(t, TimeDelta::microseconds(1))
 }
 
-/// Saturates at the first representable moment.
+/// Returns `t` - `delta`, or the first representable moment.
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

@@ -28,10 +28,9 @@ impl<Z: Zone> Repetition<Z> {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// At most the next moment.
+    /// Returns a moment plus its delay, at most the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         let delayed = later(moment, self.delay);
-        // Saves the search for the next moment.
         if delayed == moment { moment } else { self.plan.next(moment).map_or(delayed, |next| next.min(delayed)) }
     }
 

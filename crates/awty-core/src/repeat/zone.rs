@@ -7,7 +7,7 @@
 use super::civil::SECOND;
 use super::steps::step;
 
-/// Distance of local clocks from UTC.
+/// Bound on the distance of local clocks from UTC.
 const REACH: i64 = 26 * 3600 * SECOND;
 
 /// A period with a constant offset.

@@ -18,7 +18,7 @@ pub struct Vixie {
 }
 
 impl Vixie {
-    /// Five valid numeric fields.
+    /// Reads five valid numeric fields.
     pub fn new(text: &str) -> Self {
         let fields: Vec<&str> = text.split(' ').collect();
         let mut weekdays = bits(fields[4], 0, 7);
@@ -37,7 +37,6 @@ impl Vixie {
         }
     }
 
-    /// In local time.
     pub fn matches(&self, t: NaiveDateTime) -> bool {
         self.matches_day(t.date()) && self.hours[t.hour() as usize] && self.minutes[t.minute() as usize]
     }
@@ -98,7 +97,6 @@ pub fn shown(tz: Tz, local: NaiveDateTime) -> Vec<Time> {
     }
 }
 
-/// Within these local days.
 pub fn moments(vixie: &Vixie, tz: Tz, from: NaiveDate, days: u64) -> Vec<Time> {
     let mut moments = Vec::new();
     for minute in 0..days as i64 * 1440 {

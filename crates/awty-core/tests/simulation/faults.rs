@@ -60,7 +60,6 @@ impl World {
         }
     }
 
-    /// A run in progress must commit nothing.
     fn hold(&mut self) {
         let running = self.workers.iter().find_map(|worker| match &worker.doing {
             Doing::Running(run) => Some(run.id),
@@ -120,7 +119,7 @@ impl World {
         self.launcher_acts();
     }
 
-    /// Old boundaries are still due.
+    /// Checks at the old boundaries are still due.
     fn slot_is_changed(&mut self) {
         self.server_width = width(self.dice.pick(&WIDTHS));
         for job in &mut self.jobs {

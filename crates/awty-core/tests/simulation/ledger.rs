@@ -18,9 +18,9 @@ struct Entry {
     not_before: Time,
     /// Time at which the slot was decided.
     since: Mono,
-    /// Of the run in progress.
+    /// The version of the run in progress.
     running: Option<u64>,
-    /// And the largest number allowed.
+    /// Committed runs, and the largest number allowed.
     booked: u32,
     most: u32,
     keep: KeepHistory,
@@ -89,7 +89,7 @@ impl Ledger {
         Self { entries: Vec::new(), able: vec![mono; jobs], hash: 0xcbf2_9ce4_8422_2325, tally: Tally::default() }
     }
 
-    /// FNV-1a over words.
+    /// Adds an event to the hash (FNV-1a over words).
     pub fn log(&mut self, event: &str, a: i64, b: i64) {
         let words = [event.len() as i64, i64::from(event.as_bytes()[0]), a, b];
         for word in words {
@@ -170,7 +170,7 @@ impl Ledger {
         self.tally.held += u64::from(held);
     }
 
-    /// P3: once.
+    /// P3: a check ends once.
     pub fn ended(&mut self, id: Id, outcome: Outcome) {
         self.log("ended", id as i64, outcome as i64);
         let entry = &mut self.entries[id];

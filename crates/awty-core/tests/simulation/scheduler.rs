@@ -5,7 +5,7 @@ use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Unless the run is stopped.
+/// How a run ends unless it is stopped.
 #[derive(Clone, Copy)]
 enum Finish {
     Answer(Answer),
@@ -86,7 +86,7 @@ impl World {
         self.roles[role].due = self.earliest(role).map(|(slot, _)| slot);
     }
 
-    /// That a worker could take, now or later.
+    /// Returns the role's earliest check that a worker could take, now or later.
     fn earliest(&self, role: usize) -> Option<(Time, Id)> {
         self.table.of_role(role).find(|(_, id)| self.open_to_workers(&self.table.rows[id], *id))
     }

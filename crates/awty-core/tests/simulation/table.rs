@@ -12,7 +12,7 @@ pub struct Row {
     pub version: u64,
     pub held: bool,
     pub runs: u32,
-    /// By a client's open transaction.
+    /// A client's open transaction has changed the row.
     pub locked: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct Row {
 pub struct Table {
     pub rows: BTreeMap<Id, Row>,
     pub history: BTreeMap<Id, Outcome>,
-    /// Because of `keep_history`.
+    /// Checks that ended and were not archived because of `keep_history`.
     pub not_kept: usize,
     by_slot: BTreeSet<(usize, Time, Id)>,
     by_entity: BTreeMap<(usize, usize), Id>,

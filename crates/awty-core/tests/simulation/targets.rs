@@ -19,7 +19,7 @@ const BURST: u32 = 4;
 struct Line {
     target: Target,
     pending: usize,
-    /// Without an answer.
+    /// When each lease ends without an answer.
     leases: Vec<Time>,
 }
 
@@ -33,7 +33,7 @@ struct Seen {
     waited: usize,
 }
 
-/// Lines, where claims stopped, and when each role was served.
+/// The state on disk: lines, where claims stopped, and when each role was served.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 
 struct World {
@@ -178,7 +178,7 @@ impl World {
 
     fn answer(&mut self, role: usize, place: usize) {
         let now = self.now;
-        // For a quarter of an hour at a time.
+        // A target is down for a quarter of an hour at a time.
         let is_down = (now.timestamp() / 900 + place as i64) % 3 == 0;
         let (line, seen) = (&mut self.lines[role][place], &mut self.seen[role][place]);
         if line.leases.pop().is_none() {

@@ -27,7 +27,7 @@ pub enum Change {
     Schedule { job: usize, entity: usize, slot: Time, not_before: Time, since: Mono },
 }
 
-/// With the pending check that it has locked.
+/// A client's open transaction, with the pending check that it has locked.
 pub struct Open {
     locked: Option<Id>,
     change: Change,
@@ -114,7 +114,7 @@ impl World {
         self.ledger.audit(&self.table);
     }
 
-    /// Every check must then end.
+    /// Stops all faults. Every check must then end.
     pub fn drain(&mut self) {
         while !self.open.is_empty() {
             self.client_ends_transaction();
@@ -133,7 +133,7 @@ impl World {
         panic!("checks that never end, at {}: {left:?}", self.now);
     }
 
-    /// At most until the launcher wakes.
+    /// Both clocks advance, at most until the launcher wakes.
     fn time_passes(&mut self) {
         if !self.latch {
             let longest = self.launcher_wakes.since(self.mono).as_micros() as i64;

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 
 pub struct Arrows {
     sources: Vec<Source>,
-    /// Numbers of sources.
+    /// Arrows from each source, as numbers of sources.
     to: Vec<BTreeSet<usize>>,
 }
 
@@ -65,7 +65,6 @@ impl Arrows {
         self.sources.iter().position(|source| source.module == module)
     }
 
-    /// Over at least one arrow.
     fn way(&self, from: impl Iterator<Item = usize>, is_there: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut ways: VecDeque<Vec<usize>> = from.map(|start| vec![start]).collect();
         let mut seen = HashSet::new();

@@ -13,10 +13,10 @@ pub fn root() -> PathBuf {
 
 #[derive(Default)]
 pub struct Source {
-    /// Relative to the repository.
+    /// Path of the file, relative to the repository.
     pub file: String,
     pub lines: usize,
-    /// `["store", "job"]`; empty for lib.rs.
+    /// The module, such as `["store", "job"]`; empty for lib.rs.
     pub module: Vec<String>,
     /// The `mod x;` lines of the file.
     pub children: Vec<String>,
@@ -65,7 +65,6 @@ impl Source {
         source
     }
 
-    /// None for lib.rs.
     pub fn room(&self) -> Option<String> {
         self.module.first().cloned()
     }

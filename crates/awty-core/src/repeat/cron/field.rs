@@ -8,12 +8,12 @@ pub(super) struct Field {
     pub(super) high: u32,
     /// The greatest distinct number: as a day of the week, 7 equals 0.
     pub(super) last: u32,
-    /// From `low` on.
+    /// Names of the numbers from `low` on.
     pub(super) names: &'static [&'static str],
 }
 
 impl Field {
-    /// The length of the whole field.
+    /// Returns the longest step, which is the length of the whole field.
     pub(super) fn most_step(&self) -> u32 {
         self.last - self.low + 1
     }

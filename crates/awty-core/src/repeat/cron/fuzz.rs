@@ -6,7 +6,7 @@ use crate::repeat::steps::counted;
 use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
-/// Those of `*` and a comma.
+/// Bound on the steps to read one byte: those of `*` and a comma.
 const STEPS_PER_BYTE: u64 = 60;
 /// A search visits the months of 41 years, with one or two changes of the clocks in each.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
@@ -41,7 +41,6 @@ fn hold(text: &str, after: i64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Sometimes malformed.
 fn item() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[*]",

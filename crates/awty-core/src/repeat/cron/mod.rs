@@ -29,10 +29,10 @@ pub struct Cron {
     seconds: u64,
     minutes: u64,
     hours: u64,
-    /// Bit 0 is the last day.
+    /// Days of the month. Bit 0 is the last day.
     days: u64,
     months: u64,
-    /// From 0 for Sunday.
+    /// Days of the week, from 0 for Sunday.
     weekdays: u64,
     /// A day must match by number and by weekday, because the day or the weekday begins with `*`. Otherwise one match
     /// is enough.
@@ -84,7 +84,7 @@ impl Cron {
         self.needs_zone
     }
 
-    /// In microseconds; `None` if there is no match within 41 years.
+    /// Returns the next moment in microseconds; `None` if there is no match within 41 years.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -94,7 +94,6 @@ impl Cron {
         self.next_shown(zone, after.div_euclid(SECOND))?.checked_mul(SECOND)
     }
 
-    /// Searches span by span.
     fn next_shown(&self, zone: &impl Zone, mut after: i64) -> Option<i64> {
         let end = after.saturating_add(SEARCHED);
         let mut span = span_at(zone, after.saturating_add(1).saturating_mul(SECOND));
@@ -112,7 +111,7 @@ impl Cron {
         }
     }
 
-    /// On a wall clock; at most a day.
+    /// Returns the least time between two matches on a wall clock; at most a day.
     pub(super) fn closest(&self) -> TimeDelta {
         let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
         let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());

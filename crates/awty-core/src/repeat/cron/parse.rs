@@ -70,7 +70,7 @@ fn values(field: &'static Field, text: &str) -> Result<Values, Fault> {
     Ok(Values { bits, star: text.starts_with('*') })
 }
 
-/// A value, a range or `*`, with or without a step.
+/// Reads a value, a range or `*`, with or without a step.
 fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
     let (range, every) = match item.split_once('/') {
         Some((range, every)) => (range, Some(every)),
@@ -148,7 +148,7 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// Syntax of another program, or unknown.
+/// The text is syntax of another program, or unknown.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

@@ -11,7 +11,6 @@ use crate::repeat::steps::step;
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
-    /// After `after` and before `before`.
     pub(super) fn next_local(&self, after: i64, before: i64) -> Option<i64> {
         let from = after.checked_add(1)?;
         let (number, second) = (from.div_euclid(DAY_SECONDS), from.rem_euclid(DAY_SECONDS) as u32);
@@ -35,7 +34,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// One bit per day number.
+    /// Returns one bit per matching day.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
@@ -49,13 +48,11 @@ impl Cron {
         days & ((1 << (length + 1)) - 2)
     }
 
-    /// In seconds.
     pub(super) fn first_time(&self) -> u32 {
         let Self { hours, minutes, seconds, .. } = self;
         (hours.trailing_zeros() * 60 + minutes.trailing_zeros()) * 60 + seconds.trailing_zeros()
     }
 
-    /// In seconds.
     pub(super) fn last_time(&self) -> u32 {
         (self.hours.ilog2() * 60 + self.minutes.ilog2()) * 60 + self.seconds.ilog2()
     }

@@ -11,7 +11,6 @@ fn moments(text: &str, after: &str, count: usize) -> Vec<String> {
     all.take(count).map(|t| moment(t).unwrap().format("%Y-%m-%d %H:%M:%S").to_string()).collect()
 }
 
-/// In 2026.
 fn days(text: &str, month: &str) -> Vec<u32> {
     let after = format!("2026-{month}-01T00:00:00Z");
     let before = at(&after) - TimeDelta::microseconds(1);

@@ -3,7 +3,7 @@ use crate::OnMissed;
 use crate::repeat::{Change, Changes, Every, Fixed, Plan, Rhythm};
 use crate::testing::{clock, limits, width};
 
-/// Of an hour, at one-minute slots.
+/// A plan for each quarter of an hour, at one-minute slots.
 fn quarters() -> Repetition<Fixed> {
     by(Rhythm::Every(Every::Clock(900_000_000)))
 }
@@ -13,7 +13,6 @@ fn by(rhythm: Rhythm) -> Repetition<Fixed> {
     Repetition { plan, delay: TimeDelta::zero(), width: width(60), catch_up: TimeDelta::zero() }
 }
 
-/// At nine, delayed.
 fn daily(minutes: i64) -> Repetition<Fixed> {
     let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
     Repetition { delay: TimeDelta::minutes(minutes), ..by(rhythm) }
@@ -261,7 +260,7 @@ fn a_shorter_jitter_does_not_lose_what_is_pending() {
     assert_eq!(change, Change::Moves(Some(clock("09:11:00"))));
     let change = daily(30).replaced_by(&daily(5), &pending, clock("09:02:00"));
     assert_eq!(change, Change::Moves(Some(clock("09:05:00"))));
-    // Nothing is made up for.
+    // The new plan does not make up for a moment that it lacks.
     let eight = Repetition { ..by(Rhythm::new(None, Some("0 8 * * *")).unwrap()) };
     assert_eq!(daily(30).replaced_by(&eight, &pending, clock("09:10:00")), Change::Moves(Some(tomorrow("08:00:00"))));
 }
@@ -288,7 +287,7 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(-3600, "06:00:00"), clock("10:00:00"));
     // Yesterday's occurrence is not repeated. Today's comes at the next slot if its new time has passed.
     assert_eq!(moved(3600, "08:30:10"), clock("08:31:00"));
-    // So does a check that a client scheduled.
+    // A check that a client scheduled keeps its slot as well.
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));
     assert_eq!(plan(3600).with_new_zone_data(&extra, clock("06:00:00")), clock("09:00:00"));

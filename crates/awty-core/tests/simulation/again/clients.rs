@@ -40,7 +40,6 @@ impl World {
         }
     }
 
-    /// Usually changes only the jitter.
     fn repeat_again(&mut self, id: u64) {
         let old = self.terms[&self.rows[&id].key];
         let any = self.any_terms();

@@ -41,7 +41,7 @@ struct Row {
 pub struct World {
     dice: Dice,
     now: Time,
-    /// In microseconds.
+    /// The monotonic clock, in microseconds.
     mono: i64,
     width: Width,
     jobs: Vec<Job>,

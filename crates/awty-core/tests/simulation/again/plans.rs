@@ -17,7 +17,6 @@ pub struct Shape {
     moments: Vec<Time>,
 }
 
-/// With a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub shape: usize,
@@ -45,7 +44,7 @@ static ZONE: LazyLock<Changes> = LazyLock::new(|| {
     Changes::new(0, days.map(|(hours, seconds)| (FIRST + TimeDelta::hours(hours), seconds)).collect())
 });
 
-/// In minutes.
+/// Returns the offset in minutes.
 fn ahead(minute: i64) -> i64 {
     let passed = CHANGES.iter().rev().find(|&&(hours, _)| hours <= minute / 60 % 48);
     passed.map_or(0, |&(_, minutes)| i64::from(minutes))
@@ -103,7 +102,7 @@ impl Terms {
         self.moments().get(index + 1).map_or(delayed, |&next| next.min(delayed))
     }
 
-    /// With its slot after `now`.
+    /// Returns the moments after `gone` whose slots are after `now`.
     pub fn open(&self, gone: Time, now: Time, width: Width) -> impl Iterator<Item = (Time, Time)> {
         let begin = self.moments().partition_point(|&moment| moment <= gone);
         let recent = now.checked_sub_signed(self.delay + TimeDelta::days(2)).unwrap_or(Time::MIN_UTC);
@@ -113,7 +112,7 @@ impl Terms {
         slots.skip_while(move |&(_, slot)| slot <= now)
     }
 
-    /// With its delay, by `t`.
+    /// Returns the last moment that comes, with its delay, by `t`.
     pub fn last_delayed_by(&self, t: Time) -> Time {
         let begun = self.moments().partition_point(|&moment| moment <= t);
         // A delay ends at the next moment, so at most the last moment is still delayed.

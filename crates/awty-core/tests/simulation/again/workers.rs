@@ -118,7 +118,6 @@ impl World {
         }
     }
 
-    /// The further check comes before the next occurrence.
     fn again(&mut self, id: u64, check: Check) {
         let row = &self.rows[&id];
         let (own, terms) = (self.used_up(row), self.terms[&row.key]);

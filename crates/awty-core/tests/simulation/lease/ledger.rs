@@ -48,11 +48,11 @@ impl Tally {
 
 #[derive(Default)]
 pub struct Ledger {
-    /// With its end.
+    /// The lease of each check, and when it ends.
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// Must not be handed out again.
+    /// Work that must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,

@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Every check must then end.
+    /// Stops all faults. Every check must then end.
     fn drain(&mut self) {
         self.server.release_all();
         for _ in 0..20_000 {

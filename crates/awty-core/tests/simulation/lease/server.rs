@@ -205,7 +205,6 @@ impl Server {
         Some(Hand { number, check: id, count })
     }
 
-    /// `None` if the lease is void.
     fn take(&mut self, hand: &Hand, ledger: &mut Ledger) -> Option<usize> {
         let held = self.leases.get(&hand.check).filter(|held| held.number == hand.number);
         let job =

@@ -30,7 +30,7 @@ impl World {
             job == Some(awty_core::lease::Delivery::AtMostOnce)
         });
         if once {
-            // Such a claim is flushed.
+            // The claim was flushed.
             self.flushed = self.server.clone();
         }
         self.workers[worker].hands.extend(hands);

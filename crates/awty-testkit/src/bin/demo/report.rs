@@ -11,7 +11,7 @@ SELECT outcome, check_count AS checks, count(*) AS orders,
        round(max(extract(epoch FROM lateness)) * 1000, 1) AS \"max lateness (ms)\"
 FROM awty.future_job_history WHERE entity_name = 'orders' GROUP BY outcome, check_count ORDER BY outcome, check_count";
 
-/// Shipped in time, shipped after the first alert, never shipped.
+/// One order of each kind: shipped in time, shipped after the first alert, never shipped.
 const EXAMPLES: &str = "
 SELECT DISTINCT ON (outcome, check_count) entity_key AS \"order\", first_check_at::time(3) AS first_check_at,
        next_check_at::time(3) AS next_check_at, started_at::time(3) AS started_at, lateness, check_count, outcome
