@@ -68,7 +68,6 @@ fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     });
     field.cluster.await_that("a death in each database", PATIENCE, || {
         let log = field.cluster.log_since(position);
-        // The message's context names the function.
         let dead = |database: &str| log.contains(&format!("in_{database}(awty.future_job)"));
         if dead(DB) && dead("other") { Ok(()) } else { Err(log) }
     });
@@ -152,7 +151,7 @@ fn signals_from_outside_hold_no_check() {
     let id = field.schedule("alice", "waiting", "1");
     let mut postgres = field.client("postgres");
     let mut ended = Vec::new();
-    // One more than the default of awty.max_crashes.
+    // The attack is repeated once more than the default of awty.max_crashes.
     for _ in 0..6 {
         let pid = field.cluster.await_that("the next run", PATIENCE, || {
             let running =

@@ -1,5 +1,3 @@
-//! The strangest results of job functions.
-
 use crate::field::Field;
 
 /// The check ends, and this is no failure. A time that has passed meanwhile means the next slot.
@@ -24,7 +22,6 @@ fn every_answer_has_its_outcome() {
     field.alice_goes_on();
 }
 
-/// Until max_checks.
 #[test]
 fn now_for_ever_is_one_check_per_slot() {
     let field = Field::new();

@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field};
 
-/// Code records the role it runs as.
+/// Code that runs in a check writes down the role that it runs as.
 const NOTED: &str = "
     CREATE TABLE mallory.noted (who text, may_all text);
     CREATE FUNCTION mallory.note() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
@@ -65,7 +65,6 @@ fn no_client_waits_for_what_a_run_left_to_its_commit() {
     field.job_with("mallory", "again", body, "timeout => '1 day', max_attempts => 1");
     let id = field.schedule("mallory", "again", "again");
     field.await_sign(77);
-    // The run takes all day.
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', 'again')"), 1);
     assert_eq!(field.end_of(id).outcome, "cancelled");
     let worker = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77";

@@ -33,7 +33,6 @@ fn any_message_is_archived_and_can_be_read() {
     field.alice_goes_on();
 }
 
-/// Except a failure with the SQLSTATE of success.
 #[test]
 fn any_sqlstate_is_archived_as_given() {
     let field = Field::new();
@@ -72,7 +71,6 @@ fn the_last_error_is_the_one_that_is_archived() {
     field
         .try_job("mallory", "caught", "BEGIN BEGIN RAISE 'x'; EXCEPTION WHEN OTHERS THEN END; RETURN NULL; END")
         .is_done();
-    // An error of awty's came earlier in the run.
     let body = "BEGIN
         BEGIN PERFORM awty.cancel('thing', 'x', 'no such job'); EXCEPTION WHEN undefined_object THEN END;
         PERFORM awty.schedule('thing', 'x', 'no such job', at => now());

@@ -57,7 +57,7 @@ impl Field {
         refusal
     }
 
-    /// The job is tried once.
+    /// The job's checks are tried once.
     #[track_caller]
     pub fn job(&self, role: &str, name: &str, body: &str) {
         self.job_with(role, name, body, "max_attempts => 1");
@@ -131,7 +131,7 @@ impl Field {
     }
 }
 
-/// Empty if the statement is accepted.
+/// Returns the SQLSTATE of the refusal; empty if the statement is accepted.
 #[track_caller]
 pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {

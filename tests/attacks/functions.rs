@@ -64,7 +64,6 @@ fn a_function_that_was_changed_meanwhile() {
     field.alice_goes_on();
 }
 
-/// Temporary objects never count.
 #[test]
 fn only_the_exact_function_is_registered() {
     let field = Field::new();

@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// Functions, operators and types. Each one records its call.
+/// Each decoy (a function, an operator or a type) records its call.
 fn decoys(schema: &str) -> String {
     let mut sql = format!(
         "CREATE TABLE IF NOT EXISTS mallory.caught (who text, what text);
@@ -105,7 +105,6 @@ fn a_run_cannot_put_names_in_the_way_of_its_booking() {
     field.alice_goes_on();
 }
 
-/// All functions still work.
 #[test]
 fn a_session_cannot_put_names_in_the_way_of_a_call() {
     let field = Field::new();
@@ -151,7 +150,6 @@ fn a_type_of_the_same_name_is_another_type() {
     field.refused("mallory", "CREATE CAST (awty.future_job AS text) WITH INOUT AS IMPLICIT", "42501");
 }
 
-/// The script fails as a whole.
 #[test]
 fn a_schema_made_beforehand_stops_the_installation() {
     let cluster = Cluster::builder().start();

@@ -52,7 +52,6 @@ fn no_setting_takes_the_time_limit_away() {
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// Each run fails with its own SQLSTATE.
 #[test]
 fn stack_strings_and_disk_end_before_the_servers_do() {
     let field = Field::with(Cluster::builder().set("temp_file_limit", "10MB"));

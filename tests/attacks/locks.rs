@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// The next run inherits none.
 #[test]
 fn advisory_locks_are_no_locks_of_awtys() {
     let field = Field::new();

@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field};
 
-/// Records its caller.
+/// The function records its caller.
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO mallory.caught VALUES (current_user, j.job); RETURN NULL;
 END $$";
@@ -41,7 +41,7 @@ fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)
     assert!(refusal.message.contains("box.f") && !refusal.hint.is_empty(), "{refusal:?}");
 }
 
-/// Both may create in the schema.
+/// Both roles may create functions in the schema.
 #[test]
 fn a_function_in_the_place_of_ones_own_does_not_run() {
     let field = field();

@@ -93,7 +93,6 @@ fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     assert_eq!(field.one::<String>("marvin", &owner), "marvin marvin");
 }
 
-/// Checks that were scheduled before still run.
 #[test]
 fn a_right_to_schedule_can_be_taken_back() {
     let field = Field::new();

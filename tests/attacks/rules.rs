@@ -23,7 +23,7 @@ fn field() -> Field {
     field
 }
 
-/// The code has read no passwords.
+/// Expects that mallory's code ran with her rights only, and has read no passwords.
 #[track_caller]
 fn mallory_was_alone(field: &Field, at_least: i64) {
     let loot = "SELECT count(*) FILTER (WHERE who <> 'mallory' OR passwords IS NOT NULL), count(*) FROM mallory.loot";
@@ -55,7 +55,6 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     mallory_was_alone(&field, 5);
 }
 
-/// The rule has stopped.
 #[test]
 fn a_new_owner_runs_no_code_as_the_old_one() {
     let field = field();

@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field};
 
-/// As one text.
 fn seen(field: &Field, role: &str, what: &str) -> String {
     let sql = format!("SELECT coalesce(string_agg(x::text, ' ' ORDER BY x::text), '') FROM ({what}) AS t (x)");
     field.one(role, &sql)
@@ -57,7 +56,6 @@ fn each_role_sees_its_part_of_the_figures() {
         assert_eq!(seen(&field, role, "SELECT job FROM awty.job_status"), jobs, "{role}");
         let named = "SELECT entity_key FROM awty.running WHERE job = 'geheim job' AND entity_name = 'slow' AND id > 0 AND slot <= started_at";
         assert_eq!(seen(&field, role, named), running, "{role}");
-        // Two of them have failed.
         assert_eq!(
             seen(&field, role, "SELECT sum(checks) FROM awty.forecast() WHERE slot > now() + interval '30 min'"),
             forecast,
@@ -98,7 +96,7 @@ fn nobody_gets_behind_the_views() {
         field.sql("mallory", &format!("SELECT * FROM {view} AS v WHERE mallory.leak(v::text)"));
     }
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.leaked"), 0);
-    // It sees only what a backup needs.
+    // This role sees only what a backup needs.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     for relation in ["awty_internal.job_counter()", "awty_internal.job_pending()", "awty_internal.job_stat"] {
         assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM {relation}")), 0, "{relation}");

@@ -58,7 +58,6 @@ fn settings_of_a_run_end_with_it() {
     assert!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.noted WHERE k = '3'") > 300);
 }
 
-/// All settings at once.
 #[test]
 fn settings_of_a_role_keep_no_check_from_its_end() {
     let field = Field::new();

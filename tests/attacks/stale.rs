@@ -86,7 +86,6 @@ fn a_right_that_is_gone_is_gone_in_the_middle_of_a_transaction() {
     assert_eq!(answer, "42501");
 }
 
-/// In a transaction that knew the job, and later.
 #[test]
 fn no_session_goes_on_scheduling_for_a_job_that_is_gone() {
     let field = Field::new();

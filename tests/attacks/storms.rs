@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// She has one check in each slot.
+/// Alice has one check in each slot.
 fn worst_lateness(field: &Field) -> f64 {
     field.one(
         "postgres",
@@ -151,7 +151,6 @@ fn catching_up_is_shared_between_roles() {
     assert!(before < 300, "alice's ten checks waited until {before} of mallory's had run");
 }
 
-/// Their runs use all their time.
 #[test]
 fn two_roles_together_starve_nobody() {
     let field = Field::new();

@@ -126,7 +126,6 @@ fn nobody_changes_the_schema_the_functions_or_the_extension() {
     }
 }
 
-/// Reading by policy remains.
 #[test]
 fn default_privileges_open_no_door() {
     let field = Field::new();

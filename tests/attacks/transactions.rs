@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field};
 
-/// Each fails the run with its own SQLSTATE.
 #[test]
 fn no_run_ends_its_own_transaction() {
     let field = Field::new();

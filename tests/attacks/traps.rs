@@ -59,7 +59,7 @@ fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
 }
 
-/// For example CREATE INDEX or REFRESH MATERIALIZED VIEW.
+/// CREATE INDEX and REFRESH MATERIALIZED VIEW are such operations.
 #[test]
 fn nothing_is_scheduled_from_a_security_restricted_operation() {
     let field = Field::new();

@@ -4,7 +4,7 @@ use awty_testkit::{Cluster, PATIENCE};
 
 use crate::field::{DB, Field};
 
-/// Returns once a file exists.
+/// The function returns once a file exists.
 fn deaf_function(file: &str) -> String {
     format!(
         "CREATE EXTENSION plpython3u;

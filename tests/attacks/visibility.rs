@@ -72,7 +72,6 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
     );
 }
 
-/// An error shows no row either.
 #[test]
 fn a_leaky_function_is_given_no_foreign_row() {
     let field = field();

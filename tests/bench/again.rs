@@ -14,11 +14,10 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// In seconds.
 struct Ran {
-    /// From the first start to the last end.
+    /// Seconds from the first start to the last end.
     seconds: f64,
-    /// From the slot to the last start.
+    /// Seconds from the slot to the last start.
     last_start: f64,
 }
 

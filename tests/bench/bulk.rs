@@ -17,7 +17,7 @@ const PLAIN: &str = "
     SELECT 'one', 'orders', id::text, placed_at + interval '3 hours', placed_at + interval '3 hours', 'shop'::regrole, now() FROM shop.placed";
 const EMPTY: &str = "SELECT awty.cancel_many('orders', array_agg(entity_key), 'one') FROM awty.future_job";
 
-/// Seconds, on empty tables.
+/// Returns the seconds on empty tables.
 fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     shop.cluster.execute("postgres", &["TRUNCATE shop.plain, awty.future_job, awty.future_job_history", "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");

@@ -1,5 +1,3 @@
-//! Charts, as SVG.
-
 use crate::results::{Chart, readable};
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;

@@ -37,7 +37,7 @@ RESET ROLE";
 const AGAINST: &str = "the same with a plain INSERT … ON CONFLICT";
 const AT_MOST: Wanted = Wanted::AtMost(1.3);
 
-/// Seconds, for an empty table.
+/// Returns the seconds for an empty table.
 fn timed(shop: &Shop, orders: &str, n: u32, place: impl Fn(&mut Client, &str, u32)) -> f64 {
     let empty = "TRUNCATE shop.watched, shop.unwatched, shop.plain, awty.future_job";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);

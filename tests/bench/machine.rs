@@ -25,7 +25,6 @@ pub fn describe(options: &Options) -> Run {
     }
 }
 
-/// Without the server.
 pub fn now(sizes: String) -> Run {
     Run {
         began: chrono::Utc::now().format("%Y-%m-%d %H:%M UTC").to_string(),

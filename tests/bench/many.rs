@@ -10,7 +10,7 @@ use crate::stats::{Pairs, median, spread};
 use chrono::{DateTime, Utc};
 use std::time::Instant;
 
-/// With few and with many pending checks.
+/// The number of pending checks is small, and then large.
 pub fn entity(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("entity");
     let times = options.size(1000, 1000);
@@ -20,7 +20,6 @@ pub fn entity(options: &Options) -> Outcome {
         shop.add(database, 1);
         fill(&shop, database, pending);
     }
-    // Scattered over the table.
     let keys = |pending: u32| {
         format!(
             "FROM (SELECT (i * 7919::bigint % {pending} + 1)::text AS key FROM generate_series(1, {times}) AS i) AS k"
@@ -113,7 +112,7 @@ pub fn fairness(options: &Options) -> Outcome {
     outcome
 }
 
-/// In milliseconds, one check per slot.
+/// Returns milliseconds, for one check per slot.
 fn singles(shop: &Shop, n: u32) -> Vec<f64> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

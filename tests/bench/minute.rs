@@ -12,7 +12,7 @@ use awty_testkit::poll;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(90);
-/// In the minutes with many.
+/// Jobs in the minutes that have many.
 const MANY: u32 = 30;
 
 const SET_UP: &str = "
@@ -21,7 +21,7 @@ CREATE TABLE shop.started (who text, at timestamptz);
 CREATE FUNCTION shop.note_start() RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.started VALUES ('awty', clock_timestamp()) $$;
 SELECT awty.register('note', 'shop.note_start', run_as => 'postgres')";
 
-/// Milliseconds after their moment, per minute.
+/// Milliseconds from a moment to its starts, per minute.
 struct Starts {
     first: Pairs,
     last: Pairs,

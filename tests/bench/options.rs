@@ -2,7 +2,6 @@
 
 use crate::ROWS;
 
-/// `bench [--full] [--scale FACTOR] [--only ROW,ROW]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
@@ -46,7 +45,7 @@ impl Options {
         self.scale < 1.0
     }
 
-    /// The quick or the full size, scaled.
+    /// Returns the quick or the full size, scaled.
     pub fn size(&self, quick: u32, full: u32) -> u32 {
         let size = if self.full { full } else { quick };
         ((f64::from(size) * self.scale) as u32).max(3)

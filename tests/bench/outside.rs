@@ -17,7 +17,7 @@ const FILL_PLAIN: &str = "WITH put AS (INSERT INTO plain.pending (id, job, entit
     SELECT count(*) FROM put";
 const FILL_QUEUE: &str = "WITH put AS (INSERT INTO plain.queue SELECT n, n::text, NULL, now() FROM generate_series(1, $1) AS n RETURNING 1) SELECT count(*) FROM put";
 
-/// In seconds.
+/// Returns the seconds until no check is left.
 fn drain(client: &mut Client, claim: &str, complete: &str, n: u32) -> f64 {
     let began = Instant::now();
     let mut done = 0;

@@ -1,5 +1,3 @@
-//! Prints progress, with the time since the start.
-
 use std::sync::OnceLock;
 use std::time::Instant;
 

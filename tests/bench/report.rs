@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-/// With the suffix of the charts' names.
+/// A page, its results, and the suffix of its charts' names.
 pub struct Page {
     page: &'static str,
     results: &'static str,
@@ -68,7 +68,6 @@ impl Page {
         Ok(page)
     }
 
-    /// In the order of [`ROWS`].
     fn outcomes(&self, is_try: bool) -> Result<Vec<Outcome>, String> {
         let mut outcomes = load(&self.results(is_try)?)?;
         outcomes.sort_by_key(|outcome| ROWS.iter().position(|row| row.name == outcome.row));
@@ -138,7 +137,6 @@ pub fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// Without the end of its last line.
 fn item(text: &str) -> String {
     let indent = if text.starts_with("- ") { "\n  " } else { "\n" };
     wrap(text).trim_end().replace('\n', indent)

@@ -93,7 +93,7 @@ impl Outcome {
         self.notes.push(note.into());
     }
 
-    /// The median over pairs.
+    /// Adds a ratio: the median over pairs.
     pub fn ratio(&mut self, [what, against]: [&str; 2], pairs: &Pairs, wanted: Wanted, detail: String) {
         let ratios = pairs.ratios();
         self.figures.push(Figure {
@@ -113,7 +113,7 @@ impl Outcome {
     }
 }
 
-/// Three significant digits and separated thousands.
+/// Writes a number with three significant digits and separated thousands.
 pub fn readable(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
@@ -134,7 +134,7 @@ pub fn readable(value: f64) -> String {
     fraction.map_or(spaced.clone(), |fraction| format!("{spaced}.{fraction}"))
 }
 
-/// Keeps the other rows.
+/// The other rows of the file stay.
 pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     let mut all = load(file)?;
     match all.iter_mut().find(|known| known.row == outcome.row) {
@@ -145,7 +145,7 @@ pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     fs::write(file, json + "\n").map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// None if the file is missing.
+/// Returns none if the file is missing.
 pub fn load(file: &Path) -> Result<Vec<Outcome>, String> {
     let Ok(json) = fs::read_to_string(file) else { return Ok(Vec::new()) };
     serde_json::from_str(&json).map_err(|error| format!("{}: {error}", file.display()))

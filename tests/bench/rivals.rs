@@ -12,12 +12,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 struct Rival {
-    /// Also of its program in `npm/`.
+    /// Name of the package, and of its program in `npm/`.
     name: &'static str,
     at_least: f64,
     /// Concurrent jobs, and jobs per fetch.
     settings: &'static [[u32; 2]],
-    /// Empties its tables.
     forget: &'static str,
 }
 
@@ -40,7 +39,6 @@ fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
 
-/// Or why there is none.
 fn version(name: &str) -> Result<String, String> {
     let file = packages().join("node_modules").join(name).join("package.json");
     let text = std::fs::read_to_string(&file).map_err(|_| "not installed".to_owned())?;
@@ -72,7 +70,6 @@ impl Rival {
         seconds.ok_or_else(|| String::from_utf8_lossy(&output.stderr).lines().take(20).collect::<Vec<_>>().join("\n"))
     }
 
-    /// One try each.
     fn best(&self, shop: &Shop, n: u32) -> Result<[u32; 2], String> {
         let mut best = None;
         for settings in self.settings {

@@ -9,11 +9,11 @@ use awty_testkit::{Cluster, poll};
 use chrono::{DateTime, Utc};
 use std::time::{Duration, Instant};
 
-/// The size of the largest batch.
+/// The default number of orders, as many as the largest batch.
 pub const ORDERS: u32 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Enough memory, equal for all compared ways.
+/// Settings with enough memory, equal for all compared ways.
 pub const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
@@ -61,7 +61,7 @@ impl Shop {
         self.cluster.execute(database, &["VACUUM ANALYZE shop.orders"]);
     }
 
-    /// One in ten is late.
+    /// One order in ten is late.
     pub fn add_orders(&self, database: &str, from: u32, to: u32) {
         let insert = format!(
             "INSERT INTO shop.orders SELECT n, CASE WHEN n % 10 = 0 THEN 'UNSHIPPED' ELSE 'SHIPPED' END, now() - interval '4 h', \
@@ -129,7 +129,6 @@ impl Shop {
         Ran { seconds: row.get(0), wal: wal_position(&mut client) - wal }
     }
 
-    /// By cheap queries.
     pub fn await_done(&self, client: &mut Client, checks: &[i64]) {
         let sql = "SELECT count(*) FROM awty.future_job WHERE id = ANY ($1)";
         let done = poll("the checks to be done", PATIENCE, || match one(client, sql, &[&checks]).get::<_, i64>(0) {
@@ -145,13 +144,13 @@ impl Shop {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }
 
-    /// The ceiling's statement without the function call.
+    /// This is the ceiling's statement without the function call.
     pub fn tables_alone(&self, database: &str, n: u32) -> Ran {
         let statement = CEILING.replace("shop.unshipped(due.j)", "NULL::timestamptz");
         self.by_hand(database, &["one"], n, &statement, 0)
     }
 
-    /// Commits after each check.
+    /// The loop commits after each check.
     pub fn loop_with_commits(&self, database: &str, n: u32) -> Ran {
         self.cluster.execute(database, &[LOOP]);
         self.by_hand(database, &["one"], n, "CALL public.run_each($1, $2)", n / 10)

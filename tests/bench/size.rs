@@ -8,7 +8,6 @@ use awty_testkit::poll;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// After few checks and after many.
 pub fn memory(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("memory");
     let (few, many) = (options.size(10_000, 10_000), options.size(50_000, 1_000_000));
@@ -48,14 +47,14 @@ pub fn memory(options: &Options) -> Outcome {
     outcome
 }
 
-/// In kB.
+/// Returns the worker's private memory in kB.
 fn own_memory(pid: i32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// After many checks have come and gone.
+/// Many checks come and go before the measurement.
 pub fn churn(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("churn");
     let (steady, total) = (options.size(100_000, 100_000), options.size(200_000, 5_000_000));

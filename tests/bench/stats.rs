@@ -20,14 +20,13 @@ pub fn spread(values: &[f64]) -> [f64; 2] {
     values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(*value), high.max(*value)])
 }
 
-/// Ours first, then the other.
+/// Results of two ways: ours first, then the other.
 pub struct Pairs {
     pub ours: Vec<f64>,
     pub theirs: Vec<f64>,
 }
 
 impl Pairs {
-    /// Prints each pair.
     pub fn measure(what: &str, rounds: usize, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> Self {
         let mut pairs = Pairs { ours: Vec::new(), theirs: Vec::new() };
         for round in 1..=rounds {
@@ -39,7 +38,6 @@ impl Pairs {
         pairs
     }
 
-    /// Ours divided by theirs.
     pub fn ratios(&self) -> Vec<f64> {
         self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect()
     }

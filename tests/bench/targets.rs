@@ -10,7 +10,7 @@ use std::time::Instant;
 const CLAIMS: i32 = 30;
 const FILL: &str = "SELECT count(*) FROM (SELECT awty.schedule_many($2, array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
 
-/// With and without a backlog of another, blocked target.
+/// A blocked target has a backlog, or none.
 pub fn targets(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("targets");
     let n = options.size(100_000, 1_000_000) as i32;

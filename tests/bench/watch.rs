@@ -86,7 +86,7 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// Compared with two statements: the rows, and their checks.
+/// The other way has two statements: the rows, and their checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
     let ours = orders("shop.watched", n, "now()");

@@ -5,7 +5,6 @@ use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Ran, Shop};
 use crate::stats::{Pairs, median};
 
-/// Two medians.
 pub fn rates(n: u32, [ours, theirs]: [&str; 2], pairs: &Pairs) -> String {
     let rate = |seconds: &[f64]| readable(f64::from(n) / median(seconds));
     format!("{ours} {}/s, {theirs} {}/s; {} checks", rate(&pairs.ours), rate(&pairs.theirs), readable(f64::from(n)))
@@ -55,7 +54,6 @@ pub fn ceiling(options: &Options) -> Outcome {
     outcome
 }
 
-/// Sets of the default size and small ones.
 pub fn set(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("set");
     let n = options.size(10_000, 200_000);
@@ -77,7 +75,7 @@ pub fn set(options: &Options) -> Outcome {
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
     }
-    // The calls of the function alone.
+    // The calls of the function take this time.
     let times = Pairs::measure(
         "the ceiling without the function, the ceiling",
         options.rounds(),
@@ -111,7 +109,6 @@ pub fn workers(options: &Options) -> Outcome {
         Pairs::measure("two workers of one role, one", options.rounds(), || with_workers("2"), || with_workers("1"));
     let detail = rates(n, ["two", "one"], &times);
     outcome.ratio(["two workers: one role", "one worker"], &speeds(times), Wanted::AtLeast(1.6), detail);
-    // The limit of the machine and PostgreSQL.
     let times = Pairs::measure(
         "the ceiling by two sessions, by one",
         options.rounds(),

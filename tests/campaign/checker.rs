@@ -42,7 +42,7 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// awty holds the check, and no client.
+    /// Whether awty, and no client, holds the check.
     pub held: bool,
     /// Clients hold, release and move such checks, which writes their rows.
     pub is_handled: bool,
@@ -58,10 +58,10 @@ pub struct Ended {
     pub slot: Time,
     pub started: Option<Time>,
     pub outcome: String,
-    /// In seconds.
+    /// Duration of the runs in seconds.
     pub run_time: f64,
     pub attempts: i32,
-    /// In seconds; none if the job is gone.
+    /// Timeout of the job in seconds; none if the job is gone.
     pub timeout: Option<f64>,
     pub sqlstate: Option<String>,
     pub message: Option<String>,
@@ -89,11 +89,11 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Counts of the runs themselves, including rolled-back ones.
+    /// Number of overlapping runs that the runs themselves have seen, including rolled-back ones.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
-    /// The expected and the actual number.
+    /// The expected and the actual number of fillers.
     pub fillers: [i64; 2],
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
@@ -107,7 +107,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
-    /// 0 if the violation concerns no single check.
+    /// Id of the check; 0 if the violation concerns no single check.
     pub check: i64,
     pub what: String,
 }
@@ -126,9 +126,9 @@ const DEADLY: [&str; 2] = ["leave", "crash"];
 /// The check may be held, because one crash of another check may also have been counted.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// `GRACE` of the watchdog, plus one second.
+/// The watchdog's `GRACE`, plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// Longer than a frozen worker.
+/// No frozen worker delays a run for so long.
 const NOISE: f64 = 10.0;
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];

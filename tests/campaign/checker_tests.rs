@@ -1,5 +1,3 @@
-//! A correct history, and each way to falsify it.
-
 use super::*;
 
 fn at(second: i64) -> Time {
@@ -132,7 +130,6 @@ fn an_early_run_is_seen() {
     assert_eq!(broken(|e| e.effects[1].began -= chrono::TimeDelta::seconds(1)), ["P2"]);
     assert_eq!(broken(|e| e.ended[0].started = Some(at(9))), ["P2"]);
     assert_eq!(broken(|e| e.placed[0].wanted = Some(at(1))), ["P2"]);
-    // At a slot, or because of check_now().
     let before = |e: &mut Evidence, by| {
         e.effects[0].slot -= by;
         e.effects[0].began -= by;
@@ -193,7 +190,6 @@ fn a_run_that_takes_too_long_is_seen() {
     assert_eq!(broken(|e| e.ended[3].message = Some("this run was not cancelled in time".into())), ["P8"]);
 }
 
-/// Counts can be compared.
 #[test]
 fn where_the_clock_was_set_times_accuse_nobody() {
     let set = |e: &mut Evidence| e.clock_was_set = true;

@@ -133,7 +133,7 @@ pub const ALL: &[(Fault, u64)] = {
 };
 
 impl Fault {
-    /// By weight; `None` if no fault is possible.
+    /// Chooses by weight; `None` if no fault is possible.
     pub fn any(random: &mut Random, may_be: impl Fn(Fault) -> bool) -> Option<Self> {
         let choices: Vec<(Fault, u64)> = ALL.iter().copied().filter(|(fault, _)| may_be(*fault)).collect();
         let mut place = random.below(choices.iter().map(|(_, weight)| weight).sum());

@@ -37,7 +37,6 @@ pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
 }
 
 fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
-    // The campaign reports errors.
     client.batch_execute("SET statement_timeout = '2min'; SET log_min_messages = panic")?;
     client.batch_execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")?;
     let mut broken = Vec::new();
@@ -65,7 +64,6 @@ pub struct LogMark {
 }
 
 impl LogMark {
-    /// Complete lines only.
     pub fn news(&mut self, cluster: &Cluster) -> String {
         if self.file != cluster.log_file() {
             *self = Self { file: cluster.log_file(), position: 0 };

@@ -15,11 +15,11 @@ pub struct Work {
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// By the server's clock. Confirmed heartbeats move `expires_at`.
+    /// Start by the server's clock. Confirmed heartbeats move `expires_at`.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
-    /// By the campaign's clock, after the claim returned.
+    /// Start by the campaign's clock, after the claim returned.
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,

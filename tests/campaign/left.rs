@@ -10,13 +10,11 @@ pub const LEASE: &str = "awty_internal.lease";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// The check is gone.
     pub stats: Vec<i64>,
-    /// Rows, and this database's workers.
+    /// Rows of `in_flight`, and the number of this database's workers.
     pub in_flight: i64,
     pub workers: i64,
     pub origins: i64,
-    /// Past their deadline.
     pub leases: i64,
 }
 

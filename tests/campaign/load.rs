@@ -24,10 +24,10 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// Has no clients, for the checks that faults need.
+/// A role without clients, for the checks that faults need.
 pub const ERIN: &str = "erin";
 
-/// Average between two actions of a client.
+/// Average pause between two actions of a client.
 const PACE: Duration = Duration::from_millis(120);
 
 pub struct Shared {
@@ -35,17 +35,16 @@ pub struct Shared {
     /// Clients must disconnect until this is cleared.
     pub away: AtomicBool,
     pub over: AtomicBool,
-    /// Checks of external workers have ended as well.
     pub closed: AtomicBool,
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// Times that a promoted standby lacked confirmed commits.
+    /// How often a promoted standby lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// By database: the latest check id at each kill.
+    /// The latest check id at each kill, by database.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     pub seen: Mutex<Vec<Violation>>,
@@ -248,7 +247,6 @@ impl Customer {
         }
     }
 
-    /// Sometimes two orders, for a deadlock.
     fn place(&mut self, client: &mut Client) -> Result<(), Error> {
         self.orders += 1;
         let key = format!("{}{}", self.role, self.orders);
@@ -304,7 +302,6 @@ impl Customer {
         Ok(())
     }
 
-    /// Rolls a transaction back, or a part of it.
     fn change_mind(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));

@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 
 /// The tables of a round are read after each fault.
 const ROUND: Duration = Duration::from_secs(120);
-/// Clock changes are on different days.
+/// Zones whose clocks change on different days.
 const ZONES: [&str; 3] = ["UTC", "Europe/Berlin", "America/New_York"];
 
 struct Campaign {
@@ -100,7 +100,6 @@ fn main() -> ExitCode {
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Repeats if a late fault interrupts the read.
 fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> Result<Evidence, String> {
     let read = || {
         let told = shared.told[number].lock().unwrap().clone();
@@ -276,7 +275,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     report.effects += row.get::<_, i64>(0) as u64;
     report.server = row.get(1);
     report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
-    // By the monotonic clock. All these runs timed out.
+    // The run time is by the monotonic clock. All these runs timed out.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.job = h.job
                WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function_name IS NOT NULL";

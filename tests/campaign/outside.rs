@@ -19,11 +19,11 @@ const VOID: &str = "void";
 /// A client has locked the check, so the answer must be repeated.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
-/// A job's heartbeat is at least this.
+/// The shortest heartbeat that a job may have.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
 const TO_END: Duration = Duration::from_secs(90);
 
-/// In the names of jobs for external workers.
+/// The words in the names of jobs for external workers.
 const KINDS: [&str; 2] = ["out", "once"];
 
 pub const IS_OUTSIDE: &str = "job ~ '_(out|once)$'";
@@ -186,7 +186,7 @@ impl Worker {
         Leased { lease: row.get(0), place: ledger.len() - 1, again: row.get(9), slot: row.get(10) }
     }
 
-    /// With or without heartbeats. Drops void leases.
+    /// The worker sends heartbeats or not. Void leases are dropped.
     fn nap(&mut self, client: &mut Client, leases: &mut Vec<Leased>) -> Result<(), Error> {
         let is_alive = self.random.per_mille(700);
         for _ in 0..1 + self.random.below(4) {
@@ -205,7 +205,7 @@ impl Worker {
         Ok(())
     }
 
-    /// All leases together, or one by one.
+    /// The worker answers all leases together, or one by one.
     fn complete(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         leases.iter().for_each(|lease| self.act(lease));
         let pieces = if self.random.per_mille(500) { leases.len() } else { 1 };
@@ -245,7 +245,6 @@ impl Worker {
         Ok(busy)
     }
 
-    /// Writes the effects of valid answers.
     fn answer(&self, client: &mut impl GenericClient, leases: &[Leased]) -> Result<Vec<String>, Error> {
         let answers: Vec<String> = match leases {
             [one] => vec![client.query_one(COMPLETE, &[&one.lease, &one.again])?.get(0)],

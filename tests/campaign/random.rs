@@ -1,4 +1,4 @@
-//! SplitMix64.
+//! Random numbers (SplitMix64).
 
 pub struct Random(u64);
 
@@ -18,7 +18,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// 0 to `end` - 1.
+    /// Returns 0 to `end` - 1.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -31,7 +31,7 @@ impl Random {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// Compresses badly.
+    /// Returns text that compresses badly.
     pub fn text(&mut self, bytes: usize) -> String {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
         let mut text = String::with_capacity(bytes + 10);

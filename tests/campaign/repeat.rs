@@ -12,7 +12,6 @@ pub const ENTITY: &str = "again";
 #[derive(Clone, Debug, Default)]
 pub struct Repeated {
     pub alone: Vec<String>,
-    /// Two bookings.
     pub doubled: Vec<String>,
 }
 

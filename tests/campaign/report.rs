@@ -33,7 +33,7 @@ pub struct Report {
 pub struct Run {
     pub seed: u64,
     pub minutes: f64,
-    /// `git describe`, from `scripts/campaign`.
+    /// The commit, by `git describe` in `scripts/campaign`.
     pub commit: String,
 }
 
@@ -143,7 +143,6 @@ fn bound(times: u64, violations: u64) -> String {
     }
 }
 
-/// Median, 99th percentile and maximum.
 fn spread(seconds: &[f64]) -> String {
     let mut sorted = seconds.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

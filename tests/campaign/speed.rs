@@ -35,7 +35,6 @@ impl Mark {
         }
     }
 
-    /// According to the log since the mark.
     fn ready(&self, cluster: &Cluster) -> Option<String> {
         let position = if cluster.log_file() == self.log { self.position } else { 0 };
         let log = cluster.log_since(position);
@@ -44,7 +43,6 @@ impl Mark {
     }
 }
 
-/// In seconds.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
     /// From accepting connections to the first run of a due check, in the slowest database. `None` if the server was

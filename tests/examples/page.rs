@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 
 pub struct Page {
-    /// Relative to the root.
+    /// Path of the page, relative to the root.
     pub name: String,
     pub blocks: Vec<Block>,
 }
 
 pub struct Block {
-    /// Of the opening fence.
     pub line: usize,
     pub sql: String,
-    /// The output that the page shows.
     pub printed: Option<String>,
 }
 

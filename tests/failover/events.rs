@@ -10,15 +10,15 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// As an administrator asks for it.
+    /// Patroni switches over, as an administrator asks for it.
     Switchover,
     /// kill -9 of the primary's postmaster.
     KillPostmaster,
     /// Patroni is started again after the failover.
     KillBoth,
-    /// SIGSTOP, until some time after another server was promoted.
+    /// The primary's Patroni gets SIGSTOP, until some time after another server was promoted.
     FreezePatroni,
-    /// kill -9. etcd is started again after 40 s.
+    /// etcd is killed, and started again after 40 s.
     EtcdAway,
     /// A point-in-time recovery beside the original.
     Pitr,
@@ -49,7 +49,6 @@ impl Event {
         matches!(self, Self::Pitr | Self::PgBackRest | Self::Move)
     }
 
-    /// The cluster is whole again afterwards.
     pub fn strike(self, place: &mut Place) -> Result<(), String> {
         let old = place.await_whole()?;
         match self {
@@ -100,7 +99,6 @@ fn await_other(place: &Place, old: usize) -> Result<(), String> {
     })
 }
 
-/// In the seed's next order.
 pub fn shuffled(events: &[Event], random: &mut Random) -> Vec<Event> {
     let mut left: Vec<Event> = events.iter().copied().filter(|event| !event.is_once()).collect();
     let mut drawn = Vec::new();

@@ -5,17 +5,16 @@ use crate::orders::{Shipped, Told, WITHIN};
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// As the last primary has it.
+/// An order as the last primary has it.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub placed_at: DateTime<Utc>,
     pub is_shipped: bool,
-    /// All alerts, and the open ones.
+    /// Number of alerts, and of open ones.
     pub alerts: i64,
     pub open: i64,
-    /// One for each committed run.
+    /// Number of committed runs.
     pub runs: i64,
-    /// In the history.
     pub done: i64,
 }
 
@@ -24,9 +23,8 @@ pub struct Evidence {
     pub is_synchronous: bool,
     pub told: BTreeMap<i64, Told>,
     pub rows: BTreeMap<i64, Row>,
-    /// From the servers' logs.
     pub begun: Vec<Mark>,
-    /// A listening client saw their commit.
+    /// Runs whose commit a listening client saw.
     pub seen: Vec<Mark>,
     pub ready: Vec<Ready>,
 }
@@ -36,9 +34,9 @@ pub struct Verdict {
     pub acknowledged: usize,
     pub late: usize,
     pub alerts: usize,
-    /// Acknowledged, and not on the last primary.
+    /// Orders that were acknowledged and are not on the last primary.
     pub lost_by_failover: usize,
-    /// Clients saw these runs on two timelines.
+    /// Runs that clients saw on two timelines.
     pub repeated_by_failover: usize,
     /// Runs on a timeline after a later one had begun.
     pub on_cut_off: usize,
@@ -112,7 +110,7 @@ impl Evidence {
     }
 
     fn judge_cut_off(&self, verdict: &mut Verdict) {
-        // The earliest start of a later timeline.
+        // The end of a timeline is the earliest start of a later one.
         let begins: BTreeMap<u32, DateTime<Utc>> =
             self.ready.iter().filter_map(|ready| Some((ready.timeline?, ready.at))).collect();
         let is_cut_off = |mark: &&Mark| begins.range(mark.timeline + 1..).any(|(_, began)| mark.at > *began);

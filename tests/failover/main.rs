@@ -109,7 +109,6 @@ impl Round {
         let mut random = Random::new(self.seed, 0);
         let mut next = shuffled(events, &mut random);
         next.extend(events.iter().filter(|event| event.is_once() && **event != Event::Move));
-        // Repeatable events fill the rest of the time.
         while !next.is_empty() {
             for event in next {
                 self.strike(event, &mut place, &desk, report)?;

@@ -18,7 +18,7 @@ pub struct Mark {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ready {
     pub at: DateTime<Utc>,
-    /// If the server was promoted.
+    /// The new timeline, if the server was promoted.
     pub timeline: Option<u32>,
     pub first_run: Option<f64>,
 }

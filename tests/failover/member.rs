@@ -76,7 +76,6 @@ impl Member {
         self.address(folder, user).connect(NoTls)
     }
 
-    /// Returns status and body.
     pub fn ask(&self, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
         ask(self.rest_port, request, body)
     }

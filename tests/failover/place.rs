@@ -9,9 +9,9 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// In seconds. Patroni accepts no shorter one.
+/// Patroni's lease in seconds. Patroni accepts no shorter one.
 pub const TTL: u64 = 20;
-/// After an event.
+/// Time in which the cluster must be whole again after an event.
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
 /// Whether clients and runs wait for a standby.
@@ -58,7 +58,6 @@ fn has_v2() -> bool {
 }
 
 impl Place {
-    /// The cluster is whole afterwards.
     pub fn open(mode: Mode) -> Result<Self, String> {
         reaper::start();
         let folder = Folder::new();

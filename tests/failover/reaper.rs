@@ -1,5 +1,3 @@
-//! Sends signals, and reaps orphaned servers.
-
 use awty_testkit::Signal;
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;

@@ -52,7 +52,6 @@ impl Report {
         self.violations.extend(what.iter().map(|what| format!("{} {}: {what}", mode.name(), event.name())));
     }
 
-    /// The cluster was whole after these.
     pub fn events(&self) -> u64 {
         self.lines.values().map(|line| line.times - line.not_whole).sum()
     }
@@ -102,7 +101,7 @@ pub struct Results {
     measured: String,
 }
 
-/// How often each kind of loss happened.
+/// Orders, and how often each kind of loss happened.
 #[derive(Serialize, Deserialize)]
 struct Orders {
     mode: String,

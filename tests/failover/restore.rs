@@ -50,7 +50,7 @@ fn archive(place: &Place) -> Result<(), String> {
     std::fs::write(place.folder.path().join("archiving"), "").map_err(|error| error.to_string())
 }
 
-/// All WAL that the primary has written so far.
+/// Waits for all WAL that the primary has written so far.
 fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     let sql = "SELECT pg_walfile_name(pg_switch_wal())";
     let file: String = client.query_one(sql, &[]).map_err(|error| error.to_string())?.get(0);

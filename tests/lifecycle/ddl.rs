@@ -41,7 +41,6 @@ fn keep_busy(shop: &Shop, job: &str) {
     }
 }
 
-/// The run has a short timeout.
 #[test]
 fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
     for job in ["note", "slow"] {

@@ -123,7 +123,7 @@ fn a_clone_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&shop.cluster, "original");
 }
 
-/// A parallel restore and a restore in one transaction.
+/// The test restores in parallel, and then in one transaction.
 #[test]
 fn a_restore_from_an_archive_is_complete() {
     let shop = source();

@@ -93,7 +93,6 @@ fn nothing_of_a_run_reaches_the_next() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0);
 }
 
-/// The next run waits for the drop.
 #[test]
 fn what_could_not_be_dropped_reaches_no_run() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());

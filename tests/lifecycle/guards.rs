@@ -134,7 +134,6 @@ fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
 fn a_success_forgets_the_failures_before_it() {
     let shop = Shop::open();
     shop.run("CREATE SEQUENCE shop.runs");
-    // Never two failures in a row.
     let moody = "BEGIN CASE nextval('shop.runs') WHEN 1, 3 THEN RAISE 'not now';
                  WHEN 2 THEN RETURN clock_timestamp(); ELSE RETURN NULL; END CASE; END";
     shop.job("moody", moody, ", max_attempts => 2, retry_after => '1 s'");

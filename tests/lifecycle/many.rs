@@ -11,13 +11,13 @@ const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 
 #[derive(Default, Debug)]
 struct Told {
-    /// For the job that is not repeated.
+    /// Checks written for the job that is not repeated.
     written: i64,
-    /// For both jobs.
+    /// Checks cancelled for both jobs.
     cancelled: i64,
 }
 
-/// The job if the call writes, and the SQL.
+/// Returns the job if the call writes, and the SQL.
 fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static str>, String) {
     let job = jobs[step / 2 % jobs.len()];
     let on_conflict = ON_CONFLICT[(step / 6 + session) % 4];
@@ -99,7 +99,6 @@ fn expect_nothing_is_lost(shop: &Shop, told: &Told) {
     assert_eq!((pending + ended_of_one, cancelled), (told.written, told.cancelled), "{pending} pending");
 }
 
-/// Each session has its own order of keys.
 #[test]
 fn overlapping_sessions_neither_fail_nor_lose_anything() {
     let (shop, told) = busy(&["one"]);

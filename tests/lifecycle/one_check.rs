@@ -110,7 +110,6 @@ fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     shop.await_true("the hold to be forgotten", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");
 }
 
-/// Once per session and job.
 #[test]
 fn a_slot_that_rounding_puts_far_away_is_said_once() {
     let shop = Shop::open();

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 const LARGE: &[&str] =
     &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job", "repetition"];
-/// With the reason.
 const SORTED: &[(&str, &str)] = &[
     ("future_job::select_described", "what has just ended without a run, by job"),
     ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
@@ -24,7 +23,7 @@ const SORTED: &[(&str, &str)] = &[
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk_targets", "the targets that were walked to, in that order"),
 ];
-/// The index is small, or the statement stops early.
+/// Each of these indexes is small, or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("future_job::lock_job", "future_job_held_idx"),

@@ -5,7 +5,7 @@ use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 const CHECKS: i64 = 2_000;
-/// A turn takes 20 ms otherwise.
+/// A flush takes longer than a turn otherwise does (20 ms).
 const FLUSH: Duration = Duration::from_millis(50);
 
 /// Quick checks share flushes, however long a flush takes.

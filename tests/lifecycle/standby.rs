@@ -92,7 +92,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// The standby is away, or there is none.
+/// Sets the name of a standby that is away, or none.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -123,7 +123,6 @@ const BEGUN: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM 
 const COUNTED: &str =
     "BEGIN PERFORM nextval('shop.begun'); INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// `awty.synchronous_commit` is on.
 #[test]
 fn a_primary_that_was_cut_off_begins_no_run() {
     let shop = counting();

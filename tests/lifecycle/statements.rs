@@ -11,9 +11,9 @@ use syn::{
 };
 
 pub struct Statement {
-    /// Such as `future_job::select_due`.
+    /// Name such as `future_job::select_due`.
     pub name: String,
-    /// Types in SQL.
+    /// The types of the parameters in SQL.
     pub types: Vec<String>,
     pub sql: String,
 }
@@ -110,7 +110,7 @@ fn typed(input: ParseStream) -> syn::Result<(Ident, Vec<String>)> {
     Ok((ident, types.collect()))
 }
 
-/// As `store::typed` has them.
+/// Maps types as `store::typed` does.
 fn sql_type_of(rust: &Type) -> String {
     match rust {
         Type::Reference(reference) => sql_type_of(&reference.elem),

@@ -14,7 +14,6 @@ fn per_run(shop: &Shop) -> Vec<String> {
     shop.cluster.psql("postgres", &sql).lines().map(str::to_owned).collect()
 }
 
-/// Only the maintainer writes figures.
 #[test]
 fn a_run_executes_no_statement_for_its_figures() {
     let server = Cluster::builder()
@@ -35,7 +34,6 @@ fn a_run_executes_no_statement_for_its_figures() {
         ("later", vec!["WITH moved AS ( UPDATE awty.future_job SET next_ch"]),
     ];
     for (job, statements) in expected {
-        // No run comes before the reset.
         let mut client = shop.client();
         let mut transaction = client.transaction().unwrap();
         let schedule = format!(

@@ -21,7 +21,7 @@ fn runs(client: &mut Client, ahead: &str) -> Vec<(String, Option<String>)> {
     client.query(&sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Each way in which a transaction can commit.
+/// The transaction tries each way in which it could commit.
 #[test]
 fn no_transaction_that_has_travelled_commits() {
     let shop = shop();

@@ -6,7 +6,6 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 struct Cause<'a> {
     cause: &'a [&'a str],
-    /// Whether the cause needs a restart.
     restart: bool,
     /// The check would run and fail, and so be due only for moments. Then the test locks its row.
     fails: bool,
@@ -345,7 +344,7 @@ fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     assert_eq!(["why", "fix", "concat(why, fix)", "s::text"].map(&mut look_ups), [3; 4]);
 }
 
-/// A hundred pending checks, and a hundred thousand.
+/// The test compares a hundred pending checks with a hundred thousand.
 #[test]
 fn looking_costs_the_same_with_many_pending() {
     let shop = Shop::open();

@@ -171,7 +171,6 @@ fn a_broken_row_stops_only_itself() {
     assert!(long.is_empty(), "a message has no end: {long:?}");
 }
 
-/// One call makes the database run again.
 #[test]
 fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     let shop = Shop::open();

@@ -30,7 +30,7 @@ pub fn furnish(cluster: &Cluster, database: &str) {
     );
 }
 
-/// Remembers confirmed commits.
+/// A client that remembers confirmed commits.
 pub struct Placing {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Log>,
@@ -56,7 +56,6 @@ pub fn place_in(cluster: &Cluster, database: &str, refused: &'static [&'static s
 
 struct Session {
     client: Client,
-    /// Makes the keys unique.
     name: i32,
     refused: &'static [&'static str],
 }
@@ -102,7 +101,7 @@ impl Session {
         Some(())
     }
 
-    /// `None` if the connection is gone.
+    /// Returns `None` if the connection is gone.
     fn ask(&mut self, call: &str, key: &str) -> Option<i64> {
         let since = Instant::now();
         loop {

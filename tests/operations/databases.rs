@@ -18,7 +18,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }
     let mut cluster = shop.cluster;
-    // The last ones in the order of inspections.
+    // These databases are inspected last.
     let with_awty = || (0..number_of_databases()).rev().take(WITH_AWTY).map(|number| format!("d{number}"));
     for database in with_awty() {
         cluster.execute(
@@ -62,7 +62,6 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
     });
 }
 
-/// awty continues in the other databases.
 #[test]
 fn two_databases_can_be_dropped_while_both_are_visited() {
     let shop = Shop::open();

@@ -61,7 +61,6 @@ fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str])
     clients::judge_effects(cluster, database);
 }
 
-/// pg_dump and pg_restore are parallel.
 #[test]
 fn a_parallel_dump_under_load_is_held_and_then_runs_once() {
     let shop = at_work();

@@ -1,5 +1,3 @@
-//! ALTER EXTENSION awty UPDATE beside clients and runs.
-
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// No schema, function or table, no USAGE, no job.
+/// The errors for a missing schema, function, table, USAGE or job.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
 /// Schedules new orders and ignores errors. Returns the accepted orders and the errors.
@@ -36,7 +36,6 @@ fn register(shop: &Shop, time: u32) {
     shop.job("note", &body.replace("TIME", &time.to_string()), "");
 }
 
-/// One installation's checks do not run in the next.
 #[test]
 fn the_extension_can_be_dropped_and_created_again_and_again() {
     let shop = Shop::open();

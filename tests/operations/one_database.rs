@@ -33,7 +33,6 @@ fn hurry(shop: &Shop, database: &str) {
     shop.cluster.execute(database, &["DELETE FROM shop.slowly"]);
 }
 
-/// From another database, within a time limit.
 fn dba(shop: &Shop, statement: &str) {
     let mut dba = shop.cluster.superuser("postgres");
     dba.batch_execute("SET statement_timeout = '90s'").unwrap();

@@ -39,10 +39,10 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// The launcher has one more.
+/// Slots for background workers, without the launcher's.
 const FREE: u32 = 4;
 
-/// Parallel queries take them until the value is dropped.
+/// Parallel queries that take all slots until the value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -76,7 +76,6 @@ impl Taken {
 
     fn end(self, shop: &Shop) {
         let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%FROM hog'";
-        // Queries may begin late.
         shop.cluster.await_that("the end of all queries", PATIENCE, || {
             let cancelled: i64 = shop.cluster.value("postgres", cancel);
             if self.0.iter().all(|thread| thread.is_finished()) {
@@ -160,7 +159,7 @@ fn a_database_that_is_held_is_shown() {
     clients::judge_effects(&shop.cluster, "d");
 }
 
-/// For another version, see `extension`.
+/// Upgrade scripts for another version, see `extension`.
 struct Script(PathBuf);
 
 impl Drop for Script {

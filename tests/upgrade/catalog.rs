@@ -55,7 +55,6 @@ fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<
     picture(client, of, &statements.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Installable, except the made-up one.
 fn released(scripts: &Path, of: &Extension) -> Vec<String> {
     let files = std::fs::read_dir(scripts).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let prefix = format!("{}--", of.name);
@@ -63,7 +62,6 @@ fn released(scripts: &Path, of: &Extension) -> Vec<String> {
     versions.filter(|version| !version.contains("--") && version != NEXT).collect()
 }
 
-/// Each with its semicolon.
 fn statements(script: &str) -> Vec<String> {
     let mut statements = vec![String::new()];
     for line in script.lines() {

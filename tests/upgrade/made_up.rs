@@ -17,7 +17,7 @@ pub const NEXT: &str = "0.2";
 pub struct Extension {
     pub name: &'static str,
     pub folder: &'static str,
-    /// To the made-up version.
+    /// The upgrade script to the made-up version.
     pub upgrade: &'static str,
     pub file: &'static str,
 }
@@ -67,7 +67,6 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("sql/90_privileges.sql", "awty_internal.identity FROM", "awty_internal.identity, awty.label_id_seq FROM"),
 ];
 
-/// Files of their own.
 const ADDITIONS: &[(&str, &str)] = &[
     (
         "http/sql/64_team.sql",
@@ -122,14 +121,14 @@ pub fn script(checkout: &Path, name: &str, arguments: &[&str], variables: &[(&st
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }
 
-/// The script must not fail.
+/// Returns the last line of a script, which must not fail.
 #[track_caller]
 pub fn last_line(output: &Output) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().rsplit('\n').next().unwrap().into()
 }
 
-/// Below the test's build directory.
+/// The directory is below the test's build directory.
 pub fn directory_for(name: &str) -> PathBuf {
     let directory = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("made-up").join(name);
     drop(fs::remove_dir_all(&directory));
@@ -183,7 +182,6 @@ pub fn stage(library: &Path) -> PathBuf {
     last_line(&script(copy, "stage", &[], &[("AWTY_LIBRARY", library)]))
 }
 
-/// `pg_config` prints it for this option.
 pub fn directory(stage: &Path, option: &str) -> PathBuf {
     let output = Command::new(stage.join("bin/pg_config")).arg(option).output().unwrap();
     last_line(&output)

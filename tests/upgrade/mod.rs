@@ -21,16 +21,16 @@ const DAY: i64 = 86_400;
 /// It was cloned in the old server and not adopted.
 const CLONE: &str = "clone";
 
-/// Their checks fall due while the server is down.
+/// Jobs whose checks fall due while the server is down.
 const MISSED: [&str; 3] = ["run", "next", "skip"];
 /// Every few seconds, far ahead in a time zone, and held. The campaign's checker knows the entities.
 const REPEAT: &str = "
     SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
     SELECT awty.hold('again', 'upgrade', 'still', note => 'until after the upgrade')";
-/// For the new server's configuration.
+/// Lines for the new server's configuration.
 const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
-/// From the last restart until nothing is overdue.
+/// Longest time from the last restart until nothing is overdue.
 const TO_CATCH_UP: Duration = Duration::from_secs(60);
 
 pub fn run(old: &Path, new: &Path) {
@@ -45,7 +45,6 @@ pub fn run(old: &Path, new: &Path) {
 struct Mode {
     name: &'static str,
     options: &'static [&'static str],
-    /// From the beginning.
     preload: bool,
 }
 
@@ -225,12 +224,11 @@ fn not_preloaded(new: &Cluster, before: &[Picture]) {
     picture::compare(before, &pictures(new));
 }
 
-/// Except jobs for external workers.
+/// Jobs with overdue checks, except jobs for external workers.
 const OVERDUE: &str =
     "SELECT string_agg(DISTINCT f.job, ' ') FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
     WHERE NOT f.held AND j.function_name IS NOT NULL AND f.next_check_at < now() - interval '1 second'";
 
-/// Without any call.
 fn caught_up(new: &Cluster) {
     let began = Instant::now();
     for database in DATABASES {
@@ -342,7 +340,7 @@ fn repeats(new: &Cluster) {
     }
 }
 
-/// P1 to P4 over the whole test.
+/// The checker judges P1 to P4 over the whole test.
 fn judge(new: &Cluster, shared: &Shared) {
     shared.look_for_faults_of(new);
     let mut violations: Vec<String> = shared.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
@@ -361,7 +359,6 @@ fn judge(new: &Cluster, shared: &Shared) {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// The old server made them.
 fn drops_partitions(new: &Cluster) {
     new.configure("awty.history_retention = '2d'");
     new.reload();

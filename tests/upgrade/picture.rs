@@ -44,7 +44,6 @@ impl Picture {
     }
 }
 
-/// Panics with the lines that differ.
 #[track_caller]
 pub fn compare(before: &[Picture], after: &[Picture]) {
     for (before, after) in before.iter().zip(after) {

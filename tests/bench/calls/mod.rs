@@ -39,7 +39,6 @@ impl Options {
     }
 }
 
-/// Its name, its usual sizes, and its page.
 type Measurement = (&'static str, [u32; 3], fn(&Options) -> Result<Outcome, String>, Page);
 
 pub static MEASUREMENTS: [Measurement; 4] = [
@@ -67,7 +66,6 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
     }))
 }
 
-/// p50, p99 and the latest.
 fn lateness(arrivals: &[receiver::Arrival]) -> [f64; 3] {
     let lateness: Vec<f64> = arrivals.iter().map(|arrival| arrival.lateness).collect();
     [50.0, 99.0, 100.0].map(|percent| percentile(&lateness, percent))

@@ -64,12 +64,12 @@ impl Place {
         self.gateway = Some(Gateway::start(&program(), &self.cluster.url("gateway"), &credentials, &flags));
     }
 
-    /// In KiB.
+    /// Returns the memory in KiB.
     pub fn memory(&self) -> u64 {
         self.gateway.as_ref().unwrap().memory()
     }
 
-    /// Books calls in progress first.
+    /// Calls in progress are booked first.
     pub fn end_gateway(&mut self) {
         let mut gateway = self.gateway.take().unwrap();
         gateway.signal("TERM");

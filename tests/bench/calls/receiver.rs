@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The number at the end of its path.
+    /// The number at the end of the request's path.
     pub schedule: u32,
-    /// µs since 1970, as `slot`.
+    /// Time of arrival, in µs since 1970 as `slot`.
     pub at: i64,
     pub slot: i64,
-    /// Hash of its key.
+    /// Hash of the request's key.
     pub key: u64,
-    /// By this machine's clock, which the database also uses.
+    /// Seconds by this machine's clock, which the database also uses.
     pub lateness: f64,
 }
 
@@ -26,7 +26,6 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A hanging target never answers.
     pub fn listen(&self, hangs: bool) -> String {
         let this = self.clone();
         let address = accept("127.0.0.1:0", move |stream| {

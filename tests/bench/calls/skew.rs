@@ -6,12 +6,12 @@ use crate::progress::say;
 use crate::results::{Outcome, Wanted};
 use crate::stats::Pairs;
 
-/// One of them hangs.
+/// Number of targets, one of which hangs.
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
 /// Each schedule is called once before measuring.
 const WARM: f64 = 12.0;
-/// Relative to the twin's lateness.
+/// The lateness may be at most so much larger than the twin's.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
 /// Returns p50 and p99 of the lateness of calls to sound targets, and the number of calls.

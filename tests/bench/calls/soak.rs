@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 const TARGETS: usize = 100;
-/// Of a run, and the least seconds per sample.
+/// Samples of a run, and the least seconds per sample.
 const SAMPLES: u32 = 360;
 const SHORTEST: u32 = 5;
 const MINUTE: i64 = 60_000_000;

@@ -10,7 +10,6 @@ GRANT SELECT ON pg_catalog.pg_backend_memory_contexts TO PUBLIC;
 CREATE SEQUENCE garbage.runs;
 GRANT USAGE ON SEQUENCE garbage.runs TO PUBLIC;
 
--- SQLSTATE and message, or ''.
 CREATE FUNCTION garbage.try(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     state text;
@@ -23,7 +22,6 @@ EXCEPTION WHEN OTHERS THEN
     RETURN state || ' ' || message;
 END $$;
 
--- Each in a subtransaction that is rolled back.
 CREATE FUNCTION garbage.many_times(call text, times integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 1..times LOOP

@@ -8,14 +8,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// `None` if the call was not refused.
     pub fn read(answer: &str) -> Option<Self> {
         let (sqlstate, message) = answer.split_once(' ').unwrap_or((answer, ""));
         (!answer.is_empty()).then(|| Self { sqlstate: sqlstate.into(), message: message.into() })
     }
 }
 
-/// In `src/error`.
 const OF_AWTY: &[&str] = &[
     "22004", "22008", "22023", "23505", "25006", "28000", "39P01", "40001", "42501", "42602", "42622", "42704",
     "42710", "42725", "42809", "42883", "42P13", "54000", "55000",

@@ -24,7 +24,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// By frequency. Calls of roles without rights reveal little.
+/// Roles by frequency. Calls of roles without rights reveal little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -42,9 +42,9 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum of repetitions while memory grows.
+/// Largest number of repetitions while memory grows.
 const TURNS: usize = 5;
-/// Noise after the second turn, or after the repetitions.
+/// Noise that memory may have after the second turn, or after the repetitions.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 

@@ -3,7 +3,7 @@
 use awty_testkit::postgres::{Client, Error};
 
 pub struct Argument {
-    /// Empty if it has none.
+    /// Name of the argument; empty if it has none.
     pub name: String,
     pub type_name: String,
     pub element: Option<String>,
@@ -11,7 +11,7 @@ pub struct Argument {
 }
 
 pub struct Function {
-    /// With its schema, quoted if needed.
+    /// Name of the function with its schema, quoted if needed.
     pub name: String,
     pub arguments: Vec<Argument>,
 }

@@ -23,7 +23,6 @@ pub enum Kind {
     FutureJob,
     History,
     CheckStat,
-    /// One row per worker.
     InFlight,
 }
 
@@ -46,7 +45,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// A worker then runs the first follower.
+    /// The first follower is running afterwards.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;
@@ -86,7 +85,6 @@ impl Bulk {
         Ok(())
     }
 
-    /// With their history rows.
     pub fn go(&mut self) -> Result<(), Error> {
         self.keeper.batch_execute("SELECT camp.empty()")?;
         self.admin.batch_execute("DELETE FROM awty.future_job_history WHERE entity_name = 'filler'")

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const CHECKS: i32 = 60;
 const NAP: f64 = 0.25;
-/// Workers at each termination.
+/// Least number of workers at each termination.
 const AT_LEAST: [i32; 3] = [3, 2, 2];
 const BETWEEN: Duration = Duration::from_millis(300);
 

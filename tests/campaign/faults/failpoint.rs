@@ -107,7 +107,6 @@ fn provoke(shared: &Shared, step: &str) {
     {
         let _ = enable(shared, "off");
         std::thread::park_timeout(Duration::from_millis(200));
-        // The server may have gone down meanwhile.
         let _ = poll("awty to be enabled", TO_COME_BY, || enable(shared, "on"));
         std::thread::park_timeout(Duration::from_millis(200));
     }

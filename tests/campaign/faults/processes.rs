@@ -13,7 +13,6 @@ pub const OTHERS: &str = "backend_type IN ('checkpointer', 'background writer', 
 pub const CLIENT: &str = "backend_type = 'client backend' AND application_name = 'campaign' AND pid <> pg_backend_pid()
     AND datname <> 'postgres'";
 
-/// The server must notice.
 pub fn kill(cluster: &Cluster, shared: &Shared, whom: &str) -> bool {
     let Ok(mut witness) = shared.connect("postgres", "postgres") else { return false };
     let sql = format!("SELECT pid FROM pg_stat_activity WHERE {whom} ORDER BY random() LIMIT 1");

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 const TO_TIDY: Duration = Duration::from_secs(70);
 const SLOW: Duration = Duration::from_secs(8);
 
-/// An error describes the checks that are not done.
 pub fn recover(shared: &Shared) -> Result<(), String> {
     for database in DATABASES {
         let mut since: Option<crate::checker::Time> = None;

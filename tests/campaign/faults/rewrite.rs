@@ -31,7 +31,7 @@ const TRIES: usize = 5;
 
 struct Table {
     name: String,
-    /// Without and with its schema.
+    /// The index by its name, without and with its schema.
     index: [String; 2],
     options: Option<String>,
 }

@@ -1,5 +1,3 @@
-//! Dump, restore, and DROP EXTENSION.
-
 use super::Http;
 use crate::dump::{dump, restore};
 
@@ -41,7 +39,7 @@ const ROWS: &str = "SELECT string_agg(concat(c.oid::regclass, ' ', (xpath('/row/
     FROM pg_extension AS e CROSS JOIN LATERAL unnest(e.extconfig) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid
     WHERE c.relkind IN ('r', 'p')";
 
-/// A superuser, the database's owner and a backup role.
+/// The dump is made by a superuser, the database's owner and a backup role.
 #[test]
 fn whoever_may_dump_has_every_row_of_every_table() {
     let http = Http::open();

@@ -151,7 +151,7 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     let job = http.ask("postgres", "SELECT awty_http.add_tenant('late')");
     assert!(job.starts_with("http.late-"), "{job}");
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), job);
-    // 63 bytes with multi-byte characters.
+    // The names have 63 bytes with multi-byte characters.
     let long = "ü".repeat(31);
     http.cluster.execute("postgres", &[&format!("CREATE ROLE {long} LOGIN")]);
     http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));

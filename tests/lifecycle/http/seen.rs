@@ -4,7 +4,7 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Seconds ago, success, message, lateness and duration in seconds.
+/// Each call has: seconds ago, success, message, lateness and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -219,7 +219,7 @@ fn what_failed_is_called_again_now() {
     assert_eq!(refused(&mut app, &retry(&past)), "42704");
 }
 
-/// Blocks and rows of awty and awty_http.
+/// Counts blocks and rows of awty and awty_http.
 fn read_by(http: &Http, sql: &str) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'awty%')";

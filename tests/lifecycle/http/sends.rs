@@ -47,7 +47,6 @@ fn a_key_is_remembered_when_its_call_is_over() {
     assert_ne!(http.ask("app", SEND), id);
 }
 
-/// The second transaction waits.
 #[test]
 fn two_transactions_with_one_key_send_once() {
     let http = Http::open();

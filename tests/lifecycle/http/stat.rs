@@ -34,7 +34,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
         ),
         "(5,3,1,1,2,00:00:00.002,00:00:00.0015,00:00:01.5)"
     );
-    // Steps below 1 ms, 2 ms, 512 ms and 1024 ms.
+    // The steps are below 1 ms, 2 ms, 512 ms and 1024 ms.
     assert_eq!(http.ask("app", &format!("SELECT (lateness_steps[1], lateness_steps[2], duration_steps[9], duration_steps[10], duration_steps[11]) {hours}")), "(1,1,1,1,1)");
     let all = "SELECT md5(string_agg(s::text, '' ORDER BY s::text)) FROM awty_http.stat AS s";
     let before = http.ask("app", all);
@@ -116,7 +116,6 @@ fn what_is_kept_for_ever_is_counted_however_old_it_is() {
     );
 }
 
-/// Numbered by `n`.
 fn calls_of_x(ago: &str) -> String {
     format!(
         "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,

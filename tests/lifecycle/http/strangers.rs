@@ -26,7 +26,6 @@ const READ: [&str; 20] = [
     "awty_internal.recent",
 ];
 
-/// Returns the number of rows and of function calls.
 fn read(client: &mut Client, table: &str) -> (i64, i64) {
     let mut transaction = client.transaction().unwrap();
     let mut number = |sql: &str| transaction.query_one(sql, &[]).unwrap().get::<_, i64>(0);

@@ -5,7 +5,6 @@ use awty_testkit::fixture::Shop;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-/// Workers claim, requeue, abort and answer at once.
 #[test]
 fn eight_claimers_hand_out_each_check_once() {
     let shop = shop_with("", 400);
@@ -43,7 +42,6 @@ fn eight_claimers_hand_out_each_check_once() {
             });
         }
     });
-    // Checks that were requeued last may be left.
     let mut client = shop.client();
     for one in claim(&mut client, 1000) {
         assert_eq!(say(&mut client, "complete($1)", one.lease), "ended");

@@ -41,7 +41,6 @@ fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     assert_eq!(say(&mut client, "complete($1)", again.lease), "ended");
 }
 
-/// A repeated call reports the recorded answer.
 #[test]
 fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     let shop = shop_with("", 1);

@@ -78,7 +78,7 @@ fn claim_one(shop: &Shop) -> Leased {
     await_claim(shop, 1).remove(0)
 }
 
-/// For example `"complete($1)"`.
+/// Calls a function that returns a word, such as `"complete($1)"`.
 #[track_caller]
 fn say(client: &mut Client, call: &str, lease: i64) -> String {
     client.query_one(&format!("SELECT awty.{call}"), &[&lease]).unwrap_or_else(|e| panic!("{call}: {e:?}")).get(0)

@@ -30,7 +30,6 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     assert_eq!(after, before);
 }
 
-/// The repetition stays until it gets another zone.
 #[test]
 fn a_zone_that_is_gone_stops_its_repetition_alone() {
     let shop = Shop::open();
@@ -51,7 +50,6 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
     repeat(&shop, "gone", "note", "every => '1 s', zone => 'Europe/Rome'");
     await_ends(&shop, "gone", ends.len() + 2);
     expect_each_has_its_check(&shop);
-    // By entity alone as well.
     for call in
         ["cancel('orders', 'gone')", "cancel_many('orders', '{gone,none}')", "cancel_many('orders', '{gone}', 'note')"]
     {

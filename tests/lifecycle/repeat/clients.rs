@@ -1,5 +1,3 @@
-//! Calls of clients on a repetition: schedule, repeat, hold.
-
 use super::{await_ends, expect_each_has_its_check, plan, repeat, repeat_at_gate, seconds, slots};
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use chrono::Utc;
@@ -142,7 +140,6 @@ fn a_hold_that_is_committed_after_the_end_of_the_run_holds_the_next_occurrence()
         }
         client.batch_execute("COMMIT").unwrap();
         if released {
-            // The next inspection does it.
             shop.run("SELECT awty.pause('gated'), awty.resume('gated')");
             shop.await_true("the row to go", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");
             assert!(!shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));

@@ -46,7 +46,6 @@ fn a_restored_repetition_goes_on_once_it_is_adopted() {
     assert_eq!(shop.cluster.value::<i64>("restored", alone), 0);
 }
 
-/// No slot is used twice.
 #[test]
 fn a_repetition_goes_on_after_a_promotion() {
     let mut shop = Shop::open();

@@ -23,19 +23,15 @@ fn disabled() -> Shop {
     Shop::on(Cluster::builder().set("awty.enabled", "off").start())
 }
 
-/// Nothing could run before `able`.
 fn expect_policies(shop: &Shop, first: DateTime<Utc>, able: DateTime<Utc>) {
     let late = |key: &str| await_ends(shop, key, 4);
-    // The slots between are left out.
     let run = late("run");
     assert!(run[0].first == first && run[0].why() == ("done", None) && run[0].started() > able, "{run:?}");
     assert!(run[1].first > able, "{run:?}");
-    // All slots, in order.
     let up = late("run up");
     let expected: Vec<_> = (0..4).map(|n| first + seconds(n)).collect();
     assert_eq!(slots(&up[..4]), expected, "{up:?}");
     assert!(up.iter().all(|end| end.why() == ("done", None)), "{up:?}");
-    // `skip` and `next_slot` override `catch_up`.
     for key in ["skip", "skip up"] {
         let skip = late(key);
         assert_eq!((skip[0].first, skip[0].why(), skip[0].started), (first, ("missed", None), None), "{skip:?}");

@@ -4,7 +4,6 @@ use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, re
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
-/// The commit of the last occurrence removes the repetition.
 #[test]
 fn a_repetition_is_gone_after_its_end() {
     let shop = Shop::open();
@@ -16,7 +15,6 @@ fn a_repetition_is_gone_after_its_end() {
     assert_eq!(shop.pending("1"), "");
 }
 
-/// The run or the client is first.
 #[test]
 fn cancel_ends_a_repetition_whose_run_is_under_way() {
     let shop = Shop::open();

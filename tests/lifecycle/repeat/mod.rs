@@ -1,4 +1,4 @@
-//! Repetitions.
+//! Repetitions of jobs.
 
 mod asked_now;
 mod changes;
@@ -13,7 +13,6 @@ use awty_testkit::fixture::{End, GATE, Shop};
 use awty_testkit::postgres::Client;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// For example `"every => '1 s'"`.
 #[track_caller]
 fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
     shop.run(&plan(key, job, when));

@@ -68,7 +68,6 @@ fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     assert_eq!(endless[0].why(), ("done", None));
     let soon = &await_ends(&shop, "soon", 1)[0];
     assert_eq!((soon.why(), soon.check_count, soon.attempts), (("done", None), 3, 3), "{soon:?}");
-    // Later if the server was delayed.
     assert!((seconds(2)..seconds(10)).contains(&(soon.slot - soon.first)), "{soon:?}");
     expect_each_has_its_check(&shop);
 }
@@ -156,7 +155,7 @@ fn a_set_of_occurrences_goes_on_together() {
     expect_each_has_its_check(&shop);
 }
 
-/// Other jobs have repetitions.
+/// Repetitions of other jobs exist.
 #[test]
 fn a_job_without_repetitions_looks_nothing_up() {
     let shop = Shop::open();

@@ -12,7 +12,6 @@ const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level intege
         IF EXISTS (SELECT FROM shop.bad WHERE key = a.entity_key) THEN RAISE EXCEPTION 'cannot tell of %', a.entity_key; END IF;
     END $$";
 
-/// The row's alert comes when the call succeeds.
 #[test]
 fn a_failing_call_is_undone_alone_and_tried_again() {
     let shop = watched("");
@@ -74,7 +73,6 @@ fn ship_while_raised(shop: &Shop) {
     assert_eq!(state(shop), "late -; pending -");
 }
 
-/// The client does not wait.
 #[test]
 fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
     let shop = gated("");

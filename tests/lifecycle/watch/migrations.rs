@@ -8,7 +8,7 @@ const WATCH: &str =
     "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours')";
 const WHY: &str = "SELECT coalesce((SELECT concat_ws(' | ', why, fix) FROM awty.status), '-')";
 
-/// The doctor finds the rule.
+/// Waits until the status gives this reason and fix, and the doctor finds the rule.
 #[track_caller]
 fn await_why(shop: &Shop, why: &str, fix: &str) {
     shop.cluster.await_that(why, awty_testkit::PATIENCE, || {

@@ -1,5 +1,3 @@
-//! Watched tables: checks and alerts.
-
 mod calls;
 mod copies;
 mod keys;
@@ -73,7 +71,7 @@ fn await_state_in(shop: &Shop, database: &str, wanted: &str) {
     });
 }
 
-/// Expects the state at once.
+/// Runs a script, and expects the state at once.
 #[track_caller]
 fn expect(shop: &Shop, script: &str, wanted: &str) {
     shop.run(script);

@@ -29,7 +29,7 @@ const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FRO
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL
         AND greatest(o.placed_at + interval '2 s', pg_xact_commit_timestamp(o.xmin)) + make_interval(secs => $1)
             < (SELECT max(next_check_at) FROM awty.future_job_history WHERE outcome = 'done')";
-/// Three slots of one second.
+/// A row may wait for three slots of one second.
 const GRACE: f64 = 3.0;
 
 const LATE: &str = "SELECT coalesce(string_agg(o::text, E'\\n'), '') FROM shop.orders AS o
@@ -71,7 +71,7 @@ fn write(random: &mut Random) -> String {
     }
 }
 
-/// Tries again after expected errors.
+/// Tries a transaction again after expected errors.
 fn transaction(client: &mut Client, random: &mut Random) -> bool {
     let level = ["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][random.below(4) as usize];
     let mut script = format!("BEGIN ISOLATION LEVEL {level};");
@@ -88,7 +88,7 @@ fn transaction(client: &mut Client, random: &mut Random) -> bool {
         Ok(()) => true,
         Err(error) => {
             let code = error.code().map(|code| code.code().to_owned()).unwrap_or_default();
-            // Serialization failure, deadlock, or two rows with one key.
+            // The allowed errors: serialization failure, deadlock, or two rows with one key.
             assert!(["40001", "40P01", "23505"].contains(&code.as_str()), "{script}: {error:?}");
             client.batch_execute("ROLLBACK").unwrap();
             false

@@ -1,9 +1,8 @@
-//! Partitioned tables.
+//! Watched partitions.
 
 use super::{LATE, await_state, expect, refusal};
 use awty_testkit::fixture::Shop;
 
-/// The way into a partition does not matter.
 #[test]
 fn rows_of_partitions_are_watched() {
     let shop = Shop::open();
@@ -49,7 +48,6 @@ fn rows_of_partitions_are_watched() {
     expect(&shop, "INSERT INTO shop.orders VALUES (9, 'n', now())", "late -; pending -");
 }
 
-/// TRUNCATE of one partition clears its alerts.
 #[test]
 fn one_partition_can_be_watched_alone() {
     let shop = Shop::open();

@@ -1,12 +1,10 @@
-//! Writers beside runs.
-
 use super::{LATE, await_state, refusal, state, watched};
 
 #[test]
 fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     let shop = watched("");
     for (id, end) in [(1, "COMMIT"), (2, "ROLLBACK")] {
-        // Paused until the UPDATE is open.
+        // The job is paused until the UPDATE is open.
         shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES ({id}, {LATE})"));
         let slot = shop.slot_of(&id.to_string());
         let mut client = shop.client();
@@ -87,7 +85,7 @@ fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     await_state(&shop, "late 1:1 2:1; pending -");
 }
 
-/// Statements that end all alerts of a rule.
+/// Each statement ends all alerts of a rule.
 #[test]
 fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
     let shop = watched("");

@@ -5,7 +5,7 @@ use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Hours from the placement, and the entity's name.
+/// Returns hours from the placement, and the entity's name.
 fn due(shop: &Shop, key: &str) -> String {
     shop.cluster.value(
         "postgres",

@@ -89,7 +89,6 @@ fn a_copied_trigger_is_useless() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// The caller is not of the rule's role.
 #[test]
 fn a_forged_call_raises_nothing() {
     let shop = with_mallory("");

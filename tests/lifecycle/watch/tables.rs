@@ -10,7 +10,6 @@ pub fn dump(shop: &Shop) -> String {
     text.lines().filter(|line| !line.contains("restrict")).collect::<Vec<_>>().join("\n")
 }
 
-/// `entity_name` stays.
 #[test]
 fn a_watch_goes_on_after_renames() {
     let shop = watched("escalate => '{1 day}'");
@@ -37,7 +36,6 @@ fn a_watch_goes_on_after_renames() {
     assert_eq!(left, 0);
 }
 
-/// PostgreSQL names the rule's function.
 #[test]
 fn columns_in_use_cannot_be_dropped_or_altered() {
     let shop = watched("");

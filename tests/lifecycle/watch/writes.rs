@@ -1,4 +1,4 @@
-//! Each kind of write.
+//! Each kind of write to a watched table.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watched};
 use awty_testkit::fixture::Shop;
@@ -50,7 +50,6 @@ fn every_kind_of_insert_is_watched() {
     assert!(due);
 }
 
-/// A rollback keeps the alert.
 #[test]
 fn an_alert_is_cleared_in_the_transaction_of_the_write() {
     let shop = watched("escalate => '{1 day}'");

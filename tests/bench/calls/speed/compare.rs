@@ -1,7 +1,7 @@
 use crate::results::{Outcome, Wanted};
 use crate::stats::{Pairs, median};
 
-/// One try each. Settings that fail are left out.
+/// Each setting gets one try. Settings that fail are left out.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],

@@ -16,7 +16,6 @@ pub struct Field {
 }
 
 impl Field {
-    /// With pg_net if the server has it.
     pub fn open(with_pg_net: bool) -> Self {
         let libraries = if with_pg_net { "awty,pg_stat_statements,pg_net" } else { "awty,pg_stat_statements" };
         let place = Place::open_with(&[("shared_preload_libraries", libraries), ("synchronous_commit", "off")]);

@@ -7,7 +7,6 @@ use super::ways;
 use crate::calls::Options;
 use crate::results::{Outcome, Wanted};
 
-/// In the spread load.
 const A_SECOND: u32 = 1_000;
 const WANTED: Wanted = Wanted::AtMost(0.5);
 

@@ -63,7 +63,7 @@ fn analyze(client: &mut Client) {
     }
 }
 
-/// Seconds; an error unless the status is 200.
+/// Returns seconds, or an error unless the status is 200.
 fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;

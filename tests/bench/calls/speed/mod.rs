@@ -24,7 +24,7 @@ const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
 
-/// 25 batches, each of which takes more than a second.
+/// A run has 25 batches, each of which takes more than a second.
 fn share(calls: u32, batch: u32) -> u32 {
     calls.min(25 * batch)
 }

@@ -5,7 +5,7 @@ use crate::calls::place::{Place, pass};
 use crate::results::{Outcome, Wanted};
 use awty_testkit::{PATIENCE, poll};
 
-/// Hanging calls, and their origins.
+/// Number of hanging calls, and of their origins.
 const HANGING: u32 = 10_000;
 const ORIGINS: u32 = 10;
 const KIB_EACH: Wanted = Wanted::AtMost(30.0);
@@ -27,7 +27,7 @@ pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// KiB before and during the hanging calls.
+/// Returns KiB before and during the hanging calls.
 fn memory() -> Result<(u64, u64), String> {
     let mut place = Place::open();
     let origins: Vec<String> = (0..ORIGINS).map(|_| place.receiver.listen(true)).collect();

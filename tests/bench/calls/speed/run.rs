@@ -19,13 +19,13 @@ impl Calls {
 }
 
 pub struct Run {
-    /// µs since 1970. The first calls were due then.
+    /// When the first calls were due, in µs since 1970.
     pub begin: i64,
     pub arrivals: Vec<Arrival>,
 }
 
 impl Run {
-    /// Up to the last arrival.
+    /// Returns the calls per second up to the last arrival.
     pub fn rate(&self) -> f64 {
         let last = self.arrivals.iter().map(|arrival| arrival.at).max().unwrap_or(self.begin);
         self.arrivals.len() as f64 / ((last - self.begin) as f64 / 1e6)

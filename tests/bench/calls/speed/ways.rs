@@ -15,19 +15,18 @@ use std::time::Instant;
 const AT_ONCE: u32 = 10;
 /// Leases per claim, and answers per statement, of the SQL ceiling.
 const BATCH: i32 = 500;
-/// The largest batch of pg_net needs them.
+/// The largest batch of pg_net needs this number of open files.
 const FILES: u32 = 10_000;
 
 fn now() -> i64 {
     Utc::now().timestamp_micros()
 }
 
-/// The calls are written before this second.
 fn soon(calls: &Calls) -> i64 {
     now() / 1_000_000 + 10 + i64::from(calls.count / 1_500)
 }
 
-/// One gateway with defaults.
+/// The gateway runs with its defaults.
 pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.place.start_gateway();
@@ -48,7 +47,7 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     run
 }
 
-/// One transaction, with empty tables.
+/// One transaction requests all calls, with empty tables.
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
@@ -103,7 +102,6 @@ pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result
     )
 }
 
-/// Without a database.
 pub fn http_alone(field: &Field, calls: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let program = std::env::var_os("AWTY_CALLER").ok_or("AWTY_CALLER names no program")?;
@@ -112,7 +110,6 @@ pub fn http_alone(field: &Field, calls: u32) -> Result<Run, String> {
     field.run(calls, from, begin, "SELECT true")
 }
 
-/// Returns the number that the command prints.
 fn run(command: &mut Command) -> Result<i64, String> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("cannot run: {error}"))?;
     let mut line = String::new();
