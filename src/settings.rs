@@ -214,7 +214,7 @@ pub fn register() {
     );
     int(
         c"awty.attempt_retention",
-        c"Sets how long ended leases of workers outside are kept; 0 keeps them for ever.",
+        c"Sets how long ended leases of external workers are kept; 0 keeps them for ever.",
         c"They are dropped in whole days, once the last hour of a day is older than this.",
         &ATTEMPT_RETENTION,
         0,

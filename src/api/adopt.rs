@@ -23,7 +23,7 @@ fn adopt_database() -> Result<()> {
         return Err(Error::NotDatabaseOwner { database: catalog::database_name() });
     }
     if !origin::adopt() {
-        error::log::notice(format!("database \"{}\" runs its own checks already", catalog::database_name()));
+        error::log::notice(format!("database \"{}\" already runs its own checks", catalog::database_name()));
     }
     rule::sweep_all();
     rule_function::forget_oids();

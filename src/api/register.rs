@@ -62,7 +62,7 @@ fn register_job(args: &Args) -> Result<()> {
     }
     say_role(&job);
     if job.is_external() {
-        error::log::notice(format!("job \"{}\" has no function: workers outside claim its checks", job.name));
+        error::log::notice(format!("job \"{}\" has no function: external workers claim its checks", job.name));
     }
     wakeup::inspect_at_commit(false);
     Ok(())

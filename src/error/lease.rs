@@ -43,12 +43,12 @@ impl LeaseError {
             LeaseError::NotClaimer { job, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied to claim checks of job \"{job}\""),
-                format!("A member of the job's role can say: {}", call("awty.allow", &[job, role, "claim"])),
+                format!("A member of the job's role can execute: {}", call("awty.allow", &[job, role, "claim"])),
             ),
             LeaseError::HasFunction { job } => say(
                 Code::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("job \"{job}\" has a function, so its checks cannot be claimed"),
-                format!("{} registers a job without one.", call("awty.register", &["mail"])),
+                format!("{} registers a job without a function.", call("awty.register", &["mail"])),
             ),
             LeaseError::NoFunction { job } => say(
                 Code::ERRCODE_WRONG_OBJECT_TYPE,
@@ -58,12 +58,12 @@ impl LeaseError {
             LeaseError::OnlyExternal { option } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("option \"{option}\" is for jobs without a function"),
-                format!("Leave \"{option}\" out, or the function."),
+                format!("Leave \"{option}\" out, or leave out the function."),
             ),
             LeaseError::Max { most } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("argument \"max\" must be between 1 and {most}"),
-                "max => 100",
+                "Use max => 100, for example.",
             ),
             LeaseError::Unequal { argument: argument @ ("leases" | "jobs") } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -78,7 +78,7 @@ impl LeaseError {
             LeaseError::TooMany { max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("argument \"leases\" must not have more than {max} elements"),
-                "Answer in several calls.",
+                "Split the leases among several calls.",
             ),
             LeaseError::SqlState { value } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -92,13 +92,15 @@ impl LeaseError {
             ),
             LeaseError::InUse { job } => say(
                 Code::ERRCODE_OBJECT_IN_USE,
-                format!("job \"{job}\" cannot get a function while workers have checks of it"),
-                format!("{} and wait until awty.lease has none of it.", call("awty.pause", &[job])),
+                format!("job \"{job}\" cannot get a function while workers have leases of its checks"),
+                format!("{} and wait until awty.lease has no row of the job.", call("awty.pause", &[job])),
             ),
             LeaseError::Limit { option, least, most } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("limit \"{option}\" must be between {least} and {most}"),
-                format!("reset => '{{{option}}}' lifts it; blocked_until => 'infinity' lets nothing through."),
+                format!(
+                    "Use reset => '{{{option}}}' to remove the limit, or blocked_until => 'infinity' to block the target."
+                ),
             ),
             LeaseError::UnknownLimit { limit, limits } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,

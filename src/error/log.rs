@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 pub fn database_held(database: &str, why: Hold) {
     let why = match why {
-        Hold::Foreign => "they come from another one",
+        Hold::Foreign => "its rows come from another database",
         Hold::Restored => "this server was restored from a backup",
     };
     ErrorReport::new(
@@ -23,7 +23,7 @@ pub fn database_held(database: &str, why: Hold) {
         format!("awty runs no checks in database \"{database}\", because {why}"),
         "awty",
     )
-    .set_hint("SELECT awty.adopt(); if this database is the one to run them.")
+    .set_hint("If this database should run its checks, execute: SELECT awty.adopt();")
     .report(PgLogLevel::WARNING);
 }
 
@@ -58,7 +58,7 @@ pub fn no_room() {
 }
 
 pub fn no_place() {
-    ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty has no place for another worker", "awty")
+    ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty has no free entry for another worker", "awty")
         .set_hint("SELECT pid, state, query_start FROM pg_stat_activity WHERE backend_type = 'awty worker';")
         .report(PgLogLevel::WARNING);
 }
@@ -67,27 +67,29 @@ pub fn stuck_run(pid: i32, database: u32) {
     ErrorReport::new(
         Code::ERRCODE_QUERY_CANCELED,
         format!(
-            "awty: process {pid} in the database with OID {database} goes on with a run that was cancelled and terminated"
+            "awty: process {pid} in the database with OID {database} continues a run that was cancelled and terminated"
         ),
         "awty",
     )
-    .set_hint("It runs code that does not check for interrupts. A restart of the server ends it.")
+    .set_hint("The run's code does not check for interrupts. A restart of the server ends the run.")
     .report(PgLogLevel::WARNING);
 }
 
 pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     let (code, reason) = match why {
-        CannotConnect::NoDatabase => (Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it accepts no connections"),
+        CannotConnect::NoDatabase => {
+            (Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the database accepts no connections")
+        }
         CannotConnect::Gone => (Code::ERRCODE_UNDEFINED_OBJECT, "the role does not exist"),
-        CannotConnect::NoLogin => (Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, "it has no LOGIN"),
-        CannotConnect::NoConnect => (Code::ERRCODE_INSUFFICIENT_PRIVILEGE, "it has no CONNECT on the database"),
+        CannotConnect::NoLogin => (Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, "the role has no LOGIN"),
+        CannotConnect::NoConnect => (Code::ERRCODE_INSUFFICIENT_PRIVILEGE, "the role has no CONNECT on the database"),
     };
     ErrorReport::new(
         code,
         format!("awty runs no checks of role \"{role}\" in the database with OID {database}: {reason}"),
         "awty",
     )
-    .set_hint("The checks stay pending, and run when it can connect again.")
+    .set_hint("The checks stay pending, and run when the role can connect again.")
     .report(PgLogLevel::WARNING);
 }
 

@@ -10,15 +10,16 @@ pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
             format!("SELECT awty.repeat({job}, cron => '0 9 * * *', zone => 'Europe/Berlin');")
         }
         RepeatError::Unreadable(_) | RepeatError::NeverComes(_) => {
-            "The fields are minute, hour, day of month, month, day of week; six begin with the second.".into()
+            "The fields are minute, hour, day of month, month and day of week. The first of six fields is the second."
+                .into()
         }
         RepeatError::NeedsZone(_) => match zone {
             Some(zone) if zone.contains('/') && !zone.starts_with("Etc/") => {
-                format!("zone => {} or zone => 'UTC'", quote(zone))
+                format!("Use zone => {} or zone => 'UTC'.", quote(zone))
             }
-            _ => "zone => 'Europe/Berlin' or zone => 'UTC'".into(),
+            _ => "Use zone => 'Europe/Berlin' or zone => 'UTC'.".into(),
         },
-        RepeatError::Every(_) => "Use '1 day' for the same time of day, '24 hours' for real time.".into(),
+        RepeatError::Every(_) => "Use '1 day' for the same time of each day, or '24 hours' for real time.".into(),
         RepeatError::TooClose { closest, slot } => {
             let seconds = closest.num_seconds().max(1);
             let day = 86_400;
@@ -29,7 +30,7 @@ pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
             }
         }
         RepeatError::NoneBeforeEnd(_) | RepeatError::EndsTooEarly => "Use a later \"ends\", or none.".into(),
-        RepeatError::OutOfRange { argument } => format!("{argument} => '10 minutes'"),
-        RepeatError::Max => "max => 10".into(),
+        RepeatError::OutOfRange { argument } => format!("Use {argument} => '10 minutes', for example."),
+        RepeatError::Max => "Use max => 10, for example.".into(),
     }
 }

@@ -18,24 +18,24 @@ impl TravelError {
         match self {
             TravelError::Off => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                "awty.travel() is switched off on this server",
-                "On a server for tests: awty.time_travel = on in postgresql.conf; SELECT pg_reload_conf();",
+                "awty.travel() is disabled on this server",
+                "On a test server, set awty.time_travel = on in postgresql.conf and reload the configuration.",
             ),
             TravelError::Travelled => say(
                 Code::ERRCODE_INVALID_TRANSACTION_STATE,
                 "a transaction that has travelled cannot be committed",
                 "ROLLBACK;",
             )
-            .detail("Its rows would carry times that have not come."),
+            .detail("Its rows would contain times in the future."),
             TravelError::TooMany { max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("a transaction cannot travel through more than {max} runs"),
-                "ROLLBACK; and travel a shorter way, or with fewer checks.",
+                "Roll back, and travel for a shorter time or with fewer checks.",
             ),
             TravelError::NotPositive { argument } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("argument \"{argument}\" must be at least 1"),
-                format!("{argument} => 1000"),
+                format!("Use {argument} => 1000, for example."),
             ),
         }
     }

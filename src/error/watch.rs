@@ -125,7 +125,7 @@ impl WatchError {
             WatchError::NotATable { relation, is } => say(
                 Code::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("cannot watch \"{relation}\": it is {is}"),
-                "Watch a table that keeps its rows, plain or partitioned.",
+                "Watch an ordinary or a partitioned table.",
             ),
             WatchError::NoPrimaryKey { relation } => say(
                 Code::ERRCODE_UNDEFINED_OBJECT,
@@ -147,7 +147,7 @@ impl WatchError {
                     format!("In \"{argument}\": {text}")
                 };
                 let hint = if hint.is_empty() {
-                    "Columns stand without the table's name: status <> 'UNSHIPPED'."
+                    "Write columns without the table's name, such as status <> 'UNSHIPPED'."
                 } else {
                     hint
                 };
@@ -160,35 +160,35 @@ impl WatchError {
             ),
             WatchError::WholeRow { argument } => say(
                 Code::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("argument \"{argument}\" must not take the row as a whole"),
-                format!("Name the columns: {argument} => $$status <> 'UNSHIPPED'$$"),
+                format!("argument \"{argument}\" must not use the whole row"),
+                format!("Name the columns, such as {argument} => $$status <> 'UNSHIPPED'$$."),
             )
             .detail("PostgreSQL would refuse to add columns to the table, because a function takes its row."),
             WatchError::NotStable { argument, what } => say(
                 Code::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("argument \"{argument}\" must not use {what}"),
-                "Use since and within.",
+                "Use \"since\" and \"within\" instead.",
             )
-            .detail("It would turn true without an UPDATE, and nobody would hear of it."),
+            .detail("The value would change without an UPDATE, so no trigger would fire."),
             WatchError::WrongType { argument: "since", wanted, found } => say(
                 Code::ERRCODE_DATATYPE_MISMATCH,
                 format!("argument \"since\" must be of type {wanted}, not {found}"),
-                "since => $$placed_at AT TIME ZONE 'Europe/Berlin'$$",
+                "Use since => $$placed_at AT TIME ZONE 'Europe/Berlin'$$, for example.",
             ),
             WatchError::WrongType { argument, wanted, found } => say(
                 Code::ERRCODE_DATATYPE_MISMATCH,
                 format!("argument \"{argument}\" must be of type {wanted}, not {found}"),
-                format!("{argument} => $$status <> 'UNSHIPPED'$$"),
+                format!("Use {argument} => $$status <> 'UNSHIPPED'$$, for example."),
             ),
             WatchError::Levels(LevelError::Within) => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 "argument \"within\" must be positive",
-                "within => '3 hours'",
+                "Use within => '3 hours', for example.",
             ),
             WatchError::Levels(LevelError::Escalate(level)) => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("element {level} of argument \"escalate\" must be longer than the level before it"),
-                "Each level counts from since: within => '3 hours', escalate => '{6 hours, 1 day}'",
+                "Each level counts from \"since\", as in within => '3 hours', escalate => '{6 hours, 1 day}'.",
             ),
             WatchError::Levels(LevelError::TooMany) => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -203,17 +203,17 @@ impl WatchError {
             WatchError::NeedsSince { relation } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("argument \"since\" is required, because table \"{relation}\" is partitioned"),
-                "since => 'placed_at'",
+                "Use since => 'placed_at', for example.",
             )
             .detail("PostgreSQL deletes a row that moves to another partition, and inserts it there."),
             WatchError::RuleExists { rule, own: true } => say(
                 Code::ERRCODE_DUPLICATE_OBJECT,
-                format!("rule \"{rule}\" is already there, and says something else"),
-                format!("Use rule => {} for a second one, or replace => true.", quote(&format!("{rule}_2"))),
+                format!("rule \"{rule}\" already exists with another definition"),
+                format!("Use rule => {} for a second rule, or replace => true.", quote(&format!("{rule}_2"))),
             ),
             WatchError::RuleExists { rule, own: false } => say(
                 Code::ERRCODE_DUPLICATE_OBJECT,
-                format!("a job or rule \"{rule}\" is already there"),
+                format!("a job or rule \"{rule}\" already exists"),
                 format!("Use rule => {}.", quote(&format!("{rule}_2"))),
             ),
             WatchError::OtherTable { rule, relation } => say(
@@ -227,8 +227,8 @@ impl WatchError {
             ),
             WatchError::NameTaken { rule, object } => say(
                 Code::ERRCODE_DUPLICATE_OBJECT,
-                format!("{object} already exists, and is none of awty's"),
-                format!("Use rule => {}, or drop it.", quote(&format!("{rule}_2"))),
+                format!("{object} already exists and does not belong to awty"),
+                format!("Use rule => {}, or drop the object.", quote(&format!("{rule}_2"))),
             ),
             WatchError::NoCreate { schema, owner } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -258,7 +258,7 @@ impl WatchError {
             WatchError::KeyTooLong { rule, relation, max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!(
-                    "the primary key of a row of table \"{relation}\" is longer than {max} bytes, as rule \"{rule}\" takes it"
+                    "the primary key of a row of table \"{relation}\" is longer than {max} bytes, the limit of rule \"{rule}\""
                 ),
                 call("awty.unwatch", &[rule]),
             ),
@@ -284,7 +284,7 @@ impl WatchError {
             ),
             WatchError::Changed { rule } => say(
                 Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                format!("could not serialize access: rule \"{rule}\" has gone on with the row meanwhile"),
+                format!("could not serialize access: rule \"{rule}\" has changed the check or the alert of the row"),
                 "Try the transaction again.",
             ),
         }

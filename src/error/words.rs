@@ -21,7 +21,7 @@ impl Error {
                 "awty is not loaded by \"shared_preload_libraries\", so no check runs",
                 "Add shared_preload_libraries = 'awty' to postgresql.conf and restart the server.",
             )
-            .detail("What is scheduled now runs as soon as it is loaded."),
+            .detail("Checks that are scheduled now run as soon as awty is loaded."),
             Error::Unserved { installed, unserved } => say(
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!(
@@ -30,7 +30,7 @@ impl Error {
                 ),
                 match unserved {
                     Unserved::Older => "ALTER EXTENSION awty UPDATE;",
-                    Unserved::Newer => "Restart the server, which still has the library of before in memory.",
+                    Unserved::Newer => "Restart the server, which still has the old library in memory.",
                 },
             ),
             Error::Standby { function } => say(
@@ -52,7 +52,7 @@ impl Error {
             Error::NotTrigger { function } => say(
                 Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 format!("{function} was not called by a trigger"),
-                "Only the triggers that awty has made call it.",
+                "Only awty's own triggers may call this function.",
             ),
             Error::Null { argument } => say(
                 Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
@@ -87,17 +87,17 @@ impl Error {
             Error::TooManyKeys { max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("argument \"entity_keys\" must not have more than {max} elements"),
-                "Call it for some of the keys at a time.",
+                "Split the keys among several calls.",
             ),
             Error::KeyTwice { key } => say(
                 Code::ERRCODE_CARDINALITY_VIOLATION,
                 format!("key \"{key}\" is given twice"),
-                "Give each key once; an entity has one check of each job.",
+                "Give each key only once, because an entity has at most one check of each job.",
             ),
             Error::ArgsTooLarge { max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("argument \"args\" must not be larger than {max} bytes"),
-                "Pass a key, and let the job look the rest up.",
+                "Pass a key, and let the job look up the data.",
             ),
             Error::AtOrAfter { both } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -111,7 +111,7 @@ impl Error {
             Error::OutOfRange { argument } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 format!("argument \"{argument}\" is out of range"),
-                "Use a finite time; checks may lie as far ahead as the job's \"max_horizon\".",
+                "Use a finite time. The job's \"max_horizon\" limits how far ahead a check may be.",
             ),
             Error::NotPositive { argument } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -126,7 +126,7 @@ impl Error {
             Error::TooManySteps { max } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("a forecast cannot have more than {max} steps"),
-                "Use a longer step, or look less far ahead.",
+                "Use a longer \"step\" or a shorter \"ahead\".",
             ),
             Error::TooShort { argument, min } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -141,7 +141,7 @@ impl Error {
             Error::Negative { argument } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("argument \"{argument}\" must not be negative"),
-                "Use a positive interval; a past \"at\" means the next slot.",
+                "Use a positive interval. A past \"at\" means the next slot.",
             ),
             Error::TooFar { job, time, max_horizon } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
@@ -160,18 +160,18 @@ impl Error {
             Error::JobExists { job, own: false } => say(
                 Code::ERRCODE_DUPLICATE_OBJECT,
                 format!("job \"{job}\" already exists"),
-                "Use another name: this job belongs to another role.",
+                "Use another name, because this job belongs to another role.",
             ),
             Error::JobExists { job, own: true } => say(
                 Code::ERRCODE_DUPLICATE_OBJECT,
                 format!("job \"{job}\" already exists with another definition"),
-                "Add replace => true to give it this one.",
+                "Add replace => true to replace the definition.",
             )
-            .detail("Its function, its role or an option differs from what is given here."),
+            .detail("The function, the role or an option differs."),
             Error::NotAllowed { job, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied for job \"{job}\""),
-                format!("A member of the job's role can say: {}", call("awty.allow", &[job, role])),
+                format!("A member of the job's role can execute: {}", call("awty.allow", &[job, role])),
             ),
             Error::NotOwner { job } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -229,7 +229,7 @@ impl Error {
                 say(
                     Code::ERRCODE_AMBIGUOUS_FUNCTION,
                     format!("function {function} is not unique"),
-                    format!("DROP FUNCTION {second}; or the other one."),
+                    format!("DROP FUNCTION {second}; or drop the other one."),
                 )
                 .detail(format!("There are {first} and {second}."))
             }
@@ -240,7 +240,7 @@ impl Error {
             Error::TemporaryFunction { function } => say(
                 Code::ERRCODE_INVALID_FUNCTION_DEFINITION,
                 format!("function {function} is temporary"),
-                "Create it in a schema that other sessions see.",
+                "Create the function in a schema that other sessions can see.",
             ),
             Error::NoExecute { function, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -254,14 +254,14 @@ impl Error {
             ),
             Error::Untrusted { function, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format!("role \"{role}\" runs only functions that a superuser owns, and {function} is not one"),
+                format!("role \"{role}\" runs only functions of superusers, and {function} has another owner"),
                 format!(
                     "Register the job with run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser."
                 ),
             )
             .detail(
                 "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its rights \
-                 to all who may change the function.",
+                 to every role that may change the function.",
             ),
             Error::ForeignFunction { function, owner, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -269,24 +269,24 @@ impl Error {
                 format!("ALTER FUNCTION {function} OWNER TO {};", ident(role)),
             )
             .detail(format!(
-                "It would run with the rights of role \"{role}\", which runs functions of its own, of roles that it is a \
-                 member of, of superusers and of who registered the job."
+                "The function would run with the rights of role \"{role}\", which runs functions of itself, of roles that it is a \
+                 member of, of superusers and of the role that registered the job."
             )),
             Error::OtherRole { job, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format!("job \"{job}\" can be tried by role \"{role}\" only"),
-                format!("Connect as {}; SET ROLE is not enough.", ident(role)),
+                format!("job \"{job}\" can be tried only by role \"{role}\""),
+                format!("Connect as {}. SET ROLE is not enough.", ident(role)),
             )
-            .detail("It runs with that role's rights, and its function could switch back to the role of the session."),
+            .detail("The job runs with that role's rights, and its function could switch back to the role of the session."),
             Error::TooManyJobs { role, max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("role \"{role}\" cannot have more than {max} jobs"),
-                "One job serves any number of entities: pass what differs in the check's key or arguments.",
+                "Use one job for any number of entities, and pass the differences in the check's key or arguments.",
             ),
             Error::JobBusy { job } => say(
                 Code::ERRCODE_LOCK_NOT_AVAILABLE,
                 format!("job \"{job}\" is being changed by another transaction"),
-                "Try again; SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
+                "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
             ),
             Error::UnknownRole { role } => say(
                 Code::ERRCODE_UNDEFINED_OBJECT,
@@ -297,7 +297,7 @@ impl Error {
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("must be able to SET ROLE \"{role}\""),
                 match privileged {
-                    true => format!("Use run_as => {}, and grant that role what the function needs.", quote(caller)),
+                    true => format!("Use run_as => {}, and grant that role the rights that the function needs.", quote(caller)),
                     false => format!("GRANT {} TO {};", ident(role), ident(caller)),
                 },
             ),
@@ -338,7 +338,7 @@ impl Error {
             .detail(format!("The jobs are {}.", jobs.iter().map(|job| ident(job)).collect::<Vec<_>>().join(", "))),
             Error::Running { id, since } => say(
                 Code::ERRCODE_OBJECT_IN_USE,
-                format!("check {id} is running since {}", since.format("%Y-%m-%d %H:%M:%S%.3f%:z")),
+                format!("check {id} has been running since {}", since.format("%Y-%m-%d %H:%M:%S%.3f%:z")),
                 "Try again when the run is over.",
             ),
             Error::Held { entity, job } => say(
@@ -359,12 +359,12 @@ impl Error {
             Error::BrokenJob { job, message } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("job \"{job}\" has an invalid row in awty.job"),
-                format!("A superuser can say: SELECT awty.unregister({}); and then it can be registered again.", quote(job)),
+                format!("A superuser can execute: SELECT awty.unregister({}); and register the job again.", quote(job)),
             )
-            .detail(format!("It cannot be used: {message}.")),
+            .detail(format!("The row cannot be used: {message}.")),
             Error::Altered { table } => say(
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("awty cannot work with {table} as it has been altered"),
+                format!("table {table} has been altered in a way that awty does not support"),
                 format!("Drop the rule or trigger on {table} that suppresses awty's statements."),
             ),
             Error::Repeat { error, job, zone } => say(
@@ -381,13 +381,13 @@ impl Error {
             Error::Travel(error) => error.words(),
             Error::AnswerOutOfRange { job } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
-                format!("job \"{job}\" answered with a time that is out of range"),
-                "Answer NULL when there is nothing more to check.",
+                format!("job \"{job}\" returned a time that is out of range"),
+                "Return NULL if nothing is left to check.",
             ),
             Error::AnswerCount { job, checks, answers } => say(
                 Code::ERRCODE_ARRAY_ELEMENT_ERROR,
-                format!("job \"{job}\" gave {answers} answers to {checks} checks"),
-                "Answer one time, or NULL, for each check, in the order of the checks.",
+                format!("job \"{job}\" returned {answers} results for {checks} checks"),
+                "Return one time or NULL for each check, in the order of the checks.",
             ),
             Error::Lease(error) => error.words(),
         }

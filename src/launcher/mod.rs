@@ -51,7 +51,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
         process::answer_signals();
         // A turn has a transaction for its catalog lookups.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
-            pgrx::log!("awty: the launcher met an error and goes on: {} ({})", failure.message, failure.sqlstate);
+            pgrx::log!("awty: the launcher met an error and continues: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
         });
         process::wait(wait);

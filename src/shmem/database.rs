@@ -39,7 +39,7 @@ impl DatabaseProblem {
             }
             DatabaseProblem::NoEntry => "all places for workers are taken; see the server log",
             DatabaseProblem::StuckRun(pid) => {
-                return Some(format!("process {pid} goes on with a run that was cancelled and terminated"));
+                return Some(format!("process {pid} continues a run that was cancelled and terminated"));
             }
             DatabaseProblem::Reading => "awty could not read its own tables; see the server log",
             DatabaseProblem::RoleCannotConnect => "a job's role has no LOGIN or no CONNECT; see the server log",

@@ -244,7 +244,7 @@ fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
     rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
     wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
     if rule.terms.existing.as_bytes() == b"upcoming" && source.has_rows() {
-        error::log::notice("rows that are late already get no alert; existing => 'all' includes them".into());
+        error::log::notice("rows that are already late get no alert; existing => 'all' includes them".into());
     }
 }
 

@@ -147,7 +147,11 @@ impl Worker {
                 }
                 Ok(None) => return Next::Leave,
                 Err(failure) => {
-                    pgrx::log!("awty: a worker could not read what is due: {} ({})", failure.message, failure.sqlstate);
+                    pgrx::log!(
+                        "awty: a worker could not read the due checks: {} ({})",
+                        failure.message,
+                        failure.sqlstate
+                    );
                     self.entry.trouble(DatabaseProblem::Reading);
                     return Next::Leave;
                 }

@@ -4,7 +4,7 @@ use crate::field::{DB, Field};
 #[test]
 fn checks_of_a_role_that_cannot_connect_wait() {
     for (forbid, permit, reason) in [
-        ("ALTER ROLE mallory NOLOGIN", "ALTER ROLE mallory LOGIN", "it has no LOGIN"),
+        ("ALTER ROLE mallory NOLOGIN", "ALTER ROLE mallory LOGIN", "the role has no LOGIN"),
         (
             "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC; GRANT CONNECT ON DATABASE postgres TO alice",
             "GRANT CONNECT ON DATABASE postgres TO mallory",

@@ -55,7 +55,7 @@ pub fn outside(options: &Options) -> Outcome {
     };
     let times = Pairs::measure("claim 500 + complete 500, plain SQL", options.rounds(), awty, plain);
     let detail = rates(n, ["awty", "plain SQL"], &times);
-    let what = ["workers outside: claim 500 + complete 500, one connection", "plain SQL with the same bookkeeping"];
+    let what = ["external workers: claim 500 + complete 500, one connection", "plain SQL with the same bookkeeping"];
     outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.6), detail);
     let queue = || {
         let client = &mut *client.borrow_mut();

@@ -50,7 +50,7 @@ pub fn targets(options: &Options) -> Outcome {
             each(&times.theirs),
             readable(f64::from(n))
         );
-        let what = format!("workers outside: a claim of {batch} beside a blocked target with everything else due");
+        let what = format!("external workers: a claim of {batch} beside a blocked target with everything else due");
         outcome.ratio(
             [what.as_str(), "the same without what is due of that target"],
             &times,

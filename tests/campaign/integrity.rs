@@ -116,7 +116,7 @@ mod tests {
             "autovacuum worker XX001 ERROR:  found xmin 7 from before relfrozenxid 9",
             "client backend XX002 alice@one ERROR:  index \"x\" contains unexpected zero page at block 1",
             "postmaster 00000 LOG:  server process (PID 7) was terminated by signal 11: Segmentation fault",
-            "awty worker 00000 LOG:  awty: a worker could not read what is due: could not read block 7 (XX001)",
+            "awty worker 00000 LOG:  awty: a worker could not read the due checks: could not read block 7 (XX001)",
         ] {
             assert!(is_told(said), "{said}");
         }

@@ -31,7 +31,7 @@ fn a_check_that_is_running_is_not_asked_again() {
     let error = shop.client().batch_execute("SELECT awty.check_now('orders', 1)").unwrap_err();
     let error = error.as_db_error().unwrap();
     assert_eq!(error.code().code(), "55006", "{error:?}");
-    assert!(error.message().starts_with(&format!("check {id} is running since ")), "{error:?}");
+    assert!(error.message().starts_with(&format!("check {id} has been running since ")), "{error:?}");
     drop(gate);
     let end = shop.end_of("1");
     assert_eq!((end.why(), end.attempts, shop.notes("1")), (("done", None), 1, 1), "{end:?}");

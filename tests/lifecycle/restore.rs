@@ -152,7 +152,7 @@ fn one_statement_warns_once() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     assert_eq!(again(&copy), "");
-    assert!(again(&copy).contains("NOTICE:  database \"postgres\" runs its own checks already"), "nothing was adopted");
+    assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
 /// PostgreSQL starts a copy of the disks as it starts the server itself, so awty cannot distinguish them.

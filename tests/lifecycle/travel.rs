@@ -146,6 +146,6 @@ fn refusals_name_what_is_wrong() {
     shop.cluster.configure("awty.time_travel = off");
     shop.cluster.reload();
     shop.await_true("the setting is off", "SELECT current_setting('awty.time_travel') = 'off'");
-    let refused = "42501: awty.travel() is switched off on this server";
+    let refused = "42501: awty.travel() is disabled on this server";
     assert_eq!(refusal(&shop, "SELECT awty.travel('1 h')"), refused);
 }

@@ -18,8 +18,8 @@ const OBJECTS: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SE
      (SELECT count(*) FROM awty.rule), (SELECT count(*) FROM awty.job), (SELECT count(*) FROM awty.future_job))";
 
 const SEVERAL_TABLES: &str = "write a job and schedule it: awty.register() and awty.schedule()";
-const CLOCK: &str = "Use since and within.";
-const COLUMNS: &str = "Columns stand without the table's name";
+const CLOCK: &str = "Use \"since\" and \"within\" instead.";
+const COLUMNS: &str = "Write columns without the table's name";
 const UNTIL: &str = "until => $$status <> 'UNSHIPPED'$$";
 
 /// Arguments, SQLSTATE, a part of message and detail, a part of the hint.
@@ -49,13 +49,13 @@ const REFUSED: &[[&str; 4]] = &[
     [
         "'shop.orders', until => 'orders IS NOT NULL', within => '1 s'",
         "0A000",
-        "row as a whole",
+        "use the whole row",
         "Name the columns: until =>",
     ],
     [
         "'shop.orders', until => '(orders.*) IS NOT NULL', within => '1 s'",
         "0A000",
-        "row as a whole",
+        "use the whole row",
         "Name the columns",
     ],
     [
@@ -136,7 +136,7 @@ const REFUSED: &[[&str; 4]] = &[
         "'shop.orders', until => 'false', within => '1 s', rule => 'mine'",
         "42710",
         "mine",
-        "rule => 'mine_2' for a second one, or replace => true",
+        "rule => 'mine_2' for a second rule, or replace => true",
     ],
 ];
 

@@ -14,7 +14,7 @@ BEGIN
     EXECUTE format('SET LOCAL ROLE %I', role);
     answer := test.raises(call);
     RESET ROLE;
-    hint := rtrim(regexp_replace(substring(answer FROM 'HINT: (.*)$'), '^[^:]*say: ', ''), '…') || ending;
+    hint := rtrim(regexp_replace(substring(answer FROM 'HINT: (.*)$'), '^[^:]*execute: ', ''), '…') || ending;
     RETURN NEXT replace(answer, current_database(), 'DATABASE');
     EXECUTE format('SET LOCAL ROLE %I', healer);
     EXECUTE replace(hint, '''schema.function''', '''shop.unpaid''');
