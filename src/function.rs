@@ -21,7 +21,7 @@ pub struct Function {
     pub answers: bool,
 }
 
-/// As SQL does: `schema.function`, or `function` in the first schema of the search path that has it.
+/// Reads a name as SQL does: `schema.function`, or `function` in the first schema of the search path that has it.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;

@@ -8,7 +8,7 @@ use pgrx::{PostgresGucEnum, pg_sys};
 
 /// The number of worker entries in shared memory, so it is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
-/// In one batch, or in one call of a set-based job.
+/// Largest number of checks in one batch, or in one call of a set-based job.
 pub const MAX_BATCH: usize = 1000;
 
 static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);

@@ -80,7 +80,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Once per session and job, because a trigger may schedule thousands of checks.
+/// The notice comes once per session and job, because a trigger may schedule thousands of checks.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -101,7 +101,8 @@ fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     }
 }
 
-/// From the start of the transaction. `after` is the fifth argument.
+/// Returns the time that lies `after` from the start of the transaction, and the interval. `after` is the fifth
+/// argument.
 pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)> {
     // An interval that would overflow below is out of range.
     let duration = args.duration(4, "after").ok().flatten();

@@ -125,7 +125,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     Ok(written)
 }
 
-/// For each key from `at`, or one for all from `after`.
+/// Returns one time for each key from `at`, or one for all from `after`.
 fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::TimeDelta>)> {
     match (args.datum(3), args.datum(4)) {
         (Some(at), None) => {

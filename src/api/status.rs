@@ -118,7 +118,7 @@ fn waits_for_standby(pid: i32) -> bool {
     sync_rep::is_process_waiting(pid)
 }
 
-/// In one of three words; `None` if a worker can connect to this database as that role.
+/// Returns one of three words; `None` if a worker can connect to this database as that role.
 #[pg_extern(sql = false)]
 fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     match catalog::can_connect(catalog::database(), role) {

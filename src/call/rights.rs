@@ -25,7 +25,7 @@ use std::collections::HashMap;
 /// An error or a list names at most this many jobs.
 pub const MAX_LISTED: usize = 10_000;
 
-/// For functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
+/// The gate for functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);

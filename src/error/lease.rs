@@ -23,7 +23,7 @@ pub enum LeaseError {
     Unequal { argument: &'static str },
     /// More leases than one call takes.
     TooMany { max: usize },
-    /// Not five digits or capital letters.
+    /// The code has not five digits or capital letters.
     SqlState { value: String },
     /// A worker has a lease on the check.
     Leased { id: i64, until: Time },
@@ -31,7 +31,7 @@ pub enum LeaseError {
     InUse { job: String },
     /// A target's limit is out of range.
     Limit { option: &'static str, least: String, most: String },
-    /// Not a limit of a target.
+    /// A target has no such limit.
     UnknownLimit { limit: String, limits: &'static [&'static str] },
     /// Another transaction has written the lease since this one took its snapshot.
     Concurrent,

@@ -56,7 +56,7 @@ impl Account {
         }
     }
 
-    /// For a client's transaction: counts the runs, and reports failures in a summary. Returns what happened to each
+    /// Counts the runs of a client's transaction, and reports failures in a summary. Returns what happened to each
     /// check.
     pub fn at_commit(self, job: &Text) -> Vec<(i64, CheckResult)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());

@@ -57,7 +57,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// For each job that has too many checks to count: an equal share of the checks that were not counted.
+/// Returns the estimate for each job that has too many checks to count: an equal share of the checks that were not
+/// counted.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {
@@ -136,7 +137,7 @@ fn job_counter() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// From shared memory or, before the counters are loaded there, from the table.
+/// Reads shared memory or, before the counters are loaded there, the table.
 fn counted() -> Vec<shmem::Counted> {
     let here = catalog::database();
     if shmem::is_present()

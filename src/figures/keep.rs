@@ -12,7 +12,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Once per server start and per installed extension, before workers can count.
+/// Reads the stored counters once per server start and per installed extension, before workers can count.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };

@@ -161,7 +161,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// At commit. The payload contains no name, because any role may listen.
+/// Notifies the channel at commit. The payload contains no name, because any role may listen.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     // Neither contains a NUL: a text of PostgreSQL's and a number.

@@ -43,7 +43,7 @@ pub enum Sent {
     NoProcess,
 }
 
-/// Of a requested process. Its memory is in the process's longest-lived context, and is freed on drop.
+/// Handle of a requested process. Its memory is in the process's longest-lived context, and is freed on drop.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {

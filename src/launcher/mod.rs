@@ -108,7 +108,7 @@ impl Launcher {
         }
     }
 
-    /// Once in the log, and in `awty.status` while they last.
+    /// The log reports a stuck run once, and `awty.status` while it lasts.
     fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
         let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {

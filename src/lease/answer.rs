@@ -29,7 +29,7 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// In bytes. Longer messages are cut.
+/// Longest message in bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
 /// SQLSTATE of an external routine exception.
 const EXTERNAL: &str = "38000";

@@ -241,7 +241,7 @@ fn split(found: Vec<DueCheck>, runs: impl Fn(&DueCheck) -> bool) -> (Vec<DueChec
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
-/// As a worker would, to checks that do not run now. Returns how many another session has locked.
+/// Applies the guards to checks that do not run now, as a worker would. Returns how many another session has locked.
 fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };
     let mut account = Account::default();

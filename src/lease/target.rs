@@ -27,7 +27,7 @@ const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
-    /// With their turns: the place within the target, and the place of the target.
+    /// Checks with their turns: the place within the target, and the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     /// States of the targets by name; empty if the job has no limits.
     pub targets: HashMap<Text, Target>,
@@ -39,7 +39,7 @@ pub struct Chosen {
     pub is_cut: bool,
 }
 
-/// From the oldest due checks and, if needed, from a walk over the targets.
+/// Chooses from the oldest due checks and, if needed, from a walk over the targets.
 pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool, max: usize, now: Time) -> Chosen {
     let is_known = target::any(job);
     if is_all && !is_known {
@@ -59,7 +59,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
         chosen.walk(job, is_known, &cursor, max, now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // From the last claim's position to the end, then from the start.
+    // The walk goes from the last claim's position to the end, and then from the start.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
@@ -101,7 +101,7 @@ impl Chosen {
         good
     }
 
-    /// Once round at most, until enough targets have a check to hand out.
+    /// Visits each target once at most, until enough targets have a check to hand out.
     fn walk(
         &mut self,
         job: &Text,

@@ -106,8 +106,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // Before a worker can start here, because the checks that a worker names in flight must not be mistaken for
-            // leftovers.
+            // This comes before a worker can start here, because the checks that a worker names in flight must not be
+            // mistaken for leftovers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -126,8 +126,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Before the first check is archived, because a day whose rows are in the default partition can get no
-        // partition. A held database may be a subscriber that receives rows for each day.
+        // This comes before the first check is archived, because a day whose rows are in the default partition can get
+        // no partition. A held database may be a subscriber that receives rows for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {

@@ -11,7 +11,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Of an inspection for a lock, and of a client for a change of partitions.
+/// How long an inspection waits for a lock, and a client for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 /// Tasks do not wait for each other.

@@ -25,7 +25,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // As the cast to text writes it, unlike the type's output function.
+            // The text is that of the cast, and not that of the type's output function.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);

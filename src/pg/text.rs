@@ -116,7 +116,7 @@ pub fn message(message: &str, max: usize) -> Text {
     Text::from(shown.as_str())
 }
 
-/// From the database's encoding to UTF-8.
+/// Converts a C string in the database's encoding to UTF-8.
 ///
 /// # Safety A valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {

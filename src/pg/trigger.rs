@@ -75,7 +75,7 @@ impl Firing {
         }
     }
 
-    /// By numbers in the firing table; `None` if one is NULL.
+    /// Returns the values of columns by their numbers in the firing table; `None` if one is NULL.
     pub fn values(self, version: Version, numbers: &[i32]) -> Option<Vec<pg_sys::Datum>> {
         // SAFETY: a row trigger has the rows of its event, in the relation's format.
         unsafe {

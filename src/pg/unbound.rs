@@ -174,7 +174,7 @@ pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// As InvokeFunctionExecuteHook(), in which label providers such as sepgsql decide. *Raises.*
+/// Calls the hook in which label providers such as sepgsql decide, as InvokeFunctionExecuteHook() does. *Raises.*
 ///
 /// # Safety A transaction must be open.
 pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {

@@ -80,7 +80,7 @@ pub fn of_session() -> Option<String> {
     canonical(&name)
 }
 
-/// By their lower-case form. They are read once, which takes about 10 ms.
+/// Passes the names by their lower-case form. They are read once, which takes about 10 ms.
 fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
     thread_local! {
         static NAMES: RefCell<Option<BTreeMap<String, String>>> = const { RefCell::new(None) };

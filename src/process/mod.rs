@@ -144,7 +144,7 @@ fn wait_event() -> u32 {
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// In `pg_stat_activity`, in the same words for every job.
+/// Shows the activity in `pg_stat_activity`, in the same words for every job.
 pub fn report(activity: Option<&CStr>) {
     let (state, text) = match activity {
         Some(text) => (pg_sys::BackendState::STATE_RUNNING, text.as_ptr()),

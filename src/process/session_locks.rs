@@ -54,8 +54,8 @@ pub fn let_go() {
     }
 }
 
-/// At the end of the process, after the abort of its transaction. PostgreSQL releases session locks only at an abort,
-/// so without this call a process that ends between transactions would leave them locked.
+/// Releases all locks at the end of the process, after the abort of its transaction. PostgreSQL releases session locks
+/// only at an abort, so a process that ends between transactions would leave them locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more, and takes none.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

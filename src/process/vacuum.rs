@@ -14,7 +14,7 @@ const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.fu
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
-/// Unless another process vacuums the table. Ends the current transaction; on return another one is open, with a
+/// Vacuums the table, unless another process does. Ends the current transaction; on return another one is open, with a
 /// snapshot.
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
@@ -24,8 +24,8 @@ pub fn future_job() {
         // Autovacuum probably runs. The VACUUM below would log that it was skipped.
         return;
     }
-    // As for autovacuum (see the table's storage parameters). It outlasts the transaction, but the process does nothing
-    // else.
+    // Autovacuum has the same setting for the table (see its storage parameters). The setting outlasts the transaction,
+    // but the process does nothing else.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and it is not a block of several statements.
     unsafe {
@@ -69,7 +69,7 @@ unsafe fn execute(statement: &'static CStr) {
     }
 }
 
-/// Without its indexes, in pages.
+/// Returns the pages of the table without its indexes.
 ///
 /// The table must exist (see `relations::lock`).
 pub fn pages_of_future_job() -> u32 {

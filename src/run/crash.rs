@@ -41,7 +41,7 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
 /// entries that were seen, with their generations.
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // In this order: a worker that has written a row and is not alive afterwards is dead.
+    // The order matters: a worker that has written a row and is not alive afterwards is dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
         // The entry of a worker that crashed here may now belong to a worker of another database.

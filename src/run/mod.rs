@@ -30,7 +30,7 @@ use std::cell::{Cell, RefCell};
 pub enum RunResult {
     /// The checks were ended, moved to a later slot, or already gone.
     Booked,
-    /// Not tried, because a job has changed since they were chosen.
+    /// The checks were not tried, because a job has changed since they were chosen.
     Stale,
     /// A client has locked the checks.
     Locked,
@@ -68,8 +68,8 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// Of one slot. A set-based job gets all checks together, and smaller sets after a failure, down to single checks,
-    /// so that a bad row fails alone.
+    /// Runs checks of one slot. A set-based job gets all of them together, and smaller sets after a failure, down to
+    /// single checks, so that a bad row fails alone.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
             // The cause of the failed cleanup may pass, as a lock does.
@@ -165,7 +165,7 @@ impl RunContext<'_> {
         ask(job, function, &rows, Caller::Worker)
     }
 
-    /// In a transaction of its own, if the check has not changed since.
+    /// Books a failure in a transaction of its own, if the check has not changed since.
     fn book_failure(
         &self,
         candidate: &Candidate,

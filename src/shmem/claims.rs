@@ -14,8 +14,8 @@ use std::time::Duration;
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// For a worker that the launcher will request. If no entry is free, the oldest abandoned one is reused, and its
-    /// run is not counted.
+    /// Reserves an entry for a worker that the launcher will request. If no entry is free, the oldest abandoned one is
+    /// reused, and its run is not counted.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -51,7 +51,7 @@ impl SharedState {
         free
     }
 
-    /// Up to `used`, because entries are large and scanning all of them is slow.
+    /// Iterates up to `used`, because entries are large and scanning all of them is slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const DATABASES: usize = 512;
 /// Jobs with counters in all databases.
 const JOBS: usize = 2048;
-/// In all databases. Beyond it, the roles with the latest due times wait for the audit.
+/// Roles with work in all databases. Beyond this number, the roles with the latest due times wait for the audit.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
@@ -47,13 +47,13 @@ pub struct SharedState {
     /// The launcher's last turn, at least once a second; 0 for none since the server started.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
-    /// In quarantine when the server went down. The crash is blamed on no other suspect.
+    /// The suspect in quarantine when the server went down. The crash is blamed on no other suspect.
     pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check their database again.
     pub adoptions: u64,
     /// Grows with each start or end of a worker. `last_served` stores its values.
     pub served: u64,
-    /// Due roles without a worker. While it is not 0, workers leave after their batch.
+    /// Number of due roles without a worker. While it is not 0, workers leave after their batch.
     pub waiting: u32,
     /// Which worker runs a check that may have crashed the server.
     pub quarantine: Quarantine,

@@ -83,7 +83,7 @@ impl Table {
         Some(table)
     }
 
-    /// For a client's transaction, which has snapshots of its own. Reads see what is committed now.
+    /// Opens the table for a client's transaction, which has snapshots of its own. Reads see what is committed now.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -342,7 +342,7 @@ impl Row {
     }
 }
 
-/// Once per check. Only an administrator can have written an invalid row.
+/// Logs once per check. Only an administrator can have written an invalid row.
 fn say_invalid(id: i64) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();

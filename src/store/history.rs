@@ -89,7 +89,7 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
-// For a run that has ended its own check. The check was archived like a check without a run.
+// The run has ended its own check, which was archived like a check without a run.
 statement!(
     answer_own,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
@@ -135,7 +135,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// After their first run, which they shared. The caller has deleted their rows.
+/// Archives checks after their first run, which they shared. The caller has deleted their rows.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {

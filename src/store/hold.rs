@@ -31,7 +31,7 @@ statement! {
 }
 
 statement! {
-    /// Of a repetition's earlier occurrences. Returns `false` if there was none.
+    /// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was none.
     pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool = query,
     c"DELETE FROM awty_internal.hold AS h USING awty_internal.repetition AS r
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
@@ -40,7 +40,7 @@ statement! {
 // Here and below, SKIP LOCKED skips rows that a client is releasing. A client that wants to release a row found here
 // waits for this transaction, and then looks again.
 statement! {
-    /// To the pending occurrences, for runs that could not see the hold. The copies do not set `held` yet.
+    /// Copies holds to the pending occurrences, for runs that could not see the hold. The copies do not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id
@@ -96,7 +96,7 @@ pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) 
     put_one().execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)]);
 }
 
-/// To the checks that are now pending for the repetitions of these ended occurrences.
+/// Copies holds of ended occurrences to the checks that are now pending for the same repetitions.
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
     carry_all().execute(&[arg(repetitions), arg(checks)]);

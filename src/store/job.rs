@@ -18,7 +18,8 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// As a setting and in milliseconds. A prepared transaction may hold its lock for days.
+/// Longest wait for another change of the job, as a setting and in milliseconds. A prepared transaction may hold its
+/// lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 #[derive(Clone)]

@@ -56,7 +56,7 @@ pub const LIMITS: [JobOption; 9] = [
     option("keep_history", 10, 14, |options| Field::Word(&mut options.limits.keep_history)),
 ];
 
-/// Only external workers can follow them. In the order of their columns.
+/// Options that only external workers can follow, in the order of their columns.
 pub const EXTERNAL: [JobOption; 3] = [
     option("heartbeat", 13, 20, |options| Field::OptionalTime(&mut options.terms.heartbeat)),
     option("delivery", 14, 21, |options| Field::Word(&mut options.terms.delivery)),

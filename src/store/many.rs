@@ -131,7 +131,7 @@ pub struct EntityCheck {
     pub job: Text,
 }
 
-/// For one job or all, in the order of keys and jobs. Takes no locks.
+/// Finds checks of one job or all, in the order of keys and jobs. Takes no locks.
 pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<EntityCheck> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;

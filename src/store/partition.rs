@@ -155,8 +155,8 @@ fn create(parted: Partitioned, day: NaiveDate) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // As in the install script: ALTER DEFAULT PRIVILEGES may have granted rights, also to roles that may read or write
-    // all data.
+    // The install script does the same: ALTER DEFAULT PRIVILEGES may have granted rights, also to roles that may read
+    // or write all data.
     for role in grantees(&name) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
@@ -166,7 +166,7 @@ fn create(parted: Partitioned, day: NaiveDate) {
     run(&format!(
         "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"
     ));
-    // As in the install script: EXPLAIN must not disclose names and keys.
+    // The install script does the same: EXPLAIN must not disclose names and keys.
     let hidden: Vec<String> = parted.hidden().iter().map(|column| format!("ALTER {column} SET STATISTICS 0")).collect();
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
     run(&format!(

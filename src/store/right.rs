@@ -7,7 +7,7 @@ use crate::pg::array::{self, REGROLE};
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// For roles that are no members of the job's role. Each right includes `Read`.
+/// A right of a role that is no member of the job's role. Each right includes `Read`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,

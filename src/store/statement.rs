@@ -154,7 +154,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Of the last statement.
+    /// Returns the rows of the last statement.
     ///
     /// # Safety SPI must be connected, and stay connected while the rows are read.
     pub unsafe fn current() -> Self {

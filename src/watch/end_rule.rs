@@ -26,8 +26,8 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// If its table is gone. Locks the job before it looks, because a call of `watch` may give the name to another table at
-/// the same time.
+/// Ends a rule if its table is gone. Locks the job before it looks, because a call of `watch` may give the name to
+/// another table at the same time.
 pub fn without_table(name: &Text) -> Result<(), Unseen> {
     drop(job::lock(name));
     match rule::find(name) {

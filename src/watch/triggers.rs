@@ -56,8 +56,8 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// Once per session. A write does not fail because its rule has stopped or is gone, such as after a restore of the
-/// table alone.
+/// Warns once per session. A write does not fail because its rule has stopped or is gone, such as after a restore of
+/// the table alone.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };

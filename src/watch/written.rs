@@ -65,7 +65,7 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
     Ok(())
 }
 
-/// For an update or a deletion, or an insertion into a partition.
+/// Handles an update or a deletion, or an insertion into a partition.
 pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let Some(key) = table::primary_key(firing.table()) else { return Ok(()) };
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
@@ -123,8 +123,8 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// By their given keys. If a row's key is now spelled differently, the row is gone under its old key, and its open
-/// alert gets the new key.
+/// Returns the states of rows by their given keys. If a row's key is now spelled differently, the row is gone under its
+/// old key, and its open alert gets the new key.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, State> {
     let mut states = HashMap::new();
     for (place, row) in seen {

@@ -57,7 +57,7 @@ pub struct Fetcher {
     pub epoch: u64,
     positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
-    /// With their rank by suspicion. They run alone because of a crash or an exit.
+    /// Checks that run alone because of a crash or an exit, with their rank by suspicion.
     suspects: HashMap<i64, (usize, Suspicion)>,
     /// Count of suspects when `suspects` was read; `None` before.
     read_at: Option<u64>,

@@ -28,8 +28,8 @@ use std::time::Duration;
 const QUANTUM: Duration = Duration::from_millis(50);
 /// The role is parked while a run that ended its process cannot be counted.
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// For the next slot. A longer wait would cost more than a new connection, and DROP DATABASE gives up after five
-/// seconds.
+/// How long a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE
+/// gives up after five seconds.
 const IDLE: Duration = Duration::from_secs(1);
 /// DROP DATABASE must not wait long for an idle worker.
 const NAP: Duration = Duration::from_millis(200);
@@ -220,7 +220,7 @@ impl Worker {
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
-    /// With everything flushed and nothing in flight.
+    /// Leaves with everything flushed and nothing in flight.
     fn finish(&mut self) {
         failpoint!("worker.leaving");
         self.clear_in_flight();

@@ -6,8 +6,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// In seconds. A check that starts later was delayed by another check, whose run ends much later or never in these
-/// tests. A check that starts earlier may have waited for a busy machine.
+/// Seconds. A check that starts later was delayed by another check, whose run ends much later or never in these tests.
+/// A check that starts earlier may have waited for a busy machine.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

@@ -51,7 +51,7 @@ fn another_role_is_refused() {
     }
 }
 
-/// Before the run is recorded and before the worker's next run.
+/// The role ends before the run is recorded and before the worker's next run.
 #[test]
 fn a_role_taken_on_in_a_run_ends_with_it() {
     let field = field_with_notes();

@@ -104,7 +104,6 @@ fn notifications() {
     field.try_job("mallory", "too_long", text).failed_with("22023");
 }
 
-/// Only that transaction overflows.
 #[test]
 fn ten_thousand_subtransactions() {
     let field = Field::new();

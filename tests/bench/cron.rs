@@ -74,7 +74,7 @@ fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
 
 const WATCH: &str = "SELECT awty.watch('shop.watched', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')";
 
-/// From the first start to the last end, in seconds.
+/// Returns the seconds from the first start to the last end.
 fn watched(shop: &Shop, database: &str) -> f64 {
     shop.cluster.execute(
         database,

@@ -51,7 +51,7 @@ const fn row(name: &'static str, measure: fn(&Options) -> Outcome) -> Row {
     Row { name, measure }
 }
 
-/// In the order of the report.
+/// All rows, in the order of the report.
 pub const ROWS: &[Row] = &[
     row("ceiling", work::ceiling),
     row("set", work::set),

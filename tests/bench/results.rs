@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// If the page has no such text of its own.
+    /// How the result was measured, if the page has no such text of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,

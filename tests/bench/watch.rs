@@ -34,9 +34,9 @@ RESET ROLE";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
-/// On empty tables. Afterwards n checks must exist.
+/// Returns the seconds on empty tables. Afterwards n checks must exist.
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
-    // In the lock order of a run: awty's tables, then those of the shop.
+    // The tables are locked in the order of a run: awty's tables, then those of the shop.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
@@ -107,8 +107,8 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// From the first start to the last end of checks with late rows. The other way is one statement that reads the rows,
-/// writes alerts and history, and deletes the pending checks.
+/// Measures from the first start to the last end of checks with late rows. The other way is one statement that reads
+/// the rows, writes alerts and history, and deletes the pending checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";

@@ -9,7 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// With TOAST tables and indexes. An invalid index comes from an unfinished REINDEX CONCURRENTLY.
+/// awty's relations with TOAST tables and indexes. An invalid index comes from an unfinished REINDEX CONCURRENTLY.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace

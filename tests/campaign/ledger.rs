@@ -10,7 +10,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// With the id it identifies the check, because a promoted standby may assign the id again.
+    /// Identifies the check together with its id, because a promoted standby may assign the id again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,

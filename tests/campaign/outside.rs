@@ -111,7 +111,7 @@ impl Worker {
         }
     }
 
-    /// With this chance in a thousand. Nothing goes wrong after the round.
+    /// Something goes wrong with this chance in a thousand, and nothing after the round.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }
@@ -291,7 +291,7 @@ impl Worker {
     }
 }
 
-/// With its line in the ledger, and the answer's delay in seconds, if it asks for another check.
+/// A lease, its line in the ledger, and the answer's delay in seconds, if it asks for another check.
 struct Leased {
     lease: i64,
     place: usize,

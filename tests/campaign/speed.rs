@@ -45,10 +45,10 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// From accepting connections to the first run of a due check, in the slowest database. `None` if the server was
-    /// never down, or no check was due.
+    /// Seconds from accepting connections to the first run of a due check, in the slowest database. `None` if the
+    /// server was never down, or no check was due.
     pub first: Option<f64>,
-    /// From accepting connections, or from the end of the fault, until all checks due then were done.
+    /// Seconds from accepting connections, or from the end of the fault, until all checks due then were done.
     pub all: f64,
 }
 

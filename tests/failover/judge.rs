@@ -186,7 +186,7 @@ mod tests {
             let mut evidence = good();
             evidence.is_synchronous = is_synchronous;
             evidence.rows.remove(&1);
-            // On timeline 1 after timeline 2 had begun, and again on timeline 2.
+            // The run began on timeline 1 after timeline 2 had begun, and again on timeline 2.
             evidence.begun.extend([mark(3, 1, 21), mark(3, 2, 22)]);
             evidence.seen.extend([mark(3, 1, 21), mark(3, 2, 22)]);
             let verdict = evidence.judge();

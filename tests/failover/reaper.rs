@@ -36,7 +36,7 @@ fn collect() {
     }
 }
 
-/// From a line of /proc/PID/stat, if it is a dead server that `parent` must reap.
+/// Reads the process id from a line of /proc/PID/stat, if it is a dead server that `parent` must reap.
 fn dead_server(stat: &str, parent: u32) -> Option<i32> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;

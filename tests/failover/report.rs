@@ -15,7 +15,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// From "ready" to the first run, for each primary of the event.
+    /// Seconds from "ready" to the first run, for each primary of the event.
     first_run: Vec<f64>,
 }
 

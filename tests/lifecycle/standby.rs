@@ -135,7 +135,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
         "SELECT EXISTS (SELECT FROM awty.explain('orders', '1') WHERE detail LIKE '%waits for a synchronous standby%')";
     shop.await_true("the reason of the check", explained);
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 0, "it has begun");
-    // Such a worker leaves if its database is to be dropped (P10).
+    // Such a worker leaves if a command waits to drop its database (P10).
     let mut client = shop.cluster.superuser("template1");
     client.batch_execute("SET synchronous_commit = local").unwrap();
     client.batch_execute("ALTER DATABASE postgres RENAME TO renamed").unwrap();

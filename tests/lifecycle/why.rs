@@ -198,7 +198,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // As if its role had been dropped. awty's own rows do not prevent DROP ROLE.
+    // The check looks as if its role had been dropped. awty's own rows do not prevent DROP ROLE.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);

@@ -3,7 +3,7 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Per transaction: the checks whose rows were deleted, and those that were inserted into the history.
+/// The checks of each transaction whose rows were deleted, and those that were inserted into the history.
 const TOLD: &str = r"
     SELECT c.xid::text, array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'DELETE'), array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'INSERT')
     FROM pg_logical_slot_get_changes('slot', NULL, NULL, 'skip-empty-xacts', '1') AS c

@@ -2,7 +2,7 @@ use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};
 
-/// To a fictitious version and back, for the duration of the test.
+/// Upgrade scripts to a fictitious version and back, for the duration of the test.
 struct Scripts([PathBuf; 2]);
 
 impl Scripts {

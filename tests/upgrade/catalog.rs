@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// Without awty's processes. Default privileges show the rights that a script forgets to revoke. Returns the directory
-/// of upgrade scripts as well.
+/// The server has none of awty's processes. Default privileges show the rights that a script forgets to revoke. Returns
+/// the directory of upgrade scripts as well.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");

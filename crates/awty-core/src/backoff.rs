@@ -25,11 +25,11 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// For a role whose worker achieved nothing, or whose run ended its process.
+/// The wait of a role whose worker achieved nothing, or whose run ended its process.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// For a server without room for another process.
+/// The wait of a server without room for another process.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// For a due check whose row a client has locked.
+/// The wait of a due check whose row a client has locked.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {

@@ -108,7 +108,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
 }
 
-/// Until the role wants one more worker; zero for now, `None` for never.
+/// Returns the time until the role wants one more worker; zero for now, `None` for never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
     if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {
@@ -124,7 +124,7 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// Until a role with workers needs a helper; `None` if a worker is free and none wants help.
+/// Returns the time until a role with workers needs a helper; `None` if a worker is free and none wants help.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// Not `$TMPDIR`: a Unix socket's path must be short, and root's servers run in another account.
+/// `$TMPDIR` would not do: a Unix socket's path must be short, and root's servers run in another account.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 

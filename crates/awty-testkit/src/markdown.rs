@@ -48,7 +48,7 @@ pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// As a sentence of its own. A sentence may begin with a function's name, which stays as it is.
+/// Returns the text as a sentence of its own. A sentence may begin with a function's name, which stays as it is.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
     let is_name = comment.split(' ').next().is_some_and(|word| word.contains('('));

@@ -61,7 +61,7 @@ impl Cluster {
         faults
     }
 
-    /// None on a standby, because amcheck cannot be installed there.
+    /// Returns none on a standby, because amcheck cannot be installed there.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the database `postgres`.
         let mut client =

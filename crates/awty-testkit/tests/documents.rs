@@ -28,7 +28,7 @@ struct Tests(BTreeSet<String>);
 
 impl<'ast> Visit<'ast> for Tests {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        // Also `tokio::test`.
+        // The attribute may be `tokio::test`.
         let is_test = |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         if function.attrs.iter().any(is_test) {
             self.0.insert(function.sig.ident.to_string());

@@ -318,7 +318,7 @@ pub struct TargetChanges {
     pub unblock: bool,
 }
 
-/// Of one target, or of the whole job if the name is empty.
+/// Changes one target, or the whole job if the name is empty.
 pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid, now: Time) {
     let args = [
         Some(job.datum()),

@@ -47,7 +47,7 @@ pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     select_row().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
 }
 
-/// As it would be scheduled. It is not written, but takes a number from the sequence.
+/// Returns the row as it would be scheduled. It is not written, but takes a number from the sequence.
 pub fn imagined(
     entity: (pg_sys::Datum, pg_sys::Datum),
     job: &Text,

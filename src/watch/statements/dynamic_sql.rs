@@ -128,8 +128,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
     {
         return plan;
     }
-    // Until the caller's settings are restored. They make the plan find rows by key, even if the table is small when it
-    // is planned.
+    // These settings hold until the caller's settings are restored. They make the plan find rows by key, even if the
+    // table is small when it is planned.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {

@@ -144,7 +144,7 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// By the latest snapshot, because rows that are written under an older snapshot are watched as well.
+/// Reads by the latest snapshot, because rows that are written under an older snapshot are watched as well.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

@@ -229,8 +229,8 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     if named.len() == EVENTS.len() { named } else { triggers(rule, table) }
 }
 
-/// Also removes the leftovers of an older rule of this name. The row of the rule goes first, because
-/// `awty_internal.refuse_drop()` keeps the objects of a rule.
+/// Drops the objects of a rule, and the leftovers of an older rule of this name. The row of the rule goes first,
+/// because `awty_internal.refuse_drop()` keeps the objects of a rule.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);

@@ -117,7 +117,7 @@ impl Source {
         self.key.iter().enumerate().map(part).collect()
     }
 
-    /// With the position of each key. Missing rows are left out.
+    /// Returns rows with the positions of their keys. Missing rows are left out.
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, WatchedRow)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
             .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
@@ -137,7 +137,7 @@ impl Source {
         })
     }
 
-    /// In the order of their keys, after a key or from the first.
+    /// Returns rows in the order of their keys, after a key or from the first.
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<WatchedRow> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {

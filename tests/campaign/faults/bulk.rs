@@ -14,7 +14,7 @@ const NAP: f64 = 1.2;
 /// A slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
-/// As large as all buffers.
+/// A table that is as large as all buffers.
 const OTHER: &str = "CREATE TABLE IF NOT EXISTS camp.other AS
     SELECT n, repeat('x', 500) AS filler FROM generate_series(1, 30000) AS n";
 

@@ -21,7 +21,7 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// By step and action: processes that failed there, and strikes without one.
+/// Processes that failed and strikes without one, by step and action.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {

@@ -98,7 +98,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// In the data directory, where a standby has its own.
+/// The tablespace is in the data directory, where a standby has its own.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;

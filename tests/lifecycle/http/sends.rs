@@ -94,7 +94,7 @@ fn equal_keys_of_two_roles_are_two_sends() {
     assert_eq!(http.ask("app", SENT), "2");
 }
 
-/// After a success at once, otherwise with the history row.
+/// The content goes after a success at once, otherwise with the history row.
 #[test]
 fn the_content_of_a_send_goes_with_it() {
     let http = Http::open();

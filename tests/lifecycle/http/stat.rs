@@ -50,7 +50,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// Such as a worker's wrong report, or a clock that was ahead.
+/// Such numbers come from a worker's wrong report, or from a clock that was ahead.
 #[test]
 fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     let http = Http::open();

@@ -73,7 +73,7 @@ fn keys_of_any_type_are_found_from_any_session() {
         "SELECT coalesce(string_agg(a.entity_key, ' '), '-') FROM awty.alert AS a LEFT JOIN awty.future_job AS f
                  ON (f.entity_name, f.entity_key, f.job) = (a.entity_name, a.entity_key, a.rule) WHERE f.id IS NULL";
     assert_eq!(shop.cluster.value::<String>("postgres", wrong), "-", "each has its check of level 2");
-    // By a sweep, a walk, and writes of a session with other settings.
+    // A sweep, a walk, and writes of a session with other settings find the row.
     shop.cluster.execute(
         "postgres",
         &[

@@ -48,7 +48,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Until when delayed moments of `new` are used up once this occurrence is over; `None` if its slot says so.
+    /// Returns until when delayed moments of `new` are used up once this occurrence is over; `None` if its slot says
+    /// so.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

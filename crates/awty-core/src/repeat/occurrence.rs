@@ -122,7 +122,7 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Until when delayed moments are used up once this occurrence is over.
+    /// Returns until when delayed moments are used up once this occurrence is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
             // The moment was rounded up to this slot, whatever the slot width is now.

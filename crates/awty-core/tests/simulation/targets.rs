@@ -25,7 +25,7 @@ struct Line {
 
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Since the clock was last set back or the server crashed.
+    /// Calls since the clock was last set back or the server crashed.
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,

@@ -4,7 +4,7 @@ use crate::stats::percentile;
 /// Calls numbered from 1.
 pub struct Calls {
     pub count: u32,
-    /// In the order of their numbers; `None` if all are due at once.
+    /// Calls due per second, in the order of their numbers; `None` if all are due at once.
     pub a_second: Option<u32>,
 }
 

@@ -9,7 +9,7 @@ pub type Key = (usize, usize);
 struct Account {
     /// Moments up to this one are booked, skipped, or given up by a client.
     gone: Time,
-    /// With a booked run, or whose occurrence ended without a run.
+    /// The last moment with a booked run, or whose occurrence ended without a run.
     booked: Time,
 }
 
