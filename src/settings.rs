@@ -148,7 +148,7 @@ pub fn register() {
     bool(
         c"awty.enabled",
         c"Runs checks.",
-        c"When off, checks can be scheduled and cancelled but none runs; what falls due meanwhile counts as missed.",
+        c"When off, checks can be scheduled and cancelled but none runs. Checks that fall due meanwhile count as missed.",
         &ENABLED,
     );
     // SAFETY: check_slot only reads the given value, and cannot panic.
@@ -187,8 +187,8 @@ pub fn register() {
     );
     int(
         c"awty.batch_size",
-        c"Sets how many checks a worker takes on at most between two flushes of the write-ahead log.",
-        c"It takes on fewer where runs take longer. It is also the most rows that a set-based job is given in one call.",
+        c"Sets how many checks a worker may run between two flushes of the write-ahead log.",
+        c"A worker takes fewer checks if runs take longer. A set-based job gets at most this number of rows in one call.",
         &BATCH_SIZE,
         1,
         MAX_BATCH as i32,
@@ -197,7 +197,7 @@ pub fn register() {
     int(
         c"awty.catch_up_rate",
         c"Sets how many missed checks are caught up on per second; 0 sets no limit.",
-        c"Checks whose slot passed while nothing could run are worked off at this rate, beside those of new slots.",
+        c"Checks whose slot passed while nothing could run are run at this rate, beside the checks of new slots.",
         &CATCH_UP_RATE,
         0,
         1_000_000,
@@ -233,25 +233,25 @@ pub fn register() {
     bool(
         c"awty.auto_adopt",
         c"Runs the checks of a restored or cloned database without awty.adopt().",
-        c"Leave it off wherever copies of a production database are made.",
+        c"Leave this off on servers to which copies of a production database are restored.",
         &AUTO_ADOPT,
     );
     bool(
         c"awty.time_travel",
         c"Lets a client move the clock of its own transaction ahead by awty.travel(), for tests.",
-        c"What is run so is locked until the client's transaction ends, so it has no place on a production server.",
+        c"Leave this off on a production server, because the checks that such a transaction runs stay locked until it ends.",
         &TIME_TRAVEL,
     );
     bool(
         c"awty.synchronous_commit",
-        c"Commits each run as a client's transaction is committed, instead of flushing once per batch.",
-        c"Runs then begin only when the synchronous standbys have acknowledged it. When off, a crash or a failover may undo runs of the last moments as a whole; they then run again.",
+        c"Commits each run as a client's transaction, instead of flushing once per batch.",
+        c"When on, runs begin only when the synchronous standbys have acknowledged their batch. When off, a crash or a failover may undo the last runs completely. Their checks then run again.",
         &SYNCHRONOUS_COMMIT,
     );
     GucRegistry::define_enum_guc(
         c"awty.log_failures",
-        c"Sets what the server log says of failed runs and of checks that end with a problem.",
-        c"With all, what failed and why; with codes, numbers of checks, outcomes and SQLSTATEs only, but no name, key or message; with none, nothing.",
+        c"Sets what the server log says about failed runs and checks that end with a problem.",
+        c"With all, the log has what failed and why. With codes, it has only numbers of checks, outcomes and SQLSTATEs, but no name, key or message. With none, it has nothing.",
         &LOG_FAILURES,
         GucContext::Sighup,
         GucFlags::default(),

@@ -29,7 +29,7 @@ pub fn clean() {
     });
     if let Err(Failure { sqlstate, message, .. }) = &done {
         pgrx::log!(
-            "awty: what a run has left in its session could not be dropped, and is tried again: {message} ({sqlstate})"
+            "awty: a worker could not clean its session after a run, and will try again: {message} ({sqlstate})"
         );
     }
     IS_CLEAN.set(done.is_ok());

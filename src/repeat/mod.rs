@@ -54,7 +54,7 @@ pub fn say_stopped(stored: &StoredRepetition) {
     }
     if SAID.with_borrow_mut(|said| said.insert(stored.id)) {
         pgrx::log!(
-            "awty: the repetition of job \"{}\" for \"{}\" \"{}\" stands still: its time zone \"{}\" is gone, or its row is invalid",
+            "awty: the repetition of job \"{}\" for \"{}\" \"{}\" has stopped: its time zone \"{}\" is gone, or its row is invalid",
             stored.job,
             stored.entity_name,
             stored.entity_key,

@@ -44,7 +44,7 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
     shop.await_true("it to stop", "SELECT next_check_at IS NULL FROM awty.repetition WHERE entity_key = 'gone'");
     let ends = shop.ends("gone");
     assert!(ends.iter().all(|end| end.why() == ("done", None)), "{ends:?}");
-    shop.cluster.await_log(&["repetition of job \"note\" for \"orders\" \"gone\" stands still", "Atlantis/Capital"], 0);
+    shop.cluster.await_log(&["repetition of job \"note\" for \"orders\" \"gone\" has stopped", "Atlantis/Capital"], 0);
     let others = shop.ends("other").len();
     await_ends(&shop, "other", others + 2);
     repeat(&shop, "gone", "note", "every => '1 s', zone => 'Europe/Rome'");
