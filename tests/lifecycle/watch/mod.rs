@@ -2,6 +2,7 @@
 
 mod calls;
 mod copies;
+mod errors;
 mod keys;
 mod levels;
 mod migrations;
