@@ -252,6 +252,8 @@ pub enum Error {
     },
     NoLogin {
         role: String,
+        /// The caller, if it may log in.
+        caller: Option<String>,
     },
     /// The role has no CONNECT on this database.
     NoConnect {

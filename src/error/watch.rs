@@ -47,6 +47,7 @@ pub enum WatchError {
     },
     WrongType {
         argument: &'static str,
+        text: String,
         wanted: &'static str,
         found: String,
     },
@@ -176,15 +177,10 @@ impl WatchError {
                 "Use since and within.",
             )
             .detail("It would turn true without an UPDATE, and nobody would hear of it."),
-            WatchError::WrongType { argument: "since", wanted, found } => say(
-                Code::ERRCODE_DATATYPE_MISMATCH,
-                format!("argument \"since\" must be of type {wanted}, not {found}"),
-                "since => $$placed_at AT TIME ZONE 'Europe/Berlin'$$",
-            ),
-            WatchError::WrongType { argument, wanted, found } => say(
+            WatchError::WrongType { argument, text, wanted, found } => say(
                 Code::ERRCODE_DATATYPE_MISMATCH,
                 format!("argument \"{argument}\" must be of type {wanted}, not {found}"),
-                format!("{argument} => $$status <> 'UNSHIPPED'$$"),
+                format!("{argument} => $${}$$", converted(argument, text, found)),
             ),
             WatchError::Levels(LevelError::Within) => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -249,7 +245,9 @@ impl WatchError {
             WatchError::Call { function } => say(
                 Code::ERRCODE_UNDEFINED_FUNCTION,
                 format!("function {function}(awty.alert) that returns void does not exist"),
-                format!("CREATE FUNCTION {function}(a awty.alert) RETURNS void …"),
+                format!(
+                    "CREATE FUNCTION {function}(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% is late', a.entity_key; END $$;"
+                ),
             ),
             WatchError::RowSecurity { relation, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -294,5 +292,18 @@ impl WatchError {
                 "Try the transaction again.",
             ),
         }
+    }
+}
+
+/// Returns an expression of another type as one of the type that is wanted.
+fn converted(argument: &str, text: &str, found: &str) -> String {
+    let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let text = if is_name { text.to_owned() } else { format!("({text})") };
+    match (argument, found) {
+        ("since", "date") => format!("{text}::timestamp AT TIME ZONE 'Europe/Berlin'"),
+        ("since", "timestamp without time zone") => format!("{text} AT TIME ZONE 'Europe/Berlin'"),
+        ("since", "text" | "character varying") => format!("{text}::timestamptz"),
+        ("since", _) => format!("to_timestamp({text})"),
+        _ => format!("{text} IS NOT NULL"),
     }
 }
