@@ -158,7 +158,7 @@ fn at(time: Option<Time>) -> Timestamptz {
 }
 
 /// More steps are of no use to a reader.
-const MAX_STEPS: i64 = 100_000;
+pub const MAX_STEPS: i64 = 100_000;
 
 /// The first argument of `awty.forecast()`, if both arguments are valid.
 #[pg_extern(sql = false)]

@@ -6,7 +6,7 @@
 //! Invariant: shared memory counts, and the table keeps the counts.
 
 pub mod account;
-mod api;
+pub mod api;
 pub mod keep;
 pub mod problem_log;
 mod statements;
