@@ -187,7 +187,8 @@ CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
 COMMENT ON FUNCTION awty.key("any") IS 'Returns one key for several values: a JSON array of texts, the same in every session';
 
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
-    LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';
+    LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
+-- PARALLEL RESTRICTED, because parallel workers know nothing of awty.travel().
 
 COMMENT ON FUNCTION awty.next_slot(timestamptz, text) IS 'Returns the slot that a time is rounded up to, of a job or of the server; for a past time, the next slot from now';
 
