@@ -218,6 +218,43 @@ FROM (
     FROM awty_internal.overdue AS o JOIN awty_internal.standing AS s ON s.id = o.id
     WHERE s.rank = ANY ('{2,4,5}')
        OR s.rank = ANY ('{7,9,10,11}')
+-- The first role that the caller may see and that cannot connect.
+CREATE VIEW awty_internal.unconnected AS
+SELECT CASE unable.why
+        WHEN 'gone' THEN format('the role of job "%s" no longer exists; SELECT awty.alter(%L, run_as => …);', j.job, j.job)
+        WHEN 'no login' THEN format('role "%s" of job "%s" has no LOGIN; ALTER ROLE %I LOGIN;',
+            pg_get_userbyid(j.role), j.job, pg_get_userbyid(j.role))
+        ELSE format('role "%s" of job "%s" has no CONNECT; GRANT CONNECT ON DATABASE %I TO %I;',
+            pg_get_userbyid(j.role), j.job, current_database(), pg_get_userbyid(j.role)) END AS why
+FROM awty.job AS j
+CROSS JOIN LATERAL (SELECT awty_internal.cannot_connect(j.role) AS why) AS unable
+WHERE unable.why IS NOT NULL AND j.function_name IS NOT NULL
+  AND (pg_has_role('pg_monitor', 'MEMBER') OR j.job = ANY (SELECT mine.job FROM awty_internal.readable() AS mine))
+ORDER BY j.job LIMIT 1;
+
+COMMENT ON VIEW awty_internal.unconnected IS 'Why no worker can connect as the role of a job, for callers that may see the role';
+
+-- The longest untold alert of each rule of the caller's, and the error that kept it from being told.
+CREATE VIEW awty_internal.untold AS
+SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
+    format('%s of rule "%s" fails: %s: %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule, u.sqlstate, u.message) AS why,
+    format('SELECT * FROM awty.failing WHERE job = %L;', r.rule) AS fix
+FROM awty.rule AS r
+CROSS JOIN LATERAL (
+    SELECT a.raised_at, a.entity_key, f.next_check_at, s.sqlstate, s.message
+    FROM awty.alert AS a
+    JOIN awty.future_job AS f ON f.entity_name = a.entity_name
+        AND f.entity_key = a.entity_key AND f.job = a.rule
+    JOIN awty_internal.check_stat AS s ON s.check_id = f.id
+    WHERE a.rule = r.rule AND a.cleared_at IS NULL
+      AND (a.told_at >= coalesce(a.escalated_at, a.raised_at)) IS NOT TRUE
+      AND s.failed_at IS NOT NULL
+    ORDER BY a.raised_at LIMIT 1
+) AS u
+WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
+
+COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
+
           AND o.next_check_at < (clock_timestamp() - '2 seconds'::interval)
     UNION ALL
     -- Rules that the caller may read. Each look at a rule takes a while, and another role may have thousands of rules.
@@ -238,6 +275,8 @@ CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
 BEGIN ATOMIC
     SELECT r.why, r.fix FROM awty_internal.reason AS r;
 END;
+    UNION ALL
+    SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
 
 COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
 

@@ -98,6 +98,10 @@ BEGIN ATOMIC
     UNION ALL
     -- A dump without data leaves such triggers.
     SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
+    SELECT 'error', format('rule "%s" cannot tell its alerts', u.rule),
+        format('%s; the alert of "%s" waits since %s', u.why, u.entity_key, u.since), u.fix
+    FROM awty_internal.untold AS u
+    UNION ALL
         'Call awty.watch() again.'
     FROM (SELECT DISTINCT t.tgrelid::regclass AS relation,
               convert_from(rtrim(t.tgargs, '\x00'::bytea), getdatabaseencoding()) AS rule

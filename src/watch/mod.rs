@@ -2,7 +2,7 @@
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
-//! - [`judge`] handles due rows, for runs.
+//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert of a run that failed to tell it.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
 //!   missing parts.
@@ -24,6 +24,7 @@ pub mod sweep;
 mod triggers;
 pub mod upkeep;
 mod walk;
+pub mod untold;
 mod written;
 
 use self::fault::Fault;

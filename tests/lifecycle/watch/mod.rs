@@ -15,6 +15,7 @@ mod rights;
 mod sweeps;
 mod tables;
 mod walks;
+mod untold;
 mod writes;
 
 use awty_testkit::Cluster;
