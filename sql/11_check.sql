@@ -94,6 +94,7 @@ CREATE TABLE awty_internal.hold (
     held_at         timestamptz NOT NULL,
     note            text,
     repetition_id   bigint,
+    silent          boolean NOT NULL DEFAULT false,
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
@@ -104,6 +105,7 @@ COMMENT ON COLUMN awty_internal.hold.check_id IS 'Number of the check, as in awt
 COMMENT ON COLUMN awty_internal.hold.held_by IS 'Role that called awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.held_at IS 'Time of awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()';
+COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
 -- A worker writes and flushes this row before it runs the checks. After a crash of the server, the rows that are left name the suspects.

@@ -87,9 +87,10 @@ CROSS JOIN LATERAL (
             format('SELECT awty.resume(%s);', named.quoted_job)
         WHERE j.paused
         UNION ALL
-        SELECT 3, concat('the check is held', (
-                SELECT awty_internal.since(h.held_at, h.held_by, h.note)
-                FROM awty_internal.hold AS h WHERE h.check_id = f.id)),
+        SELECT 3, coalesce((
+                SELECT concat(CASE WHEN h.silent THEN 'the row is silenced' ELSE 'the check is held' END,
+                    awty_internal.since(h.held_at, h.held_by, h.note))
+                FROM awty_internal.hold AS h WHERE h.check_id = f.id), 'the check is held'),
             format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
         WHERE f.held
         UNION ALL
@@ -303,7 +304,8 @@ SELECT current_database() AS database,
                  ELSE greatest(counted.n, (SELECT c.reltuples::int8 FROM pg_class AS c
                       WHERE c.oid = 'awty.future_job'::regclass)) END
      FROM (SELECT count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample) AS counted) AS pending,
-    (SELECT count(*) FROM awty.future_job AS f WHERE f.held) AS held_checks,
+    (SELECT count(*) FROM awty.future_job AS f WHERE f.held
+         AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)) AS held_checks,
     here.workers,
     coalesce(here.unserved[1], here.trouble) AS last_error,
     here.trouble_at AS last_error_at,

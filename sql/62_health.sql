@@ -52,7 +52,9 @@ BEGIN ATOMIC
         format('SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND job = %L;', held.job)
     FROM (SELECT f.job, count(*) AS n, min(f.entity_name) AS entity_name, min(f.entity_key) AS entity_key
           FROM awty.future_job AS f
-          WHERE f.held AND f.next_check_at <= clock_timestamp() GROUP BY f.job) AS held
+          WHERE f.held AND f.next_check_at <= clock_timestamp()
+            AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)
+          GROUP BY f.job) AS held
     UNION ALL
     SELECT 'error', format('role "%s" of job "%s" cannot run it', u.role, u.job),
         CASE u.connect WHEN 'gone' THEN 'the role no longer exists' WHEN 'no login' THEN 'it has no LOGIN' ELSE 'it has no CONNECT on this database' END,

@@ -4,6 +4,7 @@
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert of a run that failed to tell it.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
+//! - [`silence`] silences rows.
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
 //!   missing parts.
 //! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
@@ -18,13 +19,14 @@ pub mod end_rule;
 mod fault;
 mod functions;
 mod judge;
+pub mod silence;
 pub mod statements;
 mod status;
 pub mod sweep;
 mod triggers;
+pub mod untold;
 pub mod upkeep;
 mod walk;
-pub mod untold;
 mod written;
 
 use self::fault::Fault;
