@@ -186,8 +186,9 @@ COMMENT ON FUNCTION awty.cancel_many(text, text[], text) IS 'Cancels the pending
 CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_wrapper';
 
-COMMENT ON FUNCTION awty.key("any") IS 'Returns one key for several values: a JSON array of texts, the same in every session';
+COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values, the same in every session: of one value its text, of several a JSON array of texts';
 
+-- PARALLEL RESTRICTED, because parallel workers know nothing of awty.travel().
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 -- PARALLEL RESTRICTED, because parallel workers know nothing of awty.travel().

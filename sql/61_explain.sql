@@ -86,7 +86,7 @@ CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.at, e.job, e.event, e.detail
-    FROM awty.explain($1, awty.key($2)::jsonb ->> 0) AS e
+    FROM awty.explain($1, awty.key($2)) AS e
 $$;
 
 COMMENT ON FUNCTION awty.explain(text, anynonarray) IS 'The same for a key of another type than text';

@@ -1,4 +1,4 @@
-//! `awty.key()`: one key of several columns.
+//! `awty.key()`: the key of a row, from the values of its key columns.
 //!
 //! Invariant: equal columns give equal keys in every session.
 
@@ -24,5 +24,6 @@ fn key_of(args: &Args) -> Result<Text> {
             Ok(scalar::text(value, kind))
         })
         .collect();
-    Ok(scalar::json_array(&texts?))
+    let mut texts = texts?;
+    Ok(if texts.len() == 1 { texts.remove(0) } else { scalar::json_array(&texts) })
 }
