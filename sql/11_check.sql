@@ -191,7 +191,6 @@ COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values
 -- PARALLEL RESTRICTED, because parallel workers know nothing of awty.travel().
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
--- PARALLEL RESTRICTED, because parallel workers know nothing of awty.travel().
 
 COMMENT ON FUNCTION awty.next_slot(timestamptz, text) IS 'Returns the slot that a time is rounded up to, of a job or of the server; for a past time, the next slot from now';
 

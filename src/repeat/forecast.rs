@@ -30,7 +30,9 @@ fn planned(
     ErrorReport,
 > {
     let counted = count(&Args::new(fcinfo))?;
-    Ok(TableIterator::new(counted.into_iter().map(|(slot, checks)| (clock::to_timestamptz(slot), checks.cast_signed()))))
+    Ok(TableIterator::new(
+        counted.into_iter().map(|(slot, checks)| (clock::to_timestamptz(slot), checks.cast_signed())),
+    ))
 }
 
 fn count(args: &Args) -> Result<Vec<(Time, u64)>> {

@@ -62,7 +62,8 @@ fn travel(
     ErrorReport,
 > {
     // A walk or a sweep of a rule is no check of an entity.
-    let is_entity = |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
+    let is_entity =
+        |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
     Ok(TableIterator::new(rows.into_iter().filter(is_entity).map(|ran| {
         let TravelledRun { due, end, failure } = ran;
