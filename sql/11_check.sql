@@ -94,6 +94,7 @@ CREATE TABLE awty_internal.hold (
     held_at         timestamptz NOT NULL,
     note            text,
     repetition_id   bigint,
+    silent          boolean NOT NULL DEFAULT false,
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
@@ -104,6 +105,7 @@ COMMENT ON COLUMN awty_internal.hold.check_id IS 'Number of the check, as in awt
 COMMENT ON COLUMN awty_internal.hold.held_by IS 'Role that called awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.held_at IS 'Time of awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()';
+COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
 -- A worker writes and flushes this row before it runs the checks. After a crash of the server, the rows that are left name the suspects.
@@ -184,10 +186,11 @@ COMMENT ON FUNCTION awty.cancel_many(text, text[], text) IS 'Cancels the pending
 CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_wrapper';
 
-COMMENT ON FUNCTION awty.key("any") IS 'Returns one key for several values: a JSON array of texts, the same in every session';
+COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values, the same in every session: of one value its text, of several a JSON array of texts';
 
+-- PARALLEL RESTRICTED, because parallel workers know nothing of awty.travel().
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
-    LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';
+    LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 
 COMMENT ON FUNCTION awty.next_slot(timestamptz, text) IS 'Returns the slot that a time is rounded up to, of a job or of the server; for a past time, the next slot from now';
 

@@ -75,12 +75,17 @@ CREATE TABLE awty.alert (
     escalated_at    timestamptz,
     cleared_at      timestamptz,
     role            regrole NOT NULL,
+    told            bigint NOT NULL DEFAULT 0,
+    told_at         timestamptz,
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
 -- At most one alert of a row is open. The index also finds all open alerts of a rule.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
+-- For awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
+CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
+    WHERE cleared_at IS NULL AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 -- For deleting old alerts.
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
 
@@ -96,6 +101,8 @@ COMMENT ON COLUMN awty.alert.raised_at IS 'Time at which level 1 was raised';
 COMMENT ON COLUMN awty.alert.escalated_at IS 'Time at which the last higher level was raised; NULL: none was raised';
 COMMENT ON COLUMN awty.alert.cleared_at IS 'Time at which the row met the condition, was deleted or was no longer late; NULL: the row is late';
 COMMENT ON COLUMN awty.alert.role IS 'Role of the rule when the alert was raised';
+COMMENT ON COLUMN awty.alert.told IS 'How often the alert was told, to call and notify if the rule has them; less than level: a telling has failed';
+COMMENT ON COLUMN awty.alert.told_at IS 'Time of the last telling; NULL: the alert has not been told';
 
 SELECT pg_extension_config_dump('awty.rule', '');
 SELECT pg_extension_config_dump('awty_internal.rule_function', '');

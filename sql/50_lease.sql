@@ -76,7 +76,7 @@ COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job at the time of th
 -- The columns that are known only when a lease has ended are NULL.
 CREATE VIEW awty.lease WITH (security_invoker = true, security_barrier = true) AS
 SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
-       l.next_check_at, l.check_count, l.attempt, f.held, l.scheduled_by, l.scheduled_at,
+       l.next_check_at, l.check_count, l.attempt, f.held, pg_get_userbyid(l.scheduled_by) AS scheduled_by, l.scheduled_at,
        l.key, l.leased_at, l.expires_at, l.deadline, l.worker, NULL::timestamptz AS ended_at,
        l.leased_at - l.next_check_at AS lateness, NULL::bool AS ok, NULL::text COLLATE "C" AS sqlstate, NULL::text AS message, NULL::jsonb AS result
 FROM awty_internal.lease AS l
@@ -136,7 +136,7 @@ COMMENT ON COLUMN awty_internal.attempt.role IS 'Role of the job, which may read
 
 CREATE VIEW awty.attempt WITH (security_invoker = true) AS
 SELECT a.lease, a.id, a.job, a.entity_name, a.entity_key, a.first_check_at, a.next_check_at, a.check_count,
-       a.attempt, a.held, a.scheduled_by, a.scheduled_at, a.key, a.leased_at, a.expires_at, a.deadline,
+       a.attempt, a.held, pg_get_userbyid(a.scheduled_by) AS scheduled_by, a.scheduled_at, a.key, a.leased_at, a.expires_at, a.deadline,
        a.worker, a.ended_at, a.lateness, a.ok, a.sqlstate, a.message, a.result
 FROM awty_internal.attempt AS a;
 

@@ -78,14 +78,14 @@ CREATE FUNCTION awty.alter_target(
     job text,
     target text DEFAULT NULL,
     concurrency integer DEFAULT NULL,
-    rate numeric DEFAULT NULL,
+    rate double precision DEFAULT NULL,
     burst integer DEFAULT NULL,
     blocked_until timestamptz DEFAULT NULL,
     note text DEFAULT NULL,
     reset text[] DEFAULT '{}'
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'alter_target_wrapper';
 
-COMMENT ON FUNCTION awty.alter_target(text, text, integer, numeric, integer, timestamptz, text, text[])
+COMMENT ON FUNCTION awty.alter_target(text, text, integer, double precision, integer, timestamptz, text, text[])
     IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
 -- The gateway calls this when a target asks for a pause. A role with the right to claim may therefore block a target, but for an hour at

@@ -87,9 +87,10 @@ CROSS JOIN LATERAL (
             format('SELECT awty.resume(%s);', named.quoted_job)
         WHERE j.paused
         UNION ALL
-        SELECT 3, concat('the check is held', (
-                SELECT awty_internal.since(h.held_at, h.held_by, h.note)
-                FROM awty_internal.hold AS h WHERE h.check_id = f.id)),
+        SELECT 3, coalesce((
+                SELECT concat(CASE WHEN h.silent THEN 'the row is silenced' ELSE 'the check is held' END,
+                    awty_internal.since(h.held_at, h.held_by, h.note))
+                FROM awty_internal.hold AS h WHERE h.check_id = f.id), 'the check is held'),
             format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
         WHERE f.held
         UNION ALL
@@ -150,24 +151,27 @@ CROSS JOIN LATERAL (
         WHERE rate.n > 0 AND due.n > rate.n AND j.function_name IS NOT NULL
         UNION ALL
         SELECT 9, CASE WHEN named.is_known THEN format('its target is %s', coalesce(t.why, t.state)) ELSE 'its target takes no calls now' END,
-            CASE WHEN t.state = ANY ('{blocked,open}') AND named.is_known
+            CASE WHEN t.state = ANY ('{blocked,open}') AND awty_internal.can_become(j.role)
                 THEN format('SELECT awty.alter_target(%s, %L, blocked_until => ''-infinity'');', named.quoted_job, f.entity_name) END
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target = f.entity_name AND t.state <> 'ready'
           AND j.function_name IS NULL
         UNION ALL
         SELECT 9, CASE WHEN named.is_known THEN format('all targets of its job are %s', t.why) ELSE 'its target takes no calls now' END,
-            CASE WHEN named.is_known THEN format('SELECT awty.alter_target(%s, blocked_until => ''-infinity'');', named.quoted_job) END
+            CASE WHEN awty_internal.can_become(j.role) THEN format('SELECT awty.alter_target(%s, blocked_until => ''-infinity'');', named.quoted_job) END
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- A worker that is busy may not claim for as long as the timeout.
+        -- A worker claims within 5 seconds. A worker that is busy may not claim for as long as the timeout.
         SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
         FROM (SELECT awty_internal.last_claim(f.job) AS claim) AS last
         WHERE j.function_name IS NULL AND j.job IS NOT NULL
-          AND (last.claim + '10 seconds'::interval + j.timeout >= clock_timestamp()) IS NOT TRUE
+          AND f.next_check_at < (clock_timestamp() - '5 seconds'::interval)
+          AND (last.claim + '5 seconds'::interval + CASE WHEN EXISTS (
+                  SELECT FROM awty_internal.lease AS l WHERE l.job = f.job AND l.expires_at > clock_timestamp())
+              THEN j.timeout ELSE '0' END >= clock_timestamp()) IS NOT TRUE
         UNION ALL
         SELECT 10, format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
                 current_setting('awty.max_workers', true), busy.own, named.role),
@@ -192,12 +196,20 @@ CREATE VIEW awty_internal.overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM awty.job AS j
 CROSS JOIN LATERAL (
-    SELECT f.id, f.next_check_at FROM awty.future_job AS f
-    WHERE f.job = j.job AND NOT f.held
-      -- A leased check is no longer overdue.
-      AND (j.function_name IS NOT NULL OR NOT EXISTS (
-          SELECT FROM awty_internal.lease AS l
-          WHERE l.id = f.id AND l.expires_at > clock_timestamp()))
+    SELECT f.id, f.next_check_at FROM (
+        SELECT c.id, c.entity_name, c.next_check_at FROM awty.future_job AS c
+        WHERE c.job = j.job AND NOT c.held
+        ORDER BY c.next_check_at, c.id LIMIT 10000
+    ) AS f
+    -- A check of an external worker is not overdue while it is leased, or while its target fails or is blocked until a time.
+    WHERE j.function_name IS NOT NULL OR NOT (
+        EXISTS (SELECT FROM awty_internal.lease AS l
+                WHERE l.id = f.id AND l.expires_at > clock_timestamp())
+        OR EXISTS (SELECT FROM awty_internal.breaker AS b
+                   WHERE b.job = j.job AND b.target = f.entity_name AND b.opened_at IS NOT NULL)
+        OR EXISTS (SELECT FROM awty_internal.target AS t
+                   WHERE t.job = j.job AND t.target = ANY (ARRAY[f.entity_name, ''])
+                     AND isfinite(t.blocked_until) AND t.blocked_until > clock_timestamp()))
     ORDER BY f.next_check_at, f.id LIMIT 1
 ) AS first
 -- Outside of the subquery, because clock_timestamp() is volatile and no index condition can use it.
@@ -205,6 +217,43 @@ WHERE first.next_check_at <= clock_timestamp()
 ORDER BY j.paused, first.next_check_at LIMIT 20;
 
 COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have waited longest; paused jobs come last';
+
+-- The first role that the caller may see and that cannot connect.
+CREATE VIEW awty_internal.unconnected AS
+SELECT CASE unable.why
+        WHEN 'gone' THEN format('the role of job "%s" no longer exists; SELECT awty.alter(%L, run_as => …);', j.job, j.job)
+        WHEN 'no login' THEN format('role "%s" of job "%s" has no LOGIN; ALTER ROLE %I LOGIN;',
+            pg_get_userbyid(j.role), j.job, pg_get_userbyid(j.role))
+        ELSE format('role "%s" of job "%s" has no CONNECT; GRANT CONNECT ON DATABASE %I TO %I;',
+            pg_get_userbyid(j.role), j.job, current_database(), pg_get_userbyid(j.role)) END AS why
+FROM awty.job AS j
+CROSS JOIN LATERAL (SELECT awty_internal.cannot_connect(j.role) AS why) AS unable
+WHERE unable.why IS NOT NULL AND j.function_name IS NOT NULL
+  AND (pg_has_role('pg_monitor', 'MEMBER') OR j.job = ANY (SELECT mine.job FROM awty_internal.readable() AS mine))
+ORDER BY j.job LIMIT 1;
+
+COMMENT ON VIEW awty_internal.unconnected IS 'Why no worker can connect as the role of a job, for callers that may see the role';
+
+-- The longest untold alert of each rule of the caller's, and the error that kept it from being told.
+CREATE VIEW awty_internal.untold AS
+SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
+    format('%s of rule "%s" fails: %s: %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule, u.sqlstate, u.message) AS why,
+    format('SELECT * FROM awty.failing WHERE job = %L;', r.rule) AS fix
+FROM awty.rule AS r
+CROSS JOIN LATERAL (
+    SELECT a.raised_at, a.entity_key, f.next_check_at, s.sqlstate, s.message
+    FROM awty.alert AS a
+    JOIN awty.future_job AS f ON f.entity_name = a.entity_name
+        AND f.entity_key = a.entity_key AND f.job = a.rule
+    JOIN awty_internal.check_stat AS s ON s.check_id = f.id
+    WHERE a.rule = r.rule AND a.cleared_at IS NULL
+      AND (a.told_at >= coalesce(a.escalated_at, a.raised_at)) IS NOT TRUE
+      AND s.failed_at IS NOT NULL
+    ORDER BY a.raised_at LIMIT 1
+) AS u
+WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
+
+COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
 -- The first reason for this database. A reason counts only if it has lasted for 2 seconds. A run in progress never counts, and a paused job
 -- comes last.
@@ -219,6 +268,8 @@ FROM (
     WHERE s.rank = ANY ('{2,4,5}')
        OR s.rank = ANY ('{7,9,10,11}')
           AND o.next_check_at < (clock_timestamp() - '2 seconds'::interval)
+    UNION ALL
+    SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
     UNION ALL
     -- Rules that the caller may read. Each look at a rule takes a while, and another role may have thousands of rules.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
@@ -264,9 +315,12 @@ SELECT current_database() AS database,
                  ELSE greatest(counted.n, (SELECT c.reltuples::int8 FROM pg_class AS c
                       WHERE c.oid = 'awty.future_job'::regclass)) END
      FROM (SELECT count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample) AS counted) AS pending,
-    (SELECT count(*) FROM awty.future_job AS f WHERE f.held) AS held_checks,
+    (SELECT count(*) FROM awty.future_job AS f WHERE f.held
+         AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)) AS held_checks,
     here.workers,
-    coalesce(here.unserved[1], here.trouble) AS last_error,
+    coalesce(here.unserved[1],
+        CASE WHEN here.trouble LIKE '%no LOGIN or no CONNECT%' THEN (SELECT u.why FROM awty_internal.unconnected AS u) END,
+        here.trouble) AS last_error,
     here.trouble_at AS last_error_at,
     here.heartbeat,
     (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'awty') AS version,

@@ -1,5 +1,45 @@
 -- The past, present and future of one entity. It reads with the caller's rights and through row security.
 
+CREATE FUNCTION awty_internal.nearest(wanted text, names text[]) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'nearest_wrapper';
+
+COMMENT ON FUNCTION awty_internal.nearest(text, text[]) IS 'The name that the user may have meant; NULL: none is near';
+
+-- The table of a rule may have got another name since awty.watch(). The names of other entities come from one pending check of each job.
+CREATE FUNCTION awty_internal.say_unknown(entity_name text, entity_key text) RETURNS SETOF boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    meant text;
+BEGIN
+    IF entity_name IS NULL OR entity_key IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+            MESSAGE = format('argument "%s" must not be null', CASE WHEN entity_name IS NULL THEN 'entity_name' ELSE 'entity_key' END),
+            HINT = format('Give "%s" a value.', CASE WHEN entity_name IS NULL THEN 'entity_name' ELSE 'entity_key' END);
+    END IF;
+    SELECT r.entity_name INTO meant FROM awty.rule AS r
+    WHERE r.relation::oid = to_regclass(say_unknown.entity_name)::oid AND r.entity_name <> say_unknown.entity_name
+    ORDER BY r.rule LIMIT 1;
+    IF meant IS NULL THEN
+        SELECT awty_internal.nearest(say_unknown.entity_name, array_agg(n.name)) INTO meant
+        FROM (SELECT r.entity_name FROM awty.rule AS r
+              UNION
+              SELECT f.entity_name
+              FROM (SELECT mine.job FROM awty_internal.readable() AS mine LIMIT 1000) AS j
+              CROSS JOIN LATERAL (SELECT c.entity_name FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1) AS f
+        ) AS n (name)
+        WHERE n.name <> say_unknown.entity_name;
+    END IF;
+    IF meant IS NULL THEN
+        RAISE NOTICE USING MESSAGE = format('nothing is known of "%s" "%s"', entity_name, entity_key);
+    ELSE
+        RAISE NOTICE USING MESSAGE = format('nothing is known of "%s" "%s"', entity_name, entity_key),
+            HINT = format('SELECT * FROM awty.explain(%L, %L);', meant, entity_key);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION awty_internal.say_unknown(text, text) IS 'Tells the caller that an entity has no row in awty.explain(), and which entity may be meant; returns no row';
+
 -- JIT is off, because it would compile for seconds what runs for milliseconds. A session with less work_mem would write temporary files,
 -- which temp_file_limit may forbid.
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
@@ -18,9 +58,7 @@ BEGIN ATOMIC
         JOIN awty_internal.standing AS s ON s.id = f.id
         LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
         WHERE f.entity_name = explain.entity_name AND f.entity_key = explain.entity_key
-    )
-    SELECT e.at, e.job, e.event, e.detail
-    FROM (
+    ), shown AS MATERIALIZED (
         SELECT h.scheduled_at AS at, h.id, 1 AS step, h.job, 'scheduled' AS event,
             format('by %s, for %s', h.scheduled_by, h.first_check_at) AS detail
         FROM past AS h
@@ -75,6 +113,15 @@ BEGIN ATOMIC
         SELECT clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', concat_ws('; ', s.why, s.mend)
         FROM awty_internal.standstill AS s
         WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
+    ), unknown AS (
+        SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key) AS said
+        WHERE NOT EXISTS (SELECT FROM shown)
+    )
+    SELECT e.at, e.job, e.event, e.detail
+    FROM (
+        SELECT * FROM shown
+        UNION ALL
+        SELECT NULL, NULL, NULL, NULL, NULL, NULL FROM unknown
     ) AS e
     ORDER BY e.at, e.id, e.step;
 END;
@@ -86,7 +133,7 @@ CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.at, e.job, e.event, e.detail
-    FROM awty.explain($1, awty.key($2)::jsonb ->> 0) AS e
+    FROM awty.explain($1, awty.key($2)) AS e
 $$;
 
 COMMENT ON FUNCTION awty.explain(text, anynonarray) IS 'The same for a key of another type than text';

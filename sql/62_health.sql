@@ -22,7 +22,7 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        SELECT o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
+        SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
         FROM awty_internal.overdue AS o
         JOIN awty_internal.standing AS s ON s.id = o.id
         JOIN awty.job AS j ON j.job = o.job
@@ -52,7 +52,9 @@ BEGIN ATOMIC
         format('SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND job = %L;', held.job)
     FROM (SELECT f.job, count(*) AS n, min(f.entity_name) AS entity_name, min(f.entity_key) AS entity_key
           FROM awty.future_job AS f
-          WHERE f.held AND f.next_check_at <= clock_timestamp() GROUP BY f.job) AS held
+          WHERE f.held AND f.next_check_at <= clock_timestamp()
+            AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)
+          GROUP BY f.job) AS held
     UNION ALL
     SELECT 'error', format('role "%s" of job "%s" cannot run it', u.role, u.job),
         CASE u.connect WHEN 'gone' THEN 'the role no longer exists' WHEN 'no login' THEN 'it has no LOGIN' ELSE 'it has no CONNECT on this database' END,
@@ -71,12 +73,16 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'warning', format('%s of job "%s" %s', CASE WHEN t.target IS NULL THEN 'every target' ELSE format('target "%s"', t.target) END,
             t.job, CASE t.state WHEN 'blocked' THEN 'is blocked' ELSE 'has failed too often' END),
-        t.why, CASE WHEN t.target IS NULL THEN format('SELECT awty.alter_target(%L, blocked_until => ''-infinity'');', t.job)
+        t.why, CASE WHEN NOT awty_internal.can_become(t.role) THEN format('ask a member of role "%s"', t.role)
+            WHEN t.target IS NULL THEN format('SELECT awty.alter_target(%L, blocked_until => ''-infinity'');', t.job)
             ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
-    FROM (SELECT * FROM awty.target AS b WHERE b.state = ANY ('{blocked,open}') ORDER BY b.job, b.target LIMIT 20) AS t
+    FROM (SELECT b.job, b.target, b.state, b.why, j.role FROM awty.target AS b JOIN awty.job AS j ON j.job = b.job
+          WHERE b.state = ANY ('{blocked,open}') ORDER BY b.job, b.target LIMIT 20) AS t
     UNION ALL
     SELECT 'warning', format('checks of job "%s" are more than ten slots late', o.job),
-        format('the oldest has been due since %s; %s', o.next_check_at, o.why), coalesce(o.mend, 'SELECT * FROM awty.status;')
+        format('the oldest has been due since %s; %s', o.next_check_at, o.why),
+        coalesce(o.mend, (SELECT format('SELECT * FROM awty.explain(%L, %L);', f.entity_name, f.entity_key)
+                          FROM awty.future_job AS f WHERE f.id = o.id), 'SELECT * FROM awty.status;')
     FROM overdue AS o CROSS JOIN here
     WHERE NOT o.paused AND o.next_check_at + (coalesce(o.slot, here.slot) * 10::float8) < clock_timestamp()
     UNION ALL
@@ -91,6 +97,10 @@ BEGIN ATOMIC
     SELECT 'error', format('rule "%s" has stopped', r.rule), unable.why[1], unable.why[2]
     FROM awty.rule AS r CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
     WHERE unable.why IS NOT NULL
+    UNION ALL
+    SELECT 'error', format('rule "%s" cannot tell its alerts', u.rule),
+        format('%s; the alert of "%s" waits since %s', u.why, u.entity_key, u.since), u.fix
+    FROM awty_internal.untold AS u
     UNION ALL
     SELECT 'error', format('rule "%s" has stopped', r.rule), 'its table is gone', format('SELECT awty.unwatch(%L);', r.rule)
     FROM awty.rule AS r

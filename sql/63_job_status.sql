@@ -68,7 +68,7 @@ COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job
 
 -- One row per job that the caller may read. The functions also count for monitoring roles, which see no check.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
-SELECT j.job, j.role, j.paused, j.paused_note,
+SELECT j.job, pg_get_userbyid(j.role) AS role, j.paused, j.paused_note,
        coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,
        coalesce(p.held, 0) AS held, p.next_slot,
        coalesce(c.runs, 0) AS runs, coalesce(c.done, 0) AS done, coalesce(c.failed, 0) AS failed, coalesce(c.timed_out, 0) AS timed_out,

@@ -23,7 +23,7 @@ COMMENT ON COLUMN awty.failing.failed_at IS 'End of the failed run';
 
 -- Members of the role that runs a check and monitoring roles see each run. Only roles that may read the check see its job and entity.
 CREATE VIEW awty.running WITH (security_invoker = true, security_barrier = true) AS
-SELECT w.pid, w.role::regrole AS role, f.job, f.entity_name, f.entity_key, f.id, f.next_check_at AS slot, w.started_at,
+SELECT w.pid, pg_get_userbyid(w.role) AS role, f.job, f.entity_name, f.entity_key, f.id, f.next_check_at AS slot, w.started_at,
        clock_timestamp() - w.started_at AS runs_for, w.timeout,
        cardinality(w.check_ids) AS set_size
 FROM awty_internal.worker() AS w
@@ -35,7 +35,7 @@ WHERE w.started_at IS NOT NULL
   AND (f.id IS NOT NULL OR awty_internal.can_become(w.role::regrole)
        OR pg_has_role('pg_monitor', 'USAGE'))
 UNION ALL
-SELECT NULL, j.role, l.job, l.entity_name, l.entity_key, l.id, l.next_check_at, l.leased_at,
+SELECT NULL, pg_get_userbyid(j.role), l.job, l.entity_name, l.entity_key, l.id, l.next_check_at, l.leased_at,
        clock_timestamp() - l.leased_at, l.deadline - l.leased_at, 1
 FROM awty.lease AS l LEFT JOIN awty.job AS j ON j.job = l.job
 WHERE l.deadline > clock_timestamp();

@@ -5,6 +5,14 @@ CREATE FUNCTION awty_internal.as_ahead(ahead interval, step interval) RETURNS in
 
 COMMENT ON FUNCTION awty_internal.as_ahead(interval, interval) IS 'Returns how far ahead awty.forecast() looks, or raises an error if the arguments make no sense';
 
+CREATE FUNCTION awty_internal.planned(
+    every interval, cron text, zone text, after timestamptz, until timestamptz, starts timestamptz, ends timestamptz, step interval, job text
+) RETURNS TABLE (slot timestamptz, checks bigint)
+    LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'planned_wrapper';
+
+COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
+    IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
+
 -- The query goes from one job to the next by index, and reads the checks of each job that are due in the time asked for.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
@@ -32,8 +40,8 @@ BEGIN ATOMIC
         WHERE j.paused IS NOT TRUE
         GROUP BY due.slot, n.job
         UNION ALL
-        -- Further occurrences of repetitions. A plan that many entities share is expanded only once.
-        SELECT due.slot, g.job, g.checks
+        -- Further occurrences of repetitions. A plan that many entities share is counted only once.
+        SELECT due.slot, g.job, g.checks * due.checks
         FROM span
         CROSS JOIN (
             SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, max(f.next_check_at) AS after, count(*) AS checks
@@ -44,12 +52,7 @@ BEGIN ATOMIC
             WHERE j.paused IS NOT TRUE AND NOT f.held
             GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends
         ) AS g
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
-                ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END AS slot
-            FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 1000, g.starts) AS o (at)
-            WHERE o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
-        ) AS due
+        CROSS JOIN LATERAL awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS due
         UNION ALL
         -- Evaluates the arguments even if nothing is pending, so that bad arguments always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
@@ -57,4 +60,4 @@ BEGIN ATOMIC
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;
 END;
 
-COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'Counts the checks that will be due, by job and by slot or step: pending checks that the caller may read and that are neither held nor paused, and up to 1000 further occurrences of each repetition';
+COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'Counts the checks that will be due, by job and by slot or step: pending checks that the caller may read and that are neither held nor paused, and the further occurrences of repetitions; up to 100000 rows of each plan';

@@ -30,7 +30,7 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.status TO PUBLIC;
+GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.status TO PUBLIC;
 -- awty.repetition reads this table with the rights of its caller.
 GRANT SELECT ON awty_internal.repetition TO PUBLIC;
 
@@ -107,7 +107,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
 -- Each role needs the rights to the objects that views, policies and functions use. Without USAGE on the schema no role can name them.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
-    awty_internal.standstill, awty_internal.reason TO PUBLIC;
+    awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
 -- EXPLAIN estimates row counts from the statistics of the whole table, and so would reveal values of rows that the role may not read.

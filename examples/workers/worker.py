@@ -5,7 +5,7 @@ def send_mail(entity_key, args, key):  # must return within the job's timeout; k
     time.sleep(args.get("seconds", 0))
     print(f"mail {key} about {entity_key} to {args['to']}", flush=True)
 
-with psycopg.connect(autocommit=True, row_factory=psycopg.rows.namedtuple_row) as db:
+with psycopg.connect(autocommit=True, prepare_threshold=None, row_factory=psycopg.rows.namedtuple_row) as db:
     while True:
         leases = db.execute("SELECT * FROM awty.claim('{mail}', %s)", [f"mail-{os.getpid()}"]).fetchall()
         for l in leases:

@@ -24,7 +24,12 @@ fn cancel_checks(args: &Args) -> Result<i64> {
         // A caller that cancels its own checks does not mean to end the watch of the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
-    // Locks no check that the caller may not cancel, so that the call does not block checks of others.
+    if let [job] = jobs.as_slice()
+        && watch::silence::applies(job, &entity.name)
+    {
+        return Ok(watch::silence::rows(job, &entity.name, &[entity.key]));
+    }
+    // Locks only checks that the caller may cancel, so that the call does not block checks of others.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);

@@ -1,4 +1,6 @@
-//! `awty.key()`: equal columns give equal keys in every session.
+//! `awty.key()`: the key of a row, from the values of its key columns.
+//!
+//! Invariant: equal columns give equal keys in every session.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result};
@@ -22,5 +24,6 @@ fn key_of(args: &Args) -> Result<Text> {
             Ok(scalar::text(value, kind))
         })
         .collect();
-    Ok(scalar::json_array(&texts?))
+    let mut texts = texts?;
+    Ok(if texts.len() == 1 { texts.remove(0) } else { scalar::json_array(&texts) })
 }

@@ -255,7 +255,12 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let name = args.optional_name(2, "job", MAX_JOB)?;
     let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();
     if let Some(name) = &name {
-        jobs.insert(name.clone(), Some(rights::schedulable_job(name)?));
+        let job = rights::schedulable_job(name)?;
+        if watch::silence::applies(&job, &entity_name) {
+            let keys: Vec<Text> = keys.sorted.iter().filter_map(|place| text(keys.texts[*place])).collect();
+            return Ok(watch::silence::rows(&job, &entity_name, &keys));
+        }
+        jobs.insert(name.clone(), Some(job));
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {

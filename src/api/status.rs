@@ -157,6 +157,13 @@ fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<In
     }
 }
 
+/// The name that the user may have meant.
+#[pg_extern(sql = false)]
+fn nearest(wanted: &str, names: Vec<Option<String>>) -> Option<String> {
+    awty_core::nearest(wanted, names.iter().flatten().map(String::as_str)).map(str::to_owned)
+}
+
+/// An error's message and hint.
 fn pair(error: &Error) -> Vec<String> {
     let (message, hint) = error.in_words();
     vec![message, hint]

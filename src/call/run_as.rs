@@ -29,7 +29,11 @@ pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> 
     }
     catalog::can_connect(catalog::database(), role).map_err(|why| match why {
         catalog::CannotConnect::Gone => Error::UnknownRole { role: label() },
-        catalog::CannotConnect::NoLogin => Error::NoLogin { role: label() },
+        catalog::CannotConnect::NoLogin => {
+            let caller = (caller != role && catalog::can_connect(catalog::database(), caller).is_ok())
+                .then(|| catalog::role_label(caller));
+            Error::NoLogin { role: label(), caller }
+        }
         catalog::CannotConnect::NoConnect | catalog::CannotConnect::NoDatabase => {
             Error::NoConnect { role: label(), database: catalog::database_name() }
         }

@@ -237,6 +237,8 @@ pub enum Error {
     },
     NoLogin {
         role: String,
+        /// The caller, if it may log in.
+        caller: Option<String>,
     },
     /// The role may not connect to this database.
     NoConnect {

@@ -42,6 +42,7 @@ pub enum WatchError {
     },
     WrongType {
         argument: &'static str,
+        text: String,
         wanted: &'static str,
         found: String,
     },
@@ -170,15 +171,10 @@ impl WatchError {
                 "Use \"since\" and \"within\" instead.",
             )
             .detail("The value would change without an UPDATE, so no trigger would fire."),
-            WatchError::WrongType { argument: "since", wanted, found } => say(
-                Code::ERRCODE_DATATYPE_MISMATCH,
-                format!("argument \"since\" must be of type {wanted}, not {found}"),
-                "Use since => $$placed_at AT TIME ZONE 'Europe/Berlin'$$, for example.",
-            ),
-            WatchError::WrongType { argument, wanted, found } => say(
+            WatchError::WrongType { argument, text, wanted, found } => say(
                 Code::ERRCODE_DATATYPE_MISMATCH,
                 format!("argument \"{argument}\" must be of type {wanted}, not {found}"),
-                format!("Use {argument} => $$status <> 'UNSHIPPED'$$, for example."),
+                format!("Use {argument} => $${}$$.", converted(argument, text, found)),
             ),
             WatchError::Levels(LevelError::Within) => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -243,7 +239,9 @@ impl WatchError {
             WatchError::Call { function } => say(
                 Code::ERRCODE_UNDEFINED_FUNCTION,
                 format!("function {function}(awty.alert) that returns void does not exist"),
-                format!("CREATE FUNCTION {function}(a awty.alert) RETURNS void …"),
+                format!(
+                    "CREATE FUNCTION {function}(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% is late', a.entity_key; END $$;"
+                ),
             ),
             WatchError::RowSecurity { relation, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -288,5 +286,18 @@ impl WatchError {
                 "Try the transaction again.",
             ),
         }
+    }
+}
+
+/// Returns an expression of another type as one of the type that is wanted.
+fn converted(argument: &str, text: &str, found: &str) -> String {
+    let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let text = if is_name { text.to_owned() } else { format!("({text})") };
+    match (argument, found) {
+        ("since", "date") => format!("{text}::timestamp AT TIME ZONE 'Europe/Berlin'"),
+        ("since", "timestamp without time zone") => format!("{text} AT TIME ZONE 'Europe/Berlin'"),
+        ("since", "text" | "character varying") => format!("{text}::timestamptz"),
+        ("since", _) => format!("to_timestamp({text})"),
+        _ => format!("{text} IS NOT NULL"),
     }
 }

@@ -255,9 +255,7 @@ impl Error {
             Error::Untrusted { function, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("role \"{role}\" runs only functions of superusers, and {function} has another owner"),
-                format!(
-                    "Register the job with run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser."
-                ),
+                format!("Use run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser."),
             )
             .detail(
                 "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its rights \
@@ -301,10 +299,13 @@ impl Error {
                     false => format!("GRANT {} TO {};", ident(role), ident(caller)),
                 },
             ),
-            Error::NoLogin { role } => say(
+            Error::NoLogin { role, caller } => say(
                 Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
                 format!("role \"{role}\" is not permitted to log in"),
-                format!("ALTER ROLE {} LOGIN;", ident(role)),
+                match caller {
+                    Some(caller) => format!("Use run_as => {}.", quote(caller)),
+                    None => format!("ALTER ROLE {} LOGIN;", ident(role)),
+                },
             ),
             Error::NoConnect { role, database } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,

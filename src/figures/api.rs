@@ -155,7 +155,8 @@ fn at(time: Option<Time>) -> Timestamptz {
     time.and_then(clock::to_timestamptz)
 }
 
-const MAX_STEPS: i64 = 100_000;
+/// More steps are of no use to a reader.
+pub const MAX_STEPS: i64 = 100_000;
 
 #[pg_extern(sql = false)]
 fn as_ahead(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {

@@ -5,7 +5,7 @@
 //! - [`keep`] stores the figures for the maintainer; [`api`] shows them.
 
 pub mod account;
-mod api;
+pub mod api;
 pub mod keep;
 pub mod problem_log;
 mod statements;

@@ -83,8 +83,8 @@ fn alter(args: &Args) -> Result<()> {
     }
     let of = args.optional_name(1, "target", MAX_ENTITY_NAME)?;
     let concurrency = count(args, 2, "concurrency")?;
-    let rate = args.get::<AnyNumeric>(3).map(f64::try_from);
-    if rate.is_some_and(|rate| !rate.is_ok_and(|rate| RATES.contains(&rate))) {
+    let rate = args.get::<f64>(3);
+    if rate.is_some_and(|rate| !RATES.contains(&rate)) {
         return Err(out_of_range("rate", RATES.start(), RATES.end()));
     }
     let burst = count(args, 4, "burst")?;

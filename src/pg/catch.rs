@@ -35,6 +35,29 @@ pub struct Raised {
 
 /// # Safety As for [`catch`].
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
+    // SAFETY: guaranteed by the caller. The copy of the ERROR is freed here.
+    unsafe {
+        catch_error(pg_sys::CurrentMemoryContext, call).map_err(|error| {
+            let failure = Failure {
+                sqlstate: sqlstate::text((*error).sqlerrcode),
+                message: text((*error).message),
+                context: text((*error).context),
+            };
+            let (hint, position) = (text((*error).hint), usize::try_from((*error).cursorpos).unwrap_or(0));
+            pg_sys::FreeErrorData(error);
+            Raised { failure, hint, position }
+        })
+    }
+}
+
+/// Like [`catch`], with a copy of the whole ERROR in `copy_in`.
+///
+/// # Safety
+/// As for [`catch`].
+pub(super) unsafe fn catch_error<R>(
+    copy_in: pg_sys::MemoryContext,
+    call: impl FnOnce() -> R,
+) -> Result<R, *mut pg_sys::ErrorData> {
     // SAFETY: plain globals of this single-threaded process. They are restored on both ways out.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
@@ -51,17 +74,11 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
         if jumped == 0 {
             return Ok(result.assume_init());
         }
-        pg_sys::MemoryContextSwitchTo(memory);
+        pg_sys::MemoryContextSwitchTo(copy_in);
         let error = pg_sys::CopyErrorData();
-        let failure = Failure {
-            sqlstate: sqlstate::text((*error).sqlerrcode),
-            message: text((*error).message),
-            context: text((*error).context),
-        };
-        let (hint, position) = (text((*error).hint), usize::try_from((*error).cursorpos).unwrap_or(0));
-        pg_sys::FreeErrorData(error);
+        pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::FlushErrorState();
-        Err(Raised { failure, hint, position })
+        Err(error)
     }
 }
 

@@ -19,6 +19,8 @@ pub type Timestamp = i64;
 thread_local! {
     /// Microseconds that `awty.travel()` has set this session's clock ahead.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
+    /// Where the clock was set to last.
+    static ARRIVED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
 /// Returns the server's time, plus travelled time.
@@ -27,12 +29,12 @@ pub fn now() -> Time {
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
-/// Returns the travelled time after travel.
+/// Returns the start of the transaction; after travel, the time that the clock was set to. It stands still, as `now()` does.
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
         // SAFETY: a getter.
         0 => unsafe { pg_sys::GetCurrentTransactionStartTimestamp() },
-        _ => to_timestamp(now()),
+        _ => ARRIVED.get(),
     }
 }
 
@@ -41,13 +43,21 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Sets the session's clock ahead until [`come_back`]. The clock keeps running.
+/// Sets this session's clock ahead until [`set_ahead`]. The clock keeps running.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
+    ARRIVED.set(to_timestamp(now()));
 }
 
-pub fn come_back() {
-    AHEAD.set(0);
+/// Returns how far ahead the clock is, and where it was set to.
+pub fn ahead() -> (i64, Timestamp) {
+    (AHEAD.get(), ARRIVED.get())
+}
+
+/// Sets the clock as it was. `(0, 0)` is the server's clock.
+pub fn set_ahead((ahead, arrived): (i64, Timestamp)) {
+    AHEAD.set(ahead);
+    ARRIVED.set(arrived);
 }
 
 /// Reads the monotonic clock, which cannot be set.

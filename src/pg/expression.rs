@@ -163,10 +163,15 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
         let named = match (*node).type_ {
             pg_sys::NodeTag::T_FuncExpr => {
                 let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
-                CLOCK.contains(&function.to_u32()).then(|| {
-                    let name = pg_sys::get_func_name(function);
-                    format!("{}()", utf8(name))
-                })
+                let name = || utf8(pg_sys::get_func_name(function));
+                let schema = pg_sys::get_func_namespace(function);
+                if CLOCK.contains(&function.to_u32()) {
+                    Some(format!("{}()", name()))
+                } else if schema == pg_sys::get_namespace_oid(c"awty".as_ptr(), true) && name() == "now" {
+                    Some("awty.now()".into())
+                } else {
+                    None
+                }
             }
             pg_sys::NodeTag::T_SQLValueFunction => {
                 use pg_sys::SQLValueFunctionOp as Op;

@@ -17,6 +17,7 @@ pub mod owner;
 pub mod procedure;
 pub mod relations;
 pub mod report;
+pub mod reraise;
 pub mod role;
 pub mod rows;
 pub mod scalar;

@@ -6,12 +6,12 @@
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_long};
 
 pub type TimeoutHandler = unsafe extern "C" fn();
 
 mod c {
-    use super::{TimeoutHandler, c_char, c_int, pg_sys};
+    use super::{TimeoutHandler, c_char, c_int, c_long, pg_sys};
 
     unsafe extern "C-unwind" {
         // utils/timeout.h
@@ -31,6 +31,25 @@ mod c {
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
+        // executor/spi.h, utils/elog.h: for the same reason.
+        pub fn SPI_execute_plan(
+            plan: pg_sys::SPIPlanPtr,
+            values: *mut pg_sys::Datum,
+            nulls: *const c_char,
+            read_only: bool,
+            count: c_long,
+        ) -> c_int;
+        pub fn SPI_execute_with_args(
+            sql: *const c_char,
+            arguments: c_int,
+            types: *mut pg_sys::Oid,
+            values: *mut pg_sys::Datum,
+            nulls: *const c_char,
+            read_only: bool,
+            count: c_long,
+        ) -> c_int;
+        pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
+        pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
         // catalog/partition.h
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
         // parser/parser.h, parser/parse_expr.h, utils/ruleutils.h: pgrx's wrappers lose the code and the position as
@@ -190,4 +209,51 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
             );
         }
     }
+}
+
+/// Executes a plan. *Raises.*
+///
+/// # Safety
+/// SPI must be connected. `values` and `nulls` have one entry for each parameter of the plan.
+pub unsafe fn spi_execute_plan(
+    plan: pg_sys::SPIPlanPtr,
+    values: *mut pg_sys::Datum,
+    nulls: *const c_char,
+    read_only: bool,
+) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    unsafe { c::SPI_execute_plan(plan, values, nulls, read_only, 0) }
+}
+
+/// Executes a statement with parameters. *Raises.*
+///
+/// # Safety
+/// SPI must be connected. `sql` is a valid C string, and the arrays have one entry for each of `count` parameters.
+pub unsafe fn spi_execute_with_args(
+    sql: *const c_char,
+    count: c_int,
+    types: *mut pg_sys::Oid,
+    values: *mut pg_sys::Datum,
+    nulls: *const c_char,
+) -> c_int {
+    // SAFETY: guaranteed by the caller.
+    unsafe { c::SPI_execute_with_args(sql, count, types, values, nulls, false, 0) }
+}
+
+/// Fetches the next rows of a cursor. *Raises.*
+///
+/// # Safety
+/// SPI must be connected, and the cursor open.
+pub unsafe fn spi_cursor_fetch(cursor: pg_sys::Portal, count: i64) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { c::SPI_cursor_fetch(cursor, true, count) }
+}
+
+/// Raises a copied ERROR again, with all its fields.
+///
+/// # Safety
+/// No frame between the caller and PostgreSQL's handler may hold a value with a destructor.
+pub unsafe fn re_throw_error(error: *mut pg_sys::ErrorData) -> ! {
+    // SAFETY: guaranteed by the caller.
+    unsafe { c::ReThrowError(error) }
 }

@@ -10,6 +10,7 @@
 
 mod api;
 pub mod continuation;
+mod forecast;
 pub mod own_run;
 pub mod statements;
 mod terms;

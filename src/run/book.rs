@@ -12,6 +12,7 @@ use crate::store::check_row::{Locked, Row, Table};
 use crate::store::job::Job;
 use crate::store::record::{End, Rescheduled, RunRecord};
 use crate::store::{future_job, history};
+use crate::watch::untold::Untold;
 use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
 use chrono::TimeDelta;
@@ -104,12 +105,20 @@ pub fn failure(
     failpoint!("failure.row_locked");
     let run = timing.of(row);
     let mut continuation = Continuation::of_rows(job, &[row]);
-    let fate = continuation.failed(row.id, &row.check(), how, timing.finished_at);
+    let untold = Untold::of(row);
+    let mut check = row.check();
+    if untold.as_ref().is_some_and(|untold| untold.raise(timing.finished_at)) {
+        // Each level has attempts of its own.
+        check.attempt = 0;
+    }
+    let wanted = continuation.failed(row.id, &check, how, timing.finished_at);
+    let fate = untold.map_or(wanted, |untold| untold.fate(wanted));
+    let attempt = if matches!(wanted, After::End(_)) { 0 } else { check.attempt.saturating_add(1).cast_signed() };
     account.failed(job, row, &run, failure, fate);
     account.settled(row.id, fate, continuation.next_of(row.id));
     match fate {
         After::Again(slot) => {
-            let again = Rescheduled { slot, done: 0, attempt: row.attempt.saturating_add(1), failure: Some(failure) };
+            let again = Rescheduled { slot, done: 0, attempt, failure: Some(failure) };
             future_job::put_again(row.id, &again, &run);
         }
         After::End(outcome) => {

@@ -330,8 +330,12 @@ impl Row {
         self.column(FIRST_CHECK_AT).map_or(self.slot, |first| clock::clamped(first.value() as Timestamp))
     }
 
-    /// The history copies these columns: number, job, entity's name and key, arguments, first and next slot,
-    /// scheduled_by and scheduled_at.
+    pub fn scheduled_at(&self) -> Time {
+        self.column(SCHEDULED_AT).map_or(self.slot, |at| clock::clamped(at.value() as Timestamp))
+    }
+
+    /// The columns that the history copies from the check: number, job, entity's name and key, arguments, first and
+    /// next slot, scheduled_by and scheduled_at.
     pub fn scheduled(&self) -> [Arg; 9] {
         [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
             .map(|column| self.column(column))

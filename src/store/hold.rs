@@ -1,4 +1,4 @@
-//! Statements on `awty_internal.hold`: the checks that a user has held, with the time and the note.
+//! Statements on `awty_internal.hold`: the checks that a user has held or silenced, with the time and the note.
 //!
 //! A row may belong to a check whose run is in progress and, for a short while, to a check that has ended, because such
 //! a run may commit before it can see the row. The row then names the repetition of the check, so that an inspection
@@ -91,7 +91,34 @@ statement! {
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
 }
 
-/// A run of the check may be in progress. If the check already has a hold, its time stays.
+statement! {
+    /// Marks checks as silenced. The caller has locked their rows.
+    pub fn silence(ids: Vec<i64>, by: pg_sys::Oid, now: Time) = query,
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, silent) SELECT i.id, $2, $3, true FROM pg_catalog.unnest($1) AS i (id)
+      ON CONFLICT (check_id) DO UPDATE SET silent = true, held_by = excluded.held_by, held_at = excluded.held_at, note = NULL"
+}
+
+statement! {
+    /// Returns the silenced ones among these checks.
+    pub fn silenced(ids: &[i64]) -> Vec<i64> = query,
+    c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) AND h.silent"
+}
+
+statement!(
+    delete_silent,
+    [INT8ARRAYOID],
+    c"WITH ended AS (DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) AND h.silent RETURNING h.check_id)
+      UPDATE awty.future_job AS f SET held = false FROM ended WHERE f.id = ended.check_id"
+);
+
+/// Ends the silence of checks. The caller has locked their rows.
+pub fn unsilence(ids: &[i64]) {
+    if !ids.is_empty() {
+        delete_silent().execute(&[arg(ids.to_vec())]);
+    }
+}
+
+/// Stores a hold on a check, whose run may be in progress. If the check already has a hold, its time stays.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
     put_one().execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)]);
 }

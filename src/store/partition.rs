@@ -1,20 +1,23 @@
 //! The daily partitions of `awty.future_job_history` and `awty_internal.attempt`: created in advance, and dropped when
 //! they are too old.
 //!
-//! Invariant: history is removed by whole days, never row by row. A client waits for a lock taken here no longer than
-//! the caller's `lock_timeout`. A database without a job gets no partitions, so that a restore finds the names free.
+//! Invariant: history is removed by whole days, never row by row, except for the first rows of a day. A client waits for a lock taken here no longer than
+//! the caller's `lock_timeout`.
+//! Does not: run while the database has no job, so that a restore finds the names free.
 
 use super::statement::Rows;
 use super::typed::statement;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::Time;
-use chrono::{NaiveDate, TimeDelta};
+use chrono::{NaiveDate, NaiveTime, TimeDelta};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
 /// Days for which partitions exist in advance.
 const AHEAD: i64 = 7;
+/// The most rows that are moved from the default partition to a new partition, because writers wait meanwhile.
+const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Partitioned {
@@ -34,6 +37,14 @@ impl Partitioned {
         match self {
             Self::History => "future_job_history_",
             Self::Attempts => "attempt_",
+        }
+    }
+
+    /// The column by which the table is partitioned.
+    fn key(self) -> &'static str {
+        match self {
+            Self::History => "finished_at",
+            Self::Attempts => "ended_at",
         }
     }
 
@@ -64,6 +75,20 @@ statement!(
     [],
     c"SELECT pg_catalog.min(ended_at), pg_catalog.max(ended_at) FROM awty_internal.attempt_default"
 );
+
+statement! {
+    /// Number of rows of a day in the default partition of the history, counted up to a limit.
+    fn count_history(from: Time, to: Time, limit: i64) -> Option<i64> = query,
+    c"SELECT pg_catalog.count(*) FROM (
+          SELECT FROM awty_internal.future_job_history_default AS h WHERE h.finished_at >= $1 AND h.finished_at < $2 LIMIT $3) AS s"
+}
+
+statement! {
+    /// The same for the attempts.
+    fn count_attempts(from: Time, to: Time, limit: i64) -> Option<i64> = query,
+    c"SELECT pg_catalog.count(*) FROM (
+          SELECT FROM awty_internal.attempt_default AS a WHERE a.ended_at >= $1 AND a.ended_at < $2 LIMIT $3) AS s"
+}
 
 statement!(
     select_grantees,
@@ -105,16 +130,20 @@ pub fn make(parted: Partitioned, now: Time) {
         return;
     }
     as_owner(|| {
-        // Rows of the default partition could not be moved without DELETE.
-        let free = |day: &NaiveDate| !strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
-        if missing.contains(&today) && free(&today) {
+        let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
+        if missing.contains(&today) || missing.iter().any(has_rows) {
             // A row that was routed to the default partition while today's is created would violate the default
             // partition's constraint, so writers must wait before they route. Clients lock the default partition first,
             // so it is locked first here as well.
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
             run(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", parted.table()));
         }
-        missing.into_iter().filter(free).for_each(|day| create(parted, day));
+        for day in missing {
+            let strays = if has_rows(&day) { stray_rows(parted, day) } else { 0 };
+            if strays <= MOVED {
+                create(parted, day, strays > 0);
+            }
+        }
     });
 }
 
@@ -146,8 +175,20 @@ fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
     }
 }
 
-/// Unlike CREATE TABLE … PARTITION OF, ATTACH lets readers and writers of the history go on.
-fn create(parted: Partitioned, day: NaiveDate) {
+/// Number of rows of a day in the default partition, counted up to one more than can be moved.
+fn stray_rows(parted: Partitioned, day: NaiveDate) -> i64 {
+    let Some(next) = day.succ_opt() else { return 0 };
+    let (from, to) = (day.and_time(NaiveTime::MIN).and_utc(), next.and_time(NaiveTime::MIN).and_utc());
+    let count = match parted {
+        Partitioned::History => count_history(from, to, MOVED + 1),
+        Partitioned::Attempts => count_attempts(from, to, MOVED + 1),
+    };
+    count.unwrap_or(0)
+}
+
+/// Creates a table, moves the rows of its day from the default partition, and attaches it. Unlike CREATE TABLE … PARTITION OF, ATTACH lets readers and writers of the
+/// history go on.
+fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     let Some(next) = day.succ_opt() else { return };
     let (name, table) = (parted.name_of(day), parted.table());
     run(&format!(
@@ -169,6 +210,14 @@ fn create(parted: Partitioned, day: NaiveDate) {
     // The install script does the same: EXPLAIN must not disclose names and keys.
     let hidden: Vec<String> = parted.hidden().iter().map(|column| format!("ALTER {column} SET STATISTICS 0")).collect();
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
+    if has_strays {
+        let (prefix, key) = (parted.prefix(), parted.key());
+        run(&format!(
+            "WITH moved AS (DELETE FROM awty_internal.{prefix}default WHERE {key} OPERATOR(pg_catalog.>=) '{day} 00:00:00+00' \
+                 AND {key} OPERATOR(pg_catalog.<) '{next} 00:00:00+00' RETURNING *) \
+             INSERT INTO awty_internal.{name} SELECT * FROM moved"
+        ));
+    }
     run(&format!(
         "ALTER TABLE {table} ATTACH PARTITION awty_internal.{name} \
          FOR VALUES FROM ('{day} 00:00:00+00') TO ('{next} 00:00:00+00')"

@@ -23,7 +23,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// The columns of `awty_internal.tried`.
+/// The columns of `awty.tried`.
 type Row = (
     Option<i64>,
     Text,

@@ -18,6 +18,7 @@ use crate::run::book::{self, Timing};
 use crate::run::call::{Caller, ask};
 use crate::store::check_row::{Row, Table};
 use crate::store::job::{self, Job};
+use crate::watch::{BACKFILL, SWEEP};
 use crate::{function, settings};
 use awty_core::{Answer, KeepHistory, Mono, Time};
 use chrono::TimeDelta;
@@ -25,8 +26,8 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{PgXactCallbackEvent, register_xact_callback};
-use std::cell::Cell;
+use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, register_subxact_callback, register_xact_callback};
+use std::cell::{Cell, RefCell};
 
 /// Each run holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
@@ -34,6 +35,8 @@ const MAX_RUNS: u32 = 100_000;
 thread_local! {
     /// Number of runs of this transaction; `None` if it has not travelled.
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
+    /// The subtransaction of each journey, and the clock before it.
+    static JOURNEYS: RefCell<Vec<(pg_sys::SubTransactionId, (i64, clock::Timestamp))>> = const { RefCell::new(Vec::new()) };
 }
 
 #[pg_extern(sql = false)]
@@ -57,8 +60,11 @@ fn travel(
     >,
     ErrorReport,
 > {
+    // A walk or a sweep of a rule is no check of an entity.
+    let is_entity =
+        |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
-    Ok(TableIterator::new(rows.into_iter().map(|ran| {
+    Ok(TableIterator::new(rows.into_iter().filter(is_entity).map(|ran| {
         let TravelledRun { due, end, failure } = ran;
         let timestamp = clock::to_timestamptz;
         let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, failure.message)).unzip();
@@ -96,9 +102,13 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
+    // Checks before the last slot were worked on, and their dead row versions would be read again at each step.
+    let mut from = Time::UNIX_EPOCH;
+    let first = |from, left: &[i64]| travel::first(role, from, goal, left);
     while catalog::is_alone(role)
-        && let Some((name, slot)) = travel::first(role, goal, &left)
+        && let Some((name, slot)) = first(from, &left).or_else(|| first(Time::UNIX_EPOCH, &left))
     {
+        from = slot;
         if ran.len() >= max {
             return Ok(ran);
         }
@@ -112,8 +122,11 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// Prevents the transaction from committing.
+/// Prevents the transaction from committing, and notes the clock for ROLLBACK TO SAVEPOINT.
 fn begin() {
+    // SAFETY: a getter.
+    let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
+    JOURNEYS.with_borrow_mut(|journeys| journeys.push((here, clock::ahead())));
     if RUNS.get().is_some() {
         return;
     }
@@ -123,7 +136,20 @@ fn begin() {
     }
     register_xact_callback(PgXactCallbackEvent::Abort, || {
         RUNS.set(None);
-        clock::come_back();
+        JOURNEYS.take();
+        clock::set_ahead((0, 0));
+    });
+    register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
+}
+
+/// Undoes the journeys of a subtransaction and of those that began in it, which have higher numbers.
+fn come_back(undone: pg_sys::SubTransactionId) {
+    JOURNEYS.with_borrow_mut(|journeys| {
+        let kept = journeys.partition_point(|(of, _)| *of < undone);
+        if let Some((_, clock)) = journeys.get(kept) {
+            clock::set_ahead(*clock);
+        }
+        journeys.truncate(kept);
     });
 }
 

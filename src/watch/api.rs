@@ -23,6 +23,9 @@ use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
+/// The schemas of awty and awty_http.
+const OWN_SCHEMAS: [&str; 4] = ["awty", "awty_internal", "awty_http", "awty_http_internal"];
+
 calls! {
     fn watch -> Text = watch_table;
     fn unwatch -> i64 = unwatch_rule;
@@ -132,6 +135,7 @@ fn own_table(args: &Args) -> Result<Described> {
         }
         let is = match table.kind {
             _ if table.is_system => "one of PostgreSQL's own",
+            _ if OWN_SCHEMAS.contains(&table.schema.as_str()) => "one of awty's own",
             _ if table.is_temporary => "temporary",
             Kind::Other(pg_sys::RELKIND_VIEW) => "a view",
             Kind::Other(pg_sys::RELKIND_MATVIEW) => "a materialized view",
@@ -175,7 +179,10 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
     }
     let call = match args.optional_name(5, "call", MAX_FUNCTION)? {
         Some(name) => {
-            let (schema, name) = function::parse(&name, &[relations::alert_type()])?;
+            let (schema, name) = function::parse(&name, &[relations::alert_type()]).map_err(|error| match error {
+                Error::FunctionMissing { function, .. } => WatchError::Call { function }.into(),
+                other => other,
+            })?;
             function::of_alerts(&schema, &name, role, catalog::current_role())?;
             Some((schema, name))
         }

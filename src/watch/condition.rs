@@ -26,7 +26,13 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
         _ => (pg_sys::BOOLOID, "boolean"),
     };
     if read.kind != wanted {
-        return Err(WatchError::WrongType { argument, wanted: name, found: type_name(read.kind) }.into());
+        return Err(WatchError::WrongType {
+            argument,
+            text: text.to_string(),
+            wanted: name,
+            found: type_name(read.kind),
+        }
+        .into());
     }
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());

@@ -7,7 +7,7 @@
 use super::statements::alert::{self, Open, Raised};
 use super::statements::rule_check::RuleCheck;
 use super::statements::rule_objects;
-use super::{BACKFILL, SWEEP, Watched, sweep, walk};
+use super::{BACKFILL, SWEEP, Watched, sweep, untold, walk};
 use crate::error::Result;
 use crate::function;
 use crate::pg::text::Text;
@@ -19,6 +19,7 @@ use std::collections::HashMap;
 
 /// Returns when to look at each check again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
+    untold::forget();
     let now = clock::now();
     let mut answers = vec![None; given.len()];
     let mut rows = Vec::new();
@@ -57,21 +58,33 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
         if matches!(verdict, Verdict::Settled | Verdict::Ahead(_)) && known.is_some() {
             clear.push(key.clone());
         }
+        let mut raise = |level| {
+            if let RowState::Waiting(since) = found {
+                let due_at = watched.levels.due(since);
+                raised.push(Raised { id: known.map(|open| open.id), key, level, since, due_at });
+            }
+        };
         let again = match verdict {
             Verdict::Settled => None,
             Verdict::Ahead(slot) => Some(slot),
-            Verdict::Stay(slot) => slot,
-            Verdict::Raise(level, again) => {
-                if let RowState::Waiting(since) = found {
-                    let due_at = watched.levels.due(since);
-                    raised.push(Raised { id: known.map(|open| open.id), key, level, since, due_at });
+            Verdict::Stay(again) => {
+                // A run before could not tell the alert.
+                if let Some(open) = known.filter(|open| given[*place].attempt > 0 && !open.is_told) {
+                    raise(open.level);
                 }
                 again
             }
+            Verdict::Raise(level, again) => {
+                raise(level);
+                again
+            }
         };
+        if let ([place], [raised]) = (places, raised.as_slice()) {
+            untold::remember(watched, &given[*place], raised, known.map_or(0, |open| open.level), again);
+        }
         answers.push((*place, again));
     }
-    raise(watched, &raised, now)?;
+    tell(watched, &raised, now)?;
     alert::escalate(&raised, now);
     // Another session has the alert locked and may leave it open, so the row is checked again.
     let left = alert::clear_free(&rule.name, &clear, now);
@@ -83,8 +96,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     Ok(answers)
 }
 
-/// Notifies listeners of each raised alert.
-fn raise(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
+/// Writes new alerts, and tells all of these alerts.
+fn tell(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
     if raised.is_empty() {
         return Ok(());
     }

@@ -2,10 +2,11 @@
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
-//! - [`judge`] handles due rows, for runs.
+//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert of a run that failed to tell it.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
-//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
-//!   parts.
+//! - [`silence`] silences rows.
+//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
+//!   missing parts.
 //! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
 //!
 //! Invariant (P12): state about a row is read from the row itself, in the same transaction, after its check was locked.
@@ -17,10 +18,12 @@ pub mod end_rule;
 mod fault;
 mod functions;
 mod judge;
+pub mod silence;
 pub mod statements;
 mod status;
 pub mod sweep;
 mod triggers;
+pub mod untold;
 pub mod upkeep;
 mod walk;
 mod written;

@@ -8,25 +8,49 @@ use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{Error, Result, WatchError};
 use crate::pg::relations::{self, Purpose};
+use crate::pg::reraise::raising;
 use crate::pg::table;
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
 use pgrx::datum::TimestampWithTimeZone;
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
+use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 
-#[pg_extern(sql = false)]
-fn row_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(fired(fcinfo)?)
+// pgrx's macro would raise the errors of a user's expressions and functions without their SQLSTATE and CONTEXT.
+const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pg_finfo_row_changed_wrapper() -> &'static pg_sys::Pg_finfo_record {
+    &PLAIN
 }
 
-#[pg_extern(sql = false)]
-fn check_rows(
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> std::result::Result<Vec<Option<TimestampWithTimeZone>>, ErrorReport> {
-    Ok(check(&Args::new(fcinfo))?)
+#[unsafe(no_mangle)]
+pub extern "C" fn pg_finfo_check_rows_wrapper() -> &'static pg_sys::Pg_finfo_record {
+    &PLAIN
+}
+
+/// Runs after rows of a watched table were written.
+///
+/// # Safety
+/// Only PostgreSQL may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn row_changed_wrapper(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    raising(|| {
+        fired(fcinfo).unwrap_or_else(|error| error.raise());
+        pg_sys::Datum::null()
+    })
+}
+
+/// The function of the jobs of rules.
+///
+/// # Safety
+/// Only PostgreSQL may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn check_rows_wrapper(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    raising(|| {
+        let answers = check(&Args::new(fcinfo)).unwrap_or_else(|error| error.raise());
+        answers.into_datum().unwrap_or(pg_sys::Datum::null())
+    })
 }
 
 fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {

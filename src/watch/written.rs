@@ -14,7 +14,7 @@ use crate::pg::text::Text;
 use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::history;
+use crate::store::{history, hold};
 use awty_core::watch::{self, RowState, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;
@@ -59,6 +59,7 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
         _ => unless_duplicate(|| rule_check::add(&watched.rule, &keys, &slots, by)).is_some(),
     };
     if !is_new {
+        hold::unsilence(&rule_check::lock(&watched.rule, &keys));
         rule_check::put(&watched.rule, &keys, &slots, by);
     }
     note(watched, &slots);
@@ -84,7 +85,7 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
     // Locking undoes a run in progress, or waits for its end.
-    rule_check::lock(rule, keys);
+    hold::unsilence(&rule_check::lock(rule, keys));
     let seen = watched.source.by_keys(keys);
     let states = current(watched, keys, seen);
     let open: HashMap<Text, u32> =

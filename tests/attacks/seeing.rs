@@ -51,7 +51,8 @@ fn each_role_sees_its_part_of_the_figures() {
         assert_eq!(seen(&field, role, "SELECT entity_key FROM awty.failing"), failing, "{role}");
         let with_error = "SELECT entity_key FROM awty.failing WHERE message = 'geheim error of ' || entity_key AND context IS NOT NULL";
         assert_eq!(seen(&field, role, with_error), failing, "{role}");
-        let counted = "SELECT job FROM awty.job_status WHERE pending = 3 AND failing = 2 AND role = 'alice'::regrole AND retries = 2";
+        let counted =
+            "SELECT job FROM awty.job_status WHERE pending = 3 AND failing = 2 AND role = 'alice' AND retries = 2";
         assert_eq!(seen(&field, role, counted), jobs, "{role}");
         assert_eq!(seen(&field, role, "SELECT job FROM awty.job_status"), jobs, "{role}");
         let named = "SELECT entity_key FROM awty.running WHERE job = 'geheim job' AND entity_name = 'slow' AND id > 0 AND slot <= started_at";

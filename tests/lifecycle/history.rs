@@ -186,3 +186,24 @@ fn every_way_to_archive_says_the_same() {
     assert_eq!(said("1"), said("2"));
     assert!(said("1").contains("\"run_time\": true") && !said("1").contains("false"), "{}", said("1"));
 }
+
+/// Rows that came before the partition of their day move into it.
+#[test]
+fn the_first_rows_of_a_day_move_into_its_partition() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let strays = "SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default)";
+    let today: String = shop.cluster.value("postgres", "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')");
+    shop.await_true(
+        "partitions",
+        &format!("SELECT to_regclass('awty_internal.future_job_history_{today}') IS NOT NULL"),
+    );
+    shop.cluster.execute("postgres", &[&format!("DROP TABLE awty_internal.future_job_history_{today}")]);
+    shop.run("SELECT awty.schedule('order', '1', 'note', after => '1 h'); SELECT awty.cancel('order', '1', 'note')");
+    assert!(shop.cluster.value::<bool>("postgres", strays));
+    shop.run("SELECT awty.pause('note')"); // asks for an inspection
+    shop.await_true("the rows to move", &format!("SELECT NOT ({strays})"));
+    let moved = format!("SELECT outcome FROM awty_internal.future_job_history_{today} WHERE entity_key = '1'");
+    assert_eq!(shop.cluster.value::<String>("postgres", &moved), "cancelled");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.doctor()"), 0);
+}

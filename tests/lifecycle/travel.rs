@@ -149,3 +149,48 @@ fn refusals_name_what_is_wrong() {
     let refused = "42501: awty.travel() is disabled on this server";
     assert_eq!(refusal(&shop, "SELECT awty.travel('1 h')"), refused);
 }
+
+/// The clock stands still between two journeys, and ROLLBACK TO a savepoint undoes a journey.
+#[test]
+fn the_clock_stands_still_and_comes_back() {
+    let shop = shop();
+    let mut client = shop.client();
+    let mut ahead = |script: &str| -> String {
+        client.batch_execute(script).unwrap();
+        client.query_one("SELECT date_trunc('hour', awty.now() - now())::text", &[]).unwrap().get(0)
+    };
+    assert_eq!(ahead("BEGIN; SAVEPOINT a; SELECT awty.travel('2 hours')"), "02:00:00");
+    assert_eq!(ahead("SAVEPOINT b; SELECT awty.travel('3 hours')"), "05:00:00");
+    assert_eq!(ahead("SAVEPOINT c; SELECT awty.travel('4 hours'); RELEASE c"), "09:00:00");
+    assert_eq!(ahead("ROLLBACK TO b"), "02:00:00");
+    assert_eq!(ahead("SELECT awty.travel('1 hour')"), "03:00:00");
+    assert_eq!(ahead("ROLLBACK TO a"), "00:00:00");
+    assert_eq!(ahead("SELECT awty.travel('1 hour')"), "01:00:00");
+    let times = "SELECT count(DISTINCT awty.now()) FROM generate_series(1, 5000)";
+    assert_eq!(client.query_one(times, &[]).unwrap().get::<_, i64>(0), 1);
+    let refused = client.batch_execute("ROLLBACK TO a; COMMIT").unwrap_err();
+    assert_eq!(refused.as_db_error().unwrap().message(), TRAVELLED);
+}
+
+/// Slots follow the travelled clock in each row of a parallel query. The walk of a rule is no row of a journey.
+#[test]
+fn slots_follow_the_travelled_clock() {
+    let shop = shop();
+    shop.run("CREATE TABLE shop.many AS SELECT now() AS at FROM generate_series(1, 20000); ANALYZE shop.many");
+    let mut client = shop.client();
+    client
+        .batch_execute(
+            "BEGIN; SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_table_scan_size = 0;
+             SELECT awty.travel('365 days')",
+        )
+        .unwrap();
+    let years = "SELECT count(DISTINCT extract(year FROM awty.next_slot(at))) FROM shop.many";
+    assert_eq!(client.query_one(years, &[]).unwrap().get::<_, i64>(0), 1);
+    client
+        .batch_execute(
+            "ROLLBACK; BEGIN; CREATE TABLE shop.orders (id integer PRIMARY KEY);
+             SELECT awty.watch('shop.orders', until => 'false', within => '1 h')",
+        )
+        .unwrap();
+    assert_eq!(runs(&mut client, "2 hours"), []);
+}

@@ -23,7 +23,7 @@ fn a_role_that_cannot_connect_is_shown() {
     expect(
         &shop,
         "the reason",
-        "enabled AND NOT database_held AND concat_ws('; ', why, fix) LIKE '%has no CONNECT on this database; GRANT CONNECT ON DATABASE %' AND last_error LIKE '%no LOGIN or no CONNECT%'",
+        "enabled AND NOT database_held AND concat_ws('; ', why, fix) LIKE '%has no CONNECT on this database; GRANT CONNECT ON DATABASE %' AND last_error LIKE 'role \"shop\" of job % has no CONNECT; GRANT CONNECT ON DATABASE %'",
     );
     expect(
         &shop,

@@ -84,7 +84,9 @@ statement!(
 statement!(
     select_held,
     [INT8OID],
-    c"SELECT h.job FROM (SELECT f.job FROM awty.future_job AS f WHERE f.held ORDER BY f.id LIMIT $1) AS h"
+    c"SELECT h.job FROM (SELECT f.job FROM awty.future_job AS f
+          WHERE f.held AND NOT EXISTS (SELECT FROM awty_internal.hold AS o WHERE o.check_id = f.id AND o.silent)
+          ORDER BY f.id LIMIT $1) AS h"
 );
 
 statement! {

@@ -101,12 +101,12 @@ statement!(
 
 statement!(
     upsert_target,
-    [TEXTOID, TEXTOID, INT4OID, NUMERICOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, OIDOID, TEXTOID, TEXTARRAYOID, BOOLOID],
+    [TEXTOID, TEXTOID, INT4OID, FLOAT8OID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, OIDOID, TEXTOID, TEXTARRAYOID, BOOLOID],
     c"INSERT INTO awty_internal.target AS t (job, target, concurrency, rate, burst, blocked_until, blocked_at, blocked_by, note)
-      VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $6 IS NOT NULL THEN $7 END, CASE WHEN $6 IS NOT NULL THEN $8::pg_catalog.regrole END, $9)
+      VALUES ($1, $2, $3, $4::pg_catalog.numeric, $5, $6, CASE WHEN $6 IS NOT NULL THEN $7 END, CASE WHEN $6 IS NOT NULL THEN $8::pg_catalog.regrole END, $9)
       ON CONFLICT ON CONSTRAINT target_pkey DO UPDATE SET
           concurrency = CASE WHEN 'concurrency' = ANY ($10) THEN NULL ELSE coalesce($3, t.concurrency) END,
-          rate = CASE WHEN 'rate' = ANY ($10) THEN NULL ELSE coalesce($4, t.rate) END,
+          rate = CASE WHEN 'rate' = ANY ($10) THEN NULL ELSE coalesce($4::pg_catalog.numeric, t.rate) END,
           burst = CASE WHEN 'burst' = ANY ($10) THEN NULL ELSE coalesce($5, t.burst) END,
           blocked_until = CASE WHEN $11 THEN NULL ELSE coalesce($6, t.blocked_until) END,
           blocked_at = CASE WHEN $11 THEN NULL WHEN $6 IS NULL THEN t.blocked_at ELSE $7 END,

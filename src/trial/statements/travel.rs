@@ -25,13 +25,13 @@ pub struct End {
 }
 
 statement! {
-    /// Finds the first check that is due by `by`, ignoring the checks in `without`.
-    pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
+    /// Job and slot of the first check that is due from `from` to `by`, ignoring the checks in `without`.
+    pub fn first(role: pg_sys::Oid, from: Time, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
     c"SELECT j.job, f.next_check_at
       FROM awty.job AS j
       CROSS JOIN LATERAL (
           SELECT p.next_check_at, p.id FROM awty.future_job AS p
-          WHERE p.job = j.job AND NOT p.held AND p.next_check_at <= $2 AND p.id <> ALL ($3)
+          WHERE p.job = j.job AND NOT p.held AND p.next_check_at >= $2 AND p.next_check_at <= $3 AND p.id <> ALL ($4)
           ORDER BY p.next_check_at, p.id LIMIT 1
       ) AS f
       WHERE j.role = $1 AND NOT j.paused AND j.function_name IS NOT NULL

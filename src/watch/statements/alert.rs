@@ -21,8 +21,11 @@ pub struct Open {
     pub key: Text,
     pub id: i64,
     pub level: u32,
+    /// Whether the alert was told at its level.
+    pub is_told: bool,
 }
 
+/// An alert to raise to a level, or to tell again at its level.
 pub struct Raised<'a> {
     pub id: Option<i64>,
     pub key: &'a Text,
@@ -34,7 +37,7 @@ pub struct Raised<'a> {
 statement!(
     select_open,
     [TEXTOID, TEXTARRAYOID],
-    c"SELECT a.entity_key, a.id, a.level, l.id IS NOT NULL
+    c"SELECT a.entity_key, a.id, a.level, true, l.id IS NOT NULL
       FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
           SELECT o.id, o.entity_key, o.level FROM awty.alert AS o
@@ -49,25 +52,27 @@ statement!(
     select_raised,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
     c"SELECT a.entity_key, a.id,
-             pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level, 'escalated_at', $3))
+             pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level,
+                 'escalated_at', CASE WHEN n.level > a.level THEN $3 ELSE a.escalated_at END, 'told', a.told + 1, 'told_at', $3))
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
       JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL"
 );
 
 statement! {
     pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> = query,
-    c"SELECT a.entity_key, a.id, a.level FROM pg_catalog.unnest($2) AS k (key)
+    c"SELECT a.entity_key, a.id, a.level, a.told_at >= COALESCE(a.escalated_at, a.raised_at)
+      FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT o.id, o.entity_key, o.level FROM awty.alert AS o
+          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at FROM awty.alert AS o
           WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
       ) AS a"
 }
 
 statement!(
     insert_all,
-    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID],
-    c"INSERT INTO awty.alert AS a (rule, entity_name, entity_key, level, since, due_at, raised_at, role)
-      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3
+    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8OID],
+    c"INSERT INTO awty.alert AS a (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at)
+      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
       FROM ROWS FROM (pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7)) AS n (key, since, due_at)
       ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING
       RETURNING a.entity_key, a.id, a"
@@ -75,16 +80,17 @@ statement!(
 
 statement!(
     add_all,
-    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID],
-    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role)
-      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3
+    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8OID],
+    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at)
+      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
       FROM (SELECT pg_catalog.unnest($5) AS key, pg_catalog.unnest($6) AS since, pg_catalog.unnest($7) AS due_at) AS n"
 );
 
 statement!(
     update_level,
-    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
-    c"UPDATE awty.alert AS a SET level = n.level, escalated_at = $3
+    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
+    c"UPDATE awty.alert AS a SET level = n.level, escalated_at = CASE WHEN n.level > a.level THEN $3 ELSE a.escalated_at END,
+          told = a.told + $4, told_at = CASE WHEN $4 > 0 THEN $3 ELSE a.told_at END
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
       WHERE a.id = n.id AND a.id = ANY (ARRAY(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
@@ -157,19 +163,20 @@ fn keys_arg(keys: &[Text]) -> Arg {
 
 impl Row for Open {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
-        Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level: rows.get::<i32>(row, 3)?.unsigned_abs() })
+        let level = rows.get::<i32>(row, 3)?.unsigned_abs();
+        Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level, is_told: rows.get(row, 4).unwrap_or(false) })
     }
 }
 
 /// Returns all open alerts of these rows, and whether each is locked here. Skips alerts that another transaction has
 /// locked.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
-    let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 4)?));
+    let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 5)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Writes new alerts of level 1. Returns key, id and row of all raised alerts, including open ones as [`escalate`] will
-/// write them. Without `tells`, no listener needs the rows, and the result may be empty.
+/// Writes new alerts of level 1 that are told. Returns key, id and row of all told alerts, including open ones as
+/// [`escalate`] will write them. Without `tells`, no listener needs the rows, and the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -178,18 +185,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     };
     let mut written = Vec::new();
     if !first.is_empty() {
-        let keys: Vec<Text> = first.iter().map(|raised| raised.key.clone()).collect();
-        let since: Vec<_> = first.iter().map(|raised| moment(raised.since)).collect();
-        let due_at: Vec<_> = first.iter().map(|raised| moment(raised.due_at)).collect();
-        let args = [
-            Some(rule.name.datum()),
-            Some(rule.entity_name.datum()),
-            arg(rule.terms.role),
-            time(now),
-            arg(keys),
-            since.into_datum(),
-            due_at.into_datum(),
-        ];
+        let args = new_alerts(rule, &first, now, 1);
         // The run has seen no open alert for these keys.
         let add = || {
             add_all().execute(&args);
@@ -204,11 +200,42 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
+/// Raises open alerts to a higher level, and counts that they were told.
 pub fn escalate(raised: &[Raised], now: Time) {
     let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
     if higher.peek().is_some() {
-        update_level().execute(&levels(higher, now));
+        set_levels(higher, now, 1);
     }
+}
+
+/// Raises an alert that was not told.
+pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {
+    if raised.id.is_none() {
+        insert_all().execute(&new_alerts(rule, &[raised], now, 0));
+    } else {
+        set_levels(std::iter::once(raised), now, 0);
+    }
+}
+
+fn new_alerts(rule: &Rule, raised: &[&Raised], now: Time, told: i64) -> [Arg; 8] {
+    let keys: Vec<Text> = raised.iter().map(|raised| raised.key.clone()).collect();
+    let since: Vec<_> = raised.iter().map(|raised| moment(raised.since)).collect();
+    let due_at: Vec<_> = raised.iter().map(|raised| moment(raised.due_at)).collect();
+    [
+        Some(rule.name.datum()),
+        Some(rule.entity_name.datum()),
+        arg(rule.terms.role),
+        time(now),
+        arg(keys),
+        since.into_datum(),
+        due_at.into_datum(),
+        arg(told),
+    ]
+}
+
+fn set_levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time, told: i64) {
+    let [ids, levels, now] = levels(raised, now);
+    update_level().execute(&[ids, levels, now, arg(told)]);
 }
 
 fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 3] {

@@ -4,8 +4,9 @@
 //! only while PostgreSQL says that it is valid.
 
 use crate::pg::owner::set_local;
+use crate::pg::reraise::{carried, reported};
 use crate::pg::trigger::Firing;
-use crate::pg::{catalog, text};
+use crate::pg::{catalog, text, unbound};
 use crate::store::statement::{Arg, Rows};
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -29,7 +30,8 @@ pub fn command(sql: &str) {
     }
 }
 
-/// Calls a user's function under the current settings, on which the plan depends. So it is not cached.
+/// Executes a query that calls a user's function, under the current settings. The plan is not cached, because it depends on the settings.
+/// An ERROR is [carried](crate::pg::reraise).
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     let (source, mut types) = (text::server(sql), types.to_vec());
     let (mut values, nulls) = parameters(&types, args);
@@ -37,23 +39,16 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     unsafe {
         pg_sys::SPI_connect();
         let count = types.len() as i32;
-        let code = pg_sys::SPI_execute_with_args(
-            source.as_ptr(),
-            count,
-            types.as_mut_ptr(),
-            values.as_mut_ptr(),
-            nulls.as_ptr(),
-            false,
-            0,
-        );
+        let (types, values) = (types.as_mut_ptr(), values.as_mut_ptr());
+        let code = carried(|| unbound::spi_execute_with_args(source.as_ptr(), count, types, values, nulls.as_ptr()));
         assert!(code >= 0, "a statement of awty failed with SPI code {code}");
         pg_sys::SPI_finish();
     }
 }
 
-/// The result of `read` must not borrow from the rows. With `firing`, the query can read the trigger's transition
-/// tables.
-pub fn query<R>(
+/// Executes a query that evaluates a user's expressions and hands the rows to `read`, whose result must not borrow from them. With
+/// `firing`, the query can read the trigger's transition tables. An ERROR is [carried](crate::pg::reraise).
+pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],
     args: &[Arg],
@@ -66,7 +61,8 @@ pub fn query<R>(
     unsafe {
         connect(firing);
         let plan = prepared(sql, types);
-        let code = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), false, 0);
+        let values = values.as_mut_ptr();
+        let code = carried(|| unbound::spi_execute_plan(plan, values, nulls.as_ptr(), false));
         assert!(code >= 0, "a statement of awty failed with SPI code {code}");
         let result = read(&Rows::current());
         pg_sys::SPI_finish();
@@ -74,7 +70,12 @@ pub fn query<R>(
     }
 }
 
-/// Hands the rows to `read` in pieces of `piece` rows.
+/// Like [`evaluate`], for a query without a user's expression.
+pub fn query<R>(sql: &str, types: &[pg_sys::Oid], args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
+    reported(|| evaluate(sql, types, args, None, read))
+}
+
+/// Executes a query and hands its rows to `read` in pieces of `piece` rows.
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
     // SAFETY: as above; the cursor is closed before SPI is.
     unsafe {
@@ -82,7 +83,7 @@ pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnM
         let plan = prepared(sql, &[]);
         let cursor = pg_sys::SPI_cursor_open(std::ptr::null(), plan, std::ptr::null_mut(), std::ptr::null(), false);
         loop {
-            pg_sys::SPI_cursor_fetch(cursor, true, piece);
+            carried(|| unbound::spi_cursor_fetch(cursor, piece));
             let rows = Rows::current();
             let (table, is_last) = (pg_sys::SPI_tuptable, rows.processed < piece.unsigned_abs());
             if rows.processed > 0 {

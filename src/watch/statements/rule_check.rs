@@ -82,7 +82,7 @@ statement!(
 statement!(
     select_rows,
     [RECORDARRAYOID],
-    c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
+    c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at, c.id, c.next_check_at, c.attempt FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
 );
 
 /// A check that was passed to a run of the rule's job.
@@ -91,9 +91,13 @@ pub struct RuleCheck {
     pub entity_name: Text,
     pub key: Text,
     pub scheduled_at: Time,
+    pub id: i64,
+    pub slot: Time,
+    /// Failed runs in a row.
+    pub attempt: i32,
 }
 
-row!(RuleCheck { job, entity_name, key, scheduled_at });
+row!(RuleCheck { job, entity_name, key, scheduled_at, id, slot, attempt });
 
 /// The role that schedules, and the time.
 #[derive(Clone, Copy)]

@@ -258,7 +258,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
 fn has_trigger(table: &Described, name: &str) -> bool {
     const SQL: &str = "SELECT 1 FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid OPERATOR(pg_catalog.=) $1 AND t.tgname OPERATOR(pg_catalog.=) $2";
     let args = [crate::store::arg(table.oid), Some(Text::from(name).datum())];
-    query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, None, |rows| rows.len() > 0)
+    query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
 /// As the role that the session is. A policy that would hide rows is an error.

@@ -133,7 +133,7 @@ impl Source {
             rows.all(|row| Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?)))
         };
         as_role(self.table.owner, || {
-            dynamic_sql::query(&sql, &[pg_sys::TEXTARRAYOID], &[crate::store::arg(keys.to_vec())], None, read)
+            dynamic_sql::evaluate(&sql, &[pg_sys::TEXTARRAYOID], &[crate::store::arg(keys.to_vec())], None, read)
         })
     }
 
@@ -157,7 +157,7 @@ impl Source {
             None => (&[pg_sys::INT8OID], vec![crate::store::arg(limit)]),
         };
         as_role(self.table.owner, || {
-            dynamic_sql::query(&sql, types, &args, None, |rows| rows.all(|row| self.seen(rows, row)))
+            dynamic_sql::evaluate(&sql, types, &args, None, |rows| rows.all(|row| self.seen(rows, row)))
         })
     }
 
@@ -166,7 +166,7 @@ impl Source {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {
             if firing.new_rows() <= piece {
-                read(dynamic_sql::query(&self.new_rows, &[], &[], Some(firing), all));
+                read(dynamic_sql::evaluate(&self.new_rows, &[], &[], Some(firing), all));
             } else {
                 dynamic_sql::query_in_pieces(&self.new_rows, firing, piece, |rows| read(all(rows)));
             }
@@ -175,7 +175,7 @@ impl Source {
 
     pub fn has_rows(&self) -> bool {
         let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
-        as_role(self.table.owner, || dynamic_sql::query(&sql, &[], &[], None, |rows| rows.len() > 0))
+        as_role(self.table.owner, || dynamic_sql::query(&sql, &[], &[], |rows| rows.len() > 0))
     }
 
     fn seen(&self, rows: &Rows, row: usize) -> Option<WatchedRow> {

@@ -1,5 +1,6 @@
 mod calls;
 mod copies;
+mod errors;
 mod keys;
 mod levels;
 mod migrations;
@@ -9,8 +10,10 @@ mod races;
 mod refusals;
 mod remembered;
 mod rights;
+mod silence;
 mod sweeps;
 mod tables;
+mod untold;
 mod walks;
 mod writes;
 
@@ -43,7 +46,7 @@ fn watch(shop: &Shop, more: &str) {
     await_walked(shop);
 }
 
-/// Open alerts with their levels, and pending checks of rows: `late 1:2 2:1; pending 1 3`.
+/// Open alerts with their levels, and pending checks of rows that are not silenced: `late 1:2 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }
@@ -54,7 +57,7 @@ fn state_in(shop: &Shop, database: &str) -> String {
         "SELECT 'late ' || coalesce((SELECT string_agg(entity_key || ':' || level, ' ' ORDER BY entity_key)
                             FROM awty.alert WHERE cleared_at IS NULL), '-')
             || '; pending ' || coalesce((SELECT string_agg(entity_key, ' ' ORDER BY entity_key)
-                            FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%'), '-')",
+                            FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%' AND NOT held), '-')",
     )
 }
 

@@ -20,7 +20,7 @@ const OBJECTS: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SE
 const SEVERAL_TABLES: &str = "write a job and schedule it: awty.register() and awty.schedule()";
 const CLOCK: &str = "Use \"since\" and \"within\" instead.";
 const COLUMNS: &str = "Write columns without the table's name";
-const UNTIL: &str = "until => $$status <> 'UNSHIPPED'$$";
+const UNTIL: &str = "until => $$status IS NOT NULL$$";
 
 /// Arguments, SQLSTATE, a part of message and detail, a part of the hint.
 const REFUSED: &[[&str; 4]] = &[
@@ -39,8 +39,9 @@ const REFUSED: &[[&str; 4]] = &[
         "'shop.orders', since => 'id', until => 'true', within => '1 s'",
         "42804",
         "\"since\"",
-        "placed_at AT TIME ZONE 'Europe/Berlin'",
+        "since => $$to_timestamp(id)$$",
     ],
+    ["'shop.orders', until => 'awty.now() > placed_at', within => '1 s'", "0A000", "awty.now()", CLOCK],
     ["'shop.orders', until => '(SELECT true)', within => '1 s'", "0A000", "\"until\"", SEVERAL_TABLES],
     ["'shop.orders', until => 'count(*) > 1', within => '1 s'", "0A000", "aggregate", SEVERAL_TABLES],
     ["'shop.orders', until => 'row_number() OVER () > 1', within => '1 s'", "0A000", "window", SEVERAL_TABLES],
@@ -170,4 +171,55 @@ fn each_refusal_says_where_and_what_to_write_and_leaves_nothing() {
         ["42809", "temporary", "Watch a table"],
     );
     assert_eq!(tables::dump(&shop), before);
+}
+
+/// awty's own tables are refused, also to a superuser.
+#[test]
+fn no_table_of_awtys_is_watched() {
+    let shop = Shop::open();
+    for table in ["awty.future_job", "awty_internal.hold"] {
+        let refused = refusal(
+            &mut shop.cluster.superuser("postgres"),
+            &format!("SELECT awty.watch('{table}', until => 'true', within => '1 h')"),
+        );
+        assert_eq!(refused.sqlstate, "42809", "{refused:?}");
+        assert!(refused.message.ends_with("it is one of awty's own"), "{refused:?}");
+    }
+}
+
+/// The hint is the user's own expression, and works when it is pasted.
+#[test]
+fn a_hint_about_a_type_works_when_pasted() {
+    let shop = Shop::open();
+    shop.run("CREATE TABLE shop.bills (id integer PRIMARY KEY, due date, at timestamp, said text, seconds integer)");
+    for (place, since) in ["due", "at", "said", "seconds", "due + 1", "at - interval '1 h'"].into_iter().enumerate() {
+        let watch = |since: &str| {
+            format!("SELECT awty.watch('shop.bills', rule => 'r{place}', {since}, until => 'false', within => '1 h')")
+        };
+        let refused = refusal(&mut shop.client(), &watch(&format!("since => $${since}$$")));
+        assert_eq!(refused.sqlstate, "42804", "{refused:?}");
+        shop.run(&watch(&refused.hint));
+    }
+    let watch = "SELECT awty.watch('shop.bills', until => 'false', within => '1 h', call => 'shop.nix')";
+    let refused = refusal(&mut shop.client(), watch);
+    assert_eq!(refused.message, "function shop.nix(awty.alert) that returns void does not exist");
+    shop.run(&refused.hint);
+    shop.run(watch);
+}
+
+/// A role that cannot log in: the hint names the caller, and does not open a login for the owner of the tables.
+#[test]
+fn the_hint_for_an_owner_without_login_is_another_role() {
+    let shop = Shop::open();
+    shop.cluster.execute(
+        "postgres",
+        &["CREATE ROLE owner NOLOGIN; GRANT owner TO shop; CREATE SCHEMA owned AUTHORIZATION owner; GRANT USAGE ON SCHEMA awty TO owner;
+           SET ROLE owner; CREATE TABLE owned.t (id integer PRIMARY KEY)"],
+    );
+    let watch = |more: &str| format!("SELECT awty.watch('owned.t', until => 'false', within => '1 h'{more})");
+    let mut client = shop.client();
+    let Err(error) = client.batch_execute(&watch("")) else { return }; // from PostgreSQL 17 on, a worker needs no LOGIN
+    let error = error.as_db_error().unwrap();
+    assert_eq!((error.code().code(), error.hint()), ("28000", Some("Use run_as => 'shop'.")));
+    shop.run(&watch(", run_as => 'shop'"));
 }

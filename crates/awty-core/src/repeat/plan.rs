@@ -105,6 +105,18 @@ impl<Z: Zone> Plan<Z> {
         std::iter::successors(self.next(after), |&last| self.next(last))
     }
 
+    /// Returns the number of moments after `after` and at or before `until`.
+    pub fn count(&self, after: Time, until: Time) -> u64 {
+        let Some(first) = self.next(after).filter(|&first| first <= until) else { return 0 };
+        let until = self.ends.map_or(until, |end| end.min(until));
+        match self.rhythm {
+            Rhythm::Every(Every::Clock(length)) => {
+                1 + (micros(until) - micros(first)).unsigned_abs() / length.unsigned_abs()
+            }
+            _ => self.moments(after).take_while(|&moment| moment <= until).fold(0, |count, _| count + 1),
+        }
+    }
+
     /// Whether `t` is a moment of the plan.
     pub fn contains(&self, t: Time) -> bool {
         self.next(just_before(t)) == Some(t)

@@ -1,0 +1,27 @@
+-- The rows that are late now.
+
+-- A hold, its end and a note belong to a later version.
+CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
+SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
+    CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
+    a.since + r.escalate[a.level] AS next_level_at,
+    a.told,
+    NULL::name AS held_by,
+    NULL::timestamptz AS held_until,
+    NULL::text AS note
+FROM awty.alert AS a
+LEFT JOIN awty.rule AS r ON r.rule = a.rule
+WHERE a.cleared_at IS NULL AND a.level >= 1;
+
+COMMENT ON VIEW awty.late IS 'Rows of watched tables that are late now, one row each';
+COMMENT ON COLUMN awty.late.rule IS 'Name of the rule';
+COMMENT ON COLUMN awty.late.entity_name IS 'Name of the table at awty.watch()';
+COMMENT ON COLUMN awty.late.entity_key IS 'Primary key of the row as text; for several columns, the text that awty.key() makes';
+COMMENT ON COLUMN awty.late.level IS 'Level of escalation, from 1';
+COMMENT ON COLUMN awty.late.due_at IS 'Time at which the row became late';
+COMMENT ON COLUMN awty.late.late_for IS 'Time that has passed since then; NULL: due_at is infinite';
+COMMENT ON COLUMN awty.late.next_level_at IS 'Time of the next level; NULL: there is none';
+COMMENT ON COLUMN awty.late.told IS 'How often the alert was told';
+COMMENT ON COLUMN awty.late.held_by IS 'NULL: alerts cannot be held yet';
+COMMENT ON COLUMN awty.late.held_until IS 'NULL: alerts cannot be held yet';
+COMMENT ON COLUMN awty.late.note IS 'NULL: alerts cannot be held yet';

@@ -1,0 +1,60 @@
+//! Carries an ERROR of a user's code through Rust with all its fields, and raises it again.
+//!
+//! pgrx turns an ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT. A user's code may raise any SQLSTATE, and
+//! applications branch on it.
+//!
+//! Invariant: Rust's frames are unwound, and only then the ERROR jumps to PostgreSQL's handler.
+//! Does not: abort the (sub)transaction. PostgreSQL's handler does so.
+
+use super::catch::catch_error;
+use super::unbound;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::{ErrorReport, pgrx_extern_c_guard};
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// An ERROR on its way through Rust, copied to the memory of the transaction.
+struct Carried(*mut pg_sys::ErrorData);
+
+// SAFETY: a PostgreSQL process has one thread. The payload of a panic must be `Send`.
+unsafe impl Send for Carried {}
+
+/// Calls PostgreSQL. An ERROR unwinds up to [`raising`].
+///
+/// # Safety
+/// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
+/// values with a destructor. [`raising`] or [`reported`] must be below on the stack.
+pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
+    // SAFETY: guaranteed by the caller. A transaction is open.
+    match unsafe { catch_error(pg_sys::TopTransactionContext, call) } {
+        Ok(result) => result,
+        Err(error) => resume_unwind(Box::new(Carried(error))),
+    }
+}
+
+/// Runs the body of a function that PostgreSQL calls, and raises an ERROR that was [`carried`] up to here.
+pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => return result,
+        Err(cause) => match cause.downcast::<Carried>() {
+            Ok(carried) => carried.0,
+            // SAFETY: pgrx raises its own panics as it does in its wrappers.
+            Err(cause) => unsafe { return pgrx_extern_c_guard(move || resume_unwind(cause)) },
+        },
+    };
+    // SAFETY: a copy of a whole ERROR. No value with a destructor is left in this frame and in its callers.
+    unsafe { unbound::re_throw_error(error) }
+}
+
+/// Runs a body in a function of pgrx, which can raise only standard SQLSTATEs.
+pub fn reported<R>(body: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
+        Ok(carried) => {
+            // SAFETY: a copy of a whole ERROR, whose message is a C string.
+            let (code, message) = unsafe { ((*carried.0).sqlerrcode, CStr::from_ptr((*carried.0).message)) };
+            let message = message.to_string_lossy().into_owned();
+            std::panic::panic_any(ErrorReport::new(code.into(), message, "awty"))
+        }
+        Err(cause) => resume_unwind(cause),
+    })
+}

@@ -1,0 +1,58 @@
+//! Silences rows: `awty.cancel()` with the name of a rule.
+//!
+//! The check of a silenced row stays pending and is held, so that no walk schedules the row again. The trigger of an UPDATE that changes
+//! the row's `since`, its key or its being met ends the silence.
+//!
+//! Does not: check rights, or clear an open alert.
+
+use super::statements::rule_check::{self, ScheduledBy};
+use super::{BACKFILL, SWEEP, Watched};
+use crate::pg::reraise::reported;
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock};
+use crate::store::hold;
+use crate::store::job::Job;
+use crate::watch::statements::rule::Walk;
+use awty_core::Time;
+use awty_core::watch;
+
+/// Whether cancelling the check of this entity silences a row.
+pub fn applies(job: &Job, entity_name: &Text) -> bool {
+    let is_row = ![BACKFILL, SWEEP].map(str::as_bytes).contains(&entity_name.as_bytes());
+    is_row && super::is_rules(job) && Watched::find(&job.name).is_ok()
+}
+
+/// Silences rows of a rule. Returns the number of rows that were not silenced before.
+pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
+    let Ok(watched) = Watched::find(&job.name) else { return 0 };
+    if watched.rule.entity_name != *entity_name {
+        return 0;
+    }
+    let (role, now) = (catalog::current_role(), clock::now());
+    if watched.rule.walk != Walk::Done {
+        add_unwalked(&watched, keys, ScheduledBy { role, at: now });
+    }
+    let mut ids = rule_check::lock(&watched.rule, keys);
+    let silenced = hold::silenced(&ids);
+    ids.retain(|id| !silenced.contains(id));
+    let count = ids.len() as i64;
+    if count > 0 {
+        hold::apply(ids.clone());
+        hold::silence(ids, role, now);
+    }
+    count
+}
+
+/// Writes the checks of rows that the walk has not reached.
+fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
+    let seen = reported(|| watched.source.by_keys(keys));
+    let limits = &watched.job.options.limits;
+    let start = |row: &super::statements::watched::WatchedRow| -> Option<Time> {
+        watch::start(row.state.found(by.at), 0, &watched.levels, limits, by.at)
+    };
+    let (keys, slots): (Vec<Text>, Vec<Time>) =
+        seen.into_iter().filter_map(|(_, row)| start(&row).map(|slot| (row.key, slot))).unzip();
+    if !keys.is_empty() {
+        rule_check::keep(&watched.rule, &keys, &slots, by);
+    }
+}

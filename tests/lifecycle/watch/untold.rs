@@ -1,0 +1,141 @@
+//! An alert never waits for the function of its rule.
+
+use super::{LATE, await_state, state, watch, watched};
+use awty_testkit::fixture::Shop;
+
+/// Orders whose function fails while `shop.broken` has a row.
+fn broken(more: &str) -> Shop {
+    let shop = watched("");
+    shop.run(
+        "CREATE TABLE shop.told (key text, level integer, told bigint);
+         CREATE TABLE shop.broken AS SELECT true;
+         CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+             IF EXISTS (SELECT FROM shop.broken) THEN RAISE 'no line' USING ERRCODE = 'AW077'; END IF;
+             INSERT INTO shop.told VALUES (a.entity_key, a.level, a.told); END $$",
+    );
+    watch(&shop, &format!("call => 'shop.tell', replace => true{more}"));
+    shop.run("SELECT awty.alter('orders', retry_after => '1 ms')");
+    shop
+}
+
+fn told(shop: &Shop) -> String {
+    shop.cluster.value(
+        "postgres",
+        "SELECT coalesce(string_agg(concat_ws(':', key, level, told), ' ' ORDER BY key, level), '-') FROM shop.told",
+    )
+}
+
+/// The failure raises the level, and a retry tells it once.
+#[test]
+fn a_level_is_raised_untold_and_told_later() {
+    let shop = broken("");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 3) AS n"));
+    await_state(&shop, "late 1:1 2:1 3:1; pending 1 2 3");
+    let untold = "SELECT bool_and(told = 0 AND told_at IS NULL) FROM awty.alert";
+    assert!(shop.cluster.value::<bool>("postgres", untold));
+    shop.run("TRUNCATE shop.broken");
+    await_state(&shop, "late 1:1 2:1 3:1; pending -");
+    assert_eq!(told(&shop), "1:1:1 2:1:1 3:1:1");
+    let late = "SELECT bool_and(told = 1 AND told_at > raised_at AND escalated_at IS NULL) FROM awty.alert";
+    assert!(shop.cluster.value::<bool>("postgres", late));
+}
+
+/// No level waits for the retries of the level before.
+#[test]
+fn a_broken_function_stops_no_level() {
+    let shop = broken(", escalate => '{200 min, 210 min, 1 day}'");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:3; pending 1");
+    assert_eq!(told(&shop), "-");
+    shop.run("TRUNCATE shop.broken");
+    shop.await_true("the telling", "SELECT EXISTS (SELECT FROM shop.told)");
+    assert_eq!(told(&shop), "1:3:1");
+    let next: bool = shop.cluster.value(
+        "postgres",
+        "SELECT f.next_check_at = awty.next_slot(l.next_level_at) AND l.told = 1 AND l.late_for > '59 min'
+         FROM awty.late AS l JOIN awty.future_job AS f USING (entity_name, entity_key)",
+    );
+    assert!(next, "{:?}", shop.cluster.psql("postgres", "TABLE awty.late"));
+}
+
+/// After `max_attempts` failures the telling of a level is given up, and the check continues with the next level.
+#[test]
+fn a_telling_is_given_up_after_max_attempts() {
+    let shop = broken(", escalate => '{1 day}'");
+    shop.run("SELECT awty.alter('orders', max_attempts => 2)");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.await_true(
+        "the telling to be given up",
+        "SELECT attempt = 0 AND next_check_at > now() + interval '19 hours' FROM awty.future_job",
+    );
+    assert_eq!((state(&shop), told(&shop)), ("late 1:1; pending 1".into(), "-".into()));
+    shop.run("TRUNCATE shop.broken; UPDATE shop.orders SET placed_at = now() - interval '2 days'");
+    await_state(&shop, "late 1:2; pending -");
+    assert_eq!(told(&shop), "1:2:1");
+}
+
+/// The last level has no next one, so its check ends as failed.
+#[test]
+fn the_last_telling_ends_the_check() {
+    let shop = broken("");
+    shop.run("SELECT awty.alter('orders', max_attempts => 2)");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), end.attempts), (("failed", Some("AW077")), 2), "{end:?}");
+    assert_eq!(state(&shop), "late 1:1; pending -");
+}
+
+/// A function that takes too long keeps no alert from being raised.
+#[test]
+fn a_slow_function_stops_no_alert() {
+    let shop = watched("");
+    shop.run(
+        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS 'SELECT pg_sleep(60)';
+         SELECT awty.alter('orders', timeout => '300 ms')",
+    );
+    watch(&shop, "call => 'shop.tell', replace => true");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending 1");
+    let failing: String = shop.cluster.value("postgres", "SELECT sqlstate FROM awty.failing");
+    assert_eq!(failing, "57014");
+}
+
+/// A row that is met before the failure is booked raises no alert.
+#[test]
+fn a_row_that_is_met_meanwhile_gets_no_alert() {
+    let shop = watched("");
+    shop.run(&format!(
+        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} RAISE 'no line'; END $$",
+        awty_testkit::fixture::GATE
+    ));
+    watch(&shop, "call => 'shop.tell', replace => true");
+    let gate = shop.close_gate();
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.await_at_gate();
+    shop.run("UPDATE shop.orders SET status = 'SHIPPED'");
+    drop(gate);
+    shop.await_workers_gone();
+    assert_eq!(state(&shop), "late -; pending -");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
+}
+
+/// `why`, `healthy`, `doctor` and `failing` name the function that fails, until it works.
+#[test]
+fn a_broken_function_is_reported() {
+    let shop = broken("");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending 1");
+    let mut client = shop.client();
+    let row = client.query_one("SELECT why, fix, awty.healthy() FROM awty.status", &[]).unwrap();
+    let (why, fix, healthy): (String, String, bool) = (row.get(0), row.get(1), row.get(2));
+    assert_eq!(why, r#"shop.tell of rule "orders" fails: AW077: no line"#);
+    assert!(!healthy);
+    assert_eq!(client.query(&fix, &[]).unwrap().len(), 1, "{fix}");
+    let found: String =
+        client.query_one("SELECT finding FROM awty.doctor() WHERE level = 'error'", &[]).unwrap().get(0);
+    assert_eq!(found, r#"rule "orders" cannot tell its alerts"#);
+    shop.run("TRUNCATE shop.broken");
+    await_state(&shop, "late 1:1; pending -");
+    assert!(shop.cluster.value::<bool>("postgres", "SELECT why IS NULL AND awty.healthy() FROM awty.status"));
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.doctor()"), 0);
+}
