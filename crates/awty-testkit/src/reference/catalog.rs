@@ -31,7 +31,7 @@ const FUNCTIONS: &str = "
 
 /// All functions of a schema.
 pub fn functions(client: &mut Client, schema: &str) -> Vec<Function> {
-    let tried = columns(client, "awty_internal.tried");
+    let tried = columns(client, "awty.tried");
     let returned = tried.iter().map(|row| format!("{} {}", text(row, 0), short(&text(row, 1)))).collect::<Vec<_>>();
     client.query(FUNCTIONS, &[&schema]).expect("the functions").iter().map(|row| read(row, &returned)).collect()
 }
@@ -44,7 +44,7 @@ fn read(row: &Row, tried: &[String]) -> Function {
         None => short(declared),
     };
     let returns = match text(row, 5).as_str() {
-        "SETOF awty_internal.tried" => format!("TABLE({})", tried.join(", ")),
+        "SETOF awty.tried" => format!("TABLE({})", tried.join(", ")),
         returns => short(returns),
     };
     Function {
