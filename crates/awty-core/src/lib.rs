@@ -14,6 +14,7 @@
 //! - [`figures`] counts the runs of a job, and [`job_table`] keeps the counters of many jobs.
 //! - [`log_rate`] limits log entries about failures.
 //! - [`repeat`] gives the moments and slots of `every` and `cron` in a zone.
+//! - [`calendar`] counts open time: business hours without closed days.
 //! - [`versions`] says which SQL versions a library serves.
 //! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
 //!
@@ -53,6 +54,7 @@ mod label;
 mod testing;
 
 pub mod backoff;
+pub mod calendar;
 pub mod claims;
 pub mod command;
 pub mod dead_rows;

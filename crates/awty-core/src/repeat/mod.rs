@@ -10,7 +10,7 @@
 
 mod change;
 mod changes;
-mod civil;
+pub(crate) mod civil;
 mod error;
 mod plan;
 mod repetition;

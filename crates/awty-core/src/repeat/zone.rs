@@ -8,7 +8,7 @@ use super::civil::SECOND;
 use super::steps::step;
 
 /// Bound on the distance of local clocks from UTC.
-const REACH: i64 = 26 * 3600 * SECOND;
+pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 
 /// A period with a constant offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

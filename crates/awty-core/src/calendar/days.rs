@@ -1,0 +1,72 @@
+//! Open days: local days with open time, and times of day on them.
+//!
+//! Invariant: a local time that occurs twice means its first occurrence, and a local time in a gap the end of the gap.
+
+use super::{Calendar, Clocks};
+use crate::repeat::Zone;
+use crate::repeat::civil::DAY;
+use crate::repeat::zone::{REACH, first_shown, span_at};
+use std::ops::Range;
+
+/// A local time: the number of the day, and the microseconds since midnight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Local {
+    pub(super) day: i64,
+    pub(super) time: i64,
+}
+
+impl<Z: Zone> Calendar<Z> {
+    pub(super) fn local(&self, t: i64) -> Local {
+        let local = t.saturating_add(span_at(&self.zone, t).shift());
+        Local { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
+    }
+
+    /// Whether a local day has open time. A day that the zone's clocks skip has none.
+    pub(super) fn is_open_day(&self, day: i64) -> bool {
+        self.open_on(day).next().is_some()
+    }
+
+    /// Returns the moment of a local time if it is open, else the next opening on that day, else the last closing of
+    /// that day.
+    pub(super) fn at_or_after(&self, local: Local) -> Option<i64> {
+        let wanted = self.moment_of(local);
+        let mut last_closing = None;
+        for period in self.open_on(local.day) {
+            if period.end > wanted {
+                return Some(period.start.max(wanted));
+            }
+            last_closing = Some(period.end);
+        }
+        last_closing
+    }
+
+    /// Returns the moment of a local time if it is open, else the closing before it on that day, else the first opening
+    /// of that day.
+    pub(super) fn at_or_before(&self, local: Local) -> Option<i64> {
+        let wanted = self.moment_of(local);
+        let mut found = None;
+        for period in self.open_on(local.day) {
+            if period.start <= wanted {
+                found = Some(period.end.min(wanted));
+            } else if found.is_none() {
+                found = Some(period.start);
+            }
+        }
+        found
+    }
+
+    fn moment_of(&self, local: Local) -> i64 {
+        first_shown(&self.zone, local.day * DAY + local.time)
+    }
+
+    /// Returns the open periods of a local day, in order.
+    fn open_on(&self, day: i64) -> impl Iterator<Item = Range<i64>> {
+        let midnight = day * DAY;
+        let within = if self.ranges(day).is_empty() { 0..0 } else { midnight - REACH..midnight + DAY + REACH };
+        self.clocks(within).flat_map(move |Clocks { period, shift }| {
+            let start = period.start.max(midnight - shift);
+            let end = period.end.min(midnight + DAY - shift);
+            self.open_by(Clocks { period: start..end.max(start), shift })
+        })
+    }
+}

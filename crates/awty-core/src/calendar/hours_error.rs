@@ -1,0 +1,75 @@
+//! Why hours cannot be read, with what to write instead.
+//!
+//! Invariant: the length of a message does not depend on the element's length.
+
+use std::fmt;
+
+/// Largest number of bytes of an element in a message.
+const MOST_SHOWN: usize = 64;
+
+/// An element that cannot be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoursError {
+    /// The element, cut if it is too long.
+    element: String,
+    fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The element is not two words, or the second word has no dash.
+    Form,
+    /// An unknown weekday.
+    Day(String),
+    /// The start is not a time.
+    Start(String),
+    /// The end is not a time.
+    End(String),
+    /// The start is the end.
+    Empty,
+    /// The start is after the end.
+    Backwards {
+        /// Elements that say the same over midnight.
+        instead: Vec<String>,
+    },
+}
+
+impl HoursError {
+    pub(super) fn new(element: &str, fault: Fault) -> Self {
+        Self { element: cut(element), fault }
+    }
+
+    /// Returns what to write instead.
+    pub fn hint(&self) -> String {
+        match &self.fault {
+            Fault::Backwards { instead } => format!("Write \"{}\".", instead.join("\" and \"")),
+            _ => "Write days and times as in \"mon-fri 09:00-17:00\".".into(),
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    if text.len() <= MOST_SHOWN {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(MOST_SHOWN)])
+}
+
+impl fmt::Display for HoursError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let element = &self.element;
+        if let Fault::Backwards { .. } = self.fault {
+            return write!(f, "hours \"{element}\" end before they begin");
+        }
+        write!(f, "hours \"{element}\" cannot be read: ")?;
+        match &self.fault {
+            Fault::Form | Fault::Backwards { .. } => f.write_str("it has no days and times"),
+            Fault::Day(word) => write!(f, "\"{}\" is not a day from mon to sun", cut(word)),
+            Fault::Start(word) => write!(f, "\"{}\" is not a time from 00:00 to 23:59", cut(word)),
+            Fault::End(word) => write!(f, "\"{}\" is not a time from 00:00 to 24:00", cut(word)),
+            Fault::Empty => f.write_str("they end when they begin"),
+        }
+    }
+}
+
+impl std::error::Error for HoursError {}

@@ -1,0 +1,144 @@
+//! Calendars: open time by weekly hours and closed days, in a zone.
+//!
+//! - [`Hours`] are read from texts such as `mon-fri 09:00-17:00`; a [`Length`] is open days or open hours.
+//! - A [`Calendar`] says which moments are open, and counts open time between them.
+//! - [`Calendar::due`] and [`Calendar::before`] go a length forward and back.
+//!
+//! Invariant: a moment is open exactly if its local time is within the hours and its local day is not closed. So
+//! skipped time does not exist, and both passes of a fold count.
+//! Does not: hold zone data; the caller passes PostgreSQL's. Search further than [`REACH`].
+
+mod days;
+mod due;
+mod hours;
+mod hours_error;
+mod length;
+
+pub use hours::{Hours, MAX_ELEMENTS};
+pub use hours_error::HoursError;
+pub use length::{Length, LengthError};
+
+use crate::Time;
+use crate::repeat::Zone;
+use crate::repeat::civil::{DAY, micros, moment};
+use crate::repeat::zone::span_at;
+use chrono::TimeDelta;
+use std::ops::Range;
+
+/// The largest number of closed days that a caller may give.
+pub const MAX_CLOSED: usize = 10_000;
+
+/// How far a search for open time goes: ten years.
+pub const REACH: TimeDelta = TimeDelta::days(3653);
+
+/// A period while local clocks keep one offset.
+#[derive(Clone, Debug)]
+struct Clocks {
+    /// In microseconds since 1970 in UTC, as all moments in this module.
+    period: Range<i64>,
+    /// By how much local time is ahead of UTC.
+    shift: i64,
+}
+
+/// Open time in one zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calendar<Z> {
+    hours: Hours,
+    /// Numbers of the closed local days, sorted.
+    closed: Vec<i64>,
+    zone: Z,
+}
+
+impl<Z: Zone> Calendar<Z> {
+    /// Returns the calendar of these hours without the closed days, which may be in any order. Day 0 is 1970-01-01.
+    pub fn new(hours: Hours, mut closed: Vec<i64>, zone: Z) -> Self {
+        closed.sort_unstable();
+        closed.dedup();
+        Self { hours, closed, zone }
+    }
+
+    /// Returns the weekly hours.
+    pub fn hours(&self) -> &Hours {
+        &self.hours
+    }
+
+    /// Returns the numbers of the closed days in order, each once.
+    pub fn closed(&self) -> &[i64] {
+        &self.closed
+    }
+
+    /// Whether `t` is open.
+    pub fn is_open(&self, t: Time) -> bool {
+        let t = micros(t);
+        let local = t.saturating_add(span_at(&self.zone, t).shift());
+        self.ranges(local.div_euclid(DAY)).iter().any(|range| range.contains(&local.rem_euclid(DAY)))
+    }
+
+    /// Returns the first open moment at or after `t`, if it comes within [`REACH`].
+    pub fn next_opening(&self, t: Time) -> Option<Time> {
+        moment(self.open_from(micros(t)).next()?.start)
+    }
+
+    /// Returns the open time from `since` to `at`; zero if `at` is not after `since`.
+    pub fn open_time(&self, since: Time, at: Time) -> TimeDelta {
+        let open = self.open(micros(since)..micros(at));
+        TimeDelta::microseconds(open.map(|period| period.end - period.start).sum())
+    }
+
+    /// Returns the hours of a local day.
+    fn ranges(&self, day: i64) -> &[Range<i64>] {
+        // Day 0 was a Thursday.
+        let ranges = self.hours.of_weekday((day + 3).rem_euclid(7) as usize);
+        if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
+    }
+
+    /// Returns the open periods within a period, in order. One may begin when the one before ends.
+    fn open(&self, within: Range<i64>) -> impl Iterator<Item = Range<i64>> {
+        self.clocks(within).flat_map(|clocks| self.open_by(clocks))
+    }
+
+    /// Returns the open periods from `from` on, as far as a search goes.
+    fn open_from(&self, from: i64) -> impl Iterator<Item = Range<i64>> {
+        self.open(from..end_of_search(from))
+    }
+
+    /// Returns the offsets of local clocks within a period, in order.
+    fn clocks(&self, within: Range<i64>) -> impl Iterator<Item = Clocks> {
+        let mut from = within.start;
+        std::iter::from_fn(move || {
+            if from >= within.end {
+                return None;
+            }
+            let span = span_at(&self.zone, from);
+            let period = from..span.until.min(within.end);
+            from = span.until;
+            Some(Clocks { period, shift: span.shift() })
+        })
+    }
+
+    /// Returns the open periods while clocks keep their offset, in order.
+    fn open_by(&self, Clocks { period, shift }: Clocks) -> impl DoubleEndedIterator<Item = Range<i64>> {
+        let first = period.start.saturating_add(shift).div_euclid(DAY);
+        let last = if period.is_empty() { first - 1 } else { (period.end - 1).saturating_add(shift).div_euclid(DAY) };
+        (first..last + 1).flat_map(move |day| {
+            let midnight = day.saturating_mul(DAY).saturating_sub(shift);
+            let period = period.clone();
+            self.ranges(day).iter().filter_map(move |range| {
+                let start = midnight.saturating_add(range.start).max(period.start);
+                let end = midnight.saturating_add(range.end).min(period.end);
+                (start < end).then_some(start..end)
+            })
+        })
+    }
+}
+
+fn end_of_search(from: i64) -> i64 {
+    from.saturating_add(REACH.num_microseconds().unwrap_or(i64::MAX))
+}
+
+fn start_of_search(to: i64) -> i64 {
+    to.saturating_sub(REACH.num_microseconds().unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests;
