@@ -11,7 +11,7 @@ use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::restore::Hold;
 use crate::settings;
-use crate::shmem::{self, State};
+use crate::shmem::{self, State, wakeup};
 use crate::store::job::{self, Job};
 use crate::store::right::{self, Granted, Right};
 use crate::store::{extension, origin};
@@ -209,10 +209,13 @@ pub fn warn_if_nothing_runs() {
             held
         }
     };
-    if let Some(why) = held
-        && !settings::auto_adopt()
-        && WARNED.replace(clock::statement_start()) != clock::statement_start()
-    {
+    let Some(why) = held else { return };
+    if settings::auto_adopt() {
+        // A copy of a database is not known to the launcher before its first inspection.
+        if state != Some(State::Ready) {
+            wakeup::inspect_at_commit(false);
+        }
+    } else if WARNED.replace(clock::statement_start()) != clock::statement_start() {
         error::log::database_held(&catalog::database_name(), why);
     }
 }
