@@ -6,28 +6,34 @@ CREATE FUNCTION awty_internal.nearest(wanted text, names text[]) RETURNS text
 COMMENT ON FUNCTION awty_internal.nearest(text, text[]) IS 'The name that the user may have meant; NULL: none is near';
 
 -- The table of a rule may have got another name since awty.watch(). The names of other entities come from one pending check of each job.
-CREATE FUNCTION awty_internal.say_unknown(entity_name text, entity_key text) RETURNS SETOF boolean
+CREATE FUNCTION awty_internal.meant(wanted text) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(
+        (SELECT r.entity_name FROM awty.rule AS r
+         WHERE r.relation::oid = to_regclass(meant.wanted)::oid AND r.entity_name <> meant.wanted
+         ORDER BY r.rule LIMIT 1),
+        (SELECT awty_internal.nearest(meant.wanted, array_agg(n.name))
+         FROM (SELECT r.entity_name FROM awty.rule AS r
+               UNION
+               SELECT f.entity_name
+               FROM (SELECT mine.job FROM awty_internal.readable() AS mine LIMIT 1000) AS j
+               CROSS JOIN LATERAL (SELECT c.entity_name FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1) AS f
+         ) AS n (name)
+         WHERE n.name <> meant.wanted));
+END;
+
+COMMENT ON FUNCTION awty_internal.meant(text) IS 'Name of the entities that a user may have meant by the name of a table or by a name with a typo; NULL: none is near';
+
+-- Only PL/pgSQL can raise a NOTICE. It names no object, because its caller has no right to schema awty_internal.
+CREATE FUNCTION awty_internal.say_unknown(entity_name text, entity_key text, meant text) RETURNS SETOF boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    meant text;
+    missing text := CASE WHEN entity_name IS NULL THEN 'entity_name' WHEN entity_key IS NULL THEN 'entity_key' END;
 BEGIN
-    IF entity_name IS NULL OR entity_key IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-            MESSAGE = format('argument "%s" must not be null', CASE WHEN entity_name IS NULL THEN 'entity_name' ELSE 'entity_key' END),
-            HINT = format('Give "%s" a value.', CASE WHEN entity_name IS NULL THEN 'entity_name' ELSE 'entity_key' END);
-    END IF;
-    SELECT r.entity_name INTO meant FROM awty.rule AS r
-    WHERE r.relation::oid = to_regclass(say_unknown.entity_name)::oid AND r.entity_name <> say_unknown.entity_name
-    ORDER BY r.rule LIMIT 1;
-    IF meant IS NULL THEN
-        SELECT awty_internal.nearest(say_unknown.entity_name, array_agg(n.name)) INTO meant
-        FROM (SELECT r.entity_name FROM awty.rule AS r
-              UNION
-              SELECT f.entity_name
-              FROM (SELECT mine.job FROM awty_internal.readable() AS mine LIMIT 1000) AS j
-              CROSS JOIN LATERAL (SELECT c.entity_name FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1) AS f
-        ) AS n (name)
-        WHERE n.name <> say_unknown.entity_name;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing),
+            HINT = format('Give "%s" a value.', missing);
     END IF;
     IF meant IS NULL THEN
         RAISE NOTICE USING MESSAGE = format('nothing is known of "%s" "%s"', entity_name, entity_key);
@@ -38,7 +44,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION awty_internal.say_unknown(text, text) IS 'Tells the caller that an entity has no row in awty.explain(), and which entity may be meant; returns no row';
+COMMENT ON FUNCTION awty_internal.say_unknown(text, text, text) IS 'Tells the caller that an entity has no row in awty.explain(), and which entity may be meant; returns no row';
 
 -- JIT is off, because it would compile for seconds what runs for milliseconds. A session with less work_mem would write temporary files,
 -- which temp_file_limit may forbid.
@@ -114,7 +120,7 @@ BEGIN ATOMIC
         FROM awty_internal.standstill AS s
         WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
     ), unknown AS (
-        SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key) AS said
+        SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, awty_internal.meant(explain.entity_name)) AS said
         WHERE NOT EXISTS (SELECT FROM shown)
     )
     SELECT e.at, e.job, e.event, e.detail

@@ -57,7 +57,7 @@ GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 CREATE ROLE regress_group NOLOGIN;
 SET client_min_messages = warning;
 SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN 'ok'
-    ELSE E'28000: role "regress_group" is not permitted to log in\nHINT: ALTER ROLE "regress_group" LOGIN;' END
+    ELSE format(E'28000: role "regress_group" is not permitted to log in\nHINT: Use run_as => %L.', current_user) END
     = test.register('regress_group', 'test.anybodys') AS no_login_before_17;
 RESET client_min_messages;
 SELECT count(awty.unregister(job)) >= 0 FROM awty.job;

@@ -10,15 +10,15 @@ use std::ops::Range;
 
 /// A local time: the number of the day, and the microseconds since midnight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Local {
+pub(super) struct LocalTime {
     pub(super) day: i64,
     pub(super) time: i64,
 }
 
 impl<Z: Zone> Calendar<Z> {
-    pub(super) fn local(&self, t: i64) -> Local {
+    pub(super) fn local(&self, t: i64) -> LocalTime {
         let local = t.saturating_add(span_at(&self.zone, t).shift());
-        Local { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
+        LocalTime { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
     }
 
     /// Whether a local day has open time. A day that the zone's clocks skip has none.
@@ -28,7 +28,7 @@ impl<Z: Zone> Calendar<Z> {
 
     /// Returns the moment of a local time if it is open, else the next opening on that day, else the last closing of
     /// that day.
-    pub(super) fn at_or_after(&self, local: Local) -> Option<i64> {
+    pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
         for period in self.open_on(local.day) {
@@ -42,7 +42,7 @@ impl<Z: Zone> Calendar<Z> {
 
     /// Returns the moment of a local time if it is open, else the closing before it on that day, else the first opening
     /// of that day.
-    pub(super) fn at_or_before(&self, local: Local) -> Option<i64> {
+    pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;
         for period in self.open_on(local.day) {
@@ -55,7 +55,7 @@ impl<Z: Zone> Calendar<Z> {
         found
     }
 
-    fn moment_of(&self, local: Local) -> i64 {
+    fn moment_of(&self, local: LocalTime) -> i64 {
         first_shown(&self.zone, local.day * DAY + local.time)
     }
 

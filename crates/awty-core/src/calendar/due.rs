@@ -32,7 +32,7 @@ impl<Z: Zone> Calendar<Z> {
                 let first = self.local(self.open_from(since).next()?.start);
                 let last = self.local(end_of_search(since)).day;
                 let day = self.nth_open(first.day + 1..=last, days)?;
-                self.at_or_after(super::days::Local { day, ..first })?
+                self.at_or_after(super::days::LocalTime { day, ..first })?
             }
         };
         moment(due).filter(|_| due <= end_of_search(since))
@@ -50,7 +50,7 @@ impl<Z: Zone> Calendar<Z> {
                 let last = self.local(due);
                 let first = self.local(start_of_search(due)).day;
                 let day = self.nth_open((first..last.day).rev(), days)?;
-                self.at_or_before(super::days::Local { day, ..last })?
+                self.at_or_before(super::days::LocalTime { day, ..last })?
             }
         };
         moment(reminder)
