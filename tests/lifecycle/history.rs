@@ -198,9 +198,16 @@ fn the_first_rows_of_a_day_move_into_its_partition() {
         "partitions",
         &format!("SELECT to_regclass('awty_internal.future_job_history_{today}') IS NOT NULL"),
     );
-    shop.cluster.execute("postgres", &[&format!("DROP TABLE awty_internal.future_job_history_{today}")]);
-    shop.run("SELECT awty.schedule('order', '1', 'note', after => '1 h'); SELECT awty.cancel('order', '1', 'note')");
-    assert!(shop.cluster.value::<bool>("postgres", strays));
+    // One transaction, so that no inspection makes the partition in between.
+    let mut client = shop.cluster.superuser("postgres");
+    client
+        .batch_execute(&format!(
+            "BEGIN; DROP TABLE awty_internal.future_job_history_{today}; SET LOCAL ROLE shop;
+             SELECT awty.schedule('order', '1', 'note', after => '1 h'); SELECT awty.cancel('order', '1', 'note'); RESET ROLE"
+        ))
+        .unwrap();
+    assert!(client.query_one(strays, &[]).unwrap().get::<_, bool>(0));
+    client.batch_execute("COMMIT").unwrap();
     shop.run("SELECT awty.pause('note')"); // asks for an inspection
     shop.await_true("the rows to move", &format!("SELECT NOT ({strays})"));
     let moved = format!("SELECT outcome FROM awty_internal.future_job_history_{today} WHERE entity_key = '1'");

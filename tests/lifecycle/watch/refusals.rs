@@ -24,8 +24,8 @@ const UNTIL: &str = "until => $$status IS NOT NULL$$";
 
 /// Arguments, SQLSTATE, a part of message and detail, a part of the hint.
 const REFUSED: &[[&str; 4]] = &[
-    ["'shop.v', until => 'true', within => '1 s'", "42809", "shop.v", "Watch a table"],
-    ["'shop.f', until => 'true', within => '1 s'", "42809", "a foreign table", "Watch a table"],
+    ["'shop.v', until => 'true', within => '1 s'", "42809", "shop.v", "Watch an ordinary or a partitioned table"],
+    ["'shop.f', until => 'true', within => '1 s'", "42809", "a foreign table", "Watch an ordinary"],
     ["'pg_class', until => 'true', within => '1 s'", "42501", "pg_class", "as \"postgres\""],
     ["'public.others', until => 'true', within => '1 s'", "42501", "must be owner", "as \"postgres\""],
     [
@@ -168,7 +168,7 @@ fn each_refusal_says_where_and_what_to_write_and_leaves_nothing() {
     refused(
         &shop,
         "CREATE TEMP TABLE t (id bigint PRIMARY KEY); SELECT awty.watch('t', until => 'true', within => '1 s')",
-        ["42809", "temporary", "Watch a table"],
+        ["42809", "temporary", "Watch an ordinary"],
     );
     assert_eq!(tables::dump(&shop), before);
 }
@@ -198,7 +198,8 @@ fn a_hint_about_a_type_works_when_pasted() {
         };
         let refused = refusal(&mut shop.client(), &watch(&format!("since => $${since}$$")));
         assert_eq!(refused.sqlstate, "42804", "{refused:?}");
-        shop.run(&watch(&refused.hint));
+        let argument = refused.hint.strip_prefix("Use ").and_then(|hint| hint.strip_suffix('.')).unwrap();
+        shop.run(&watch(argument));
     }
     let watch = "SELECT awty.watch('shop.bills', until => 'false', within => '1 h', call => 'shop.nix')";
     let refused = refusal(&mut shop.client(), watch);

@@ -95,7 +95,8 @@ fn a_forged_call_raises_nothing() {
     shop.cluster.execute("postgres", &["GRANT USAGE ON SCHEMA awty, awty_internal TO mallory"]);
     shop.run("INSERT INTO shop.orders (id) VALUES (1)");
     let forged = "SELECT awty_internal.check_rows(ARRAY[jsonb_populate_record(NULL::awty.future_job,
-        '{\"job\": \"orders\", \"entity_name\": \"orders\", \"entity_key\": \"1\", \"scheduled_at\": \"2000-01-01\"}')])";
+        '{\"job\": \"orders\", \"entity_name\": \"orders\", \"entity_key\": \"1\", \"scheduled_at\": \"2000-01-01\",
+          \"id\": 1, \"next_check_at\": \"2000-01-01\", \"attempt\": 1}')])";
     assert_eq!(refusal(&shop, "mallory", forged).0, "42501");
     assert_eq!(state(&shop), "late -; pending 1");
     assert_eq!(refusal(&shop, "mallory", "SELECT awty.unwatch('orders')").0, "42704");
