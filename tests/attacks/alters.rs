@@ -1,4 +1,4 @@
-//! Two simultaneous calls on one job. One waits for the other.
+//! Of two simultaneous calls that change one job, one waits for the other.
 
 use awty_testkit::PATIENCE;
 

@@ -56,7 +56,7 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     let id = field.schedule("mallory", "own", "1");
     field.refused("postgres", "DROP ROLE mallory", "2BP01");
     field.sql("postgres", "DROP OWNED BY mallory CASCADE");
-    // Only the grant and its function depend on the role.
+    // DROP ROLE succeeds, because only the grant and the function depended on the role.
     field.sql("postgres", "DROP ROLE mallory");
     field.alice_goes_on();
     field.sql("postgres", "SELECT awty.resume('own')");

@@ -73,7 +73,7 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// A function that leaks its arguments gets none.
+/// A cheap function of a user could run before a view's filter and leak rows, but it gets no rows of other roles.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();

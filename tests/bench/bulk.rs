@@ -33,7 +33,7 @@ fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     seconds
 }
 
-/// Compared with one statement that writes the same rows; then their cancellation.
+/// Compares the calls with one statement that writes the same rows, then measures their cancellation.
 pub fn bulk(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("bulk");
     let n = options.size(100_000, 1_000_000);

@@ -345,7 +345,7 @@ impl Customer {
 /// of the call.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // 22008: the clock was set back by years after the client had read it.
+    // 22008 comes if the clock was set back by years after the client had read it.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     // PostgreSQL's timers use the clock, so setting it ahead ends statements too early.

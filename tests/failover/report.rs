@@ -198,7 +198,7 @@ mod tests {
         assert!(tables.contains("| synchronous | Switchover | 2 | 1 | 4.0 / 4.0 | 0.10 / 0.10 |"), "{tables}");
     }
 
-    /// The next run loses a change of the page's figures by hand.
+    /// A run overwrites the page, so figures changed by hand would be lost.
     #[test]
     fn the_page_is_written_from_the_results() {
         let docs = awty_testkit::checkout().join("docs");

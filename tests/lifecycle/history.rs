@@ -96,7 +96,7 @@ fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     shop.await_true("the old day to be gone", &format!("SELECT to_regclass('{old}') IS NULL"));
 }
 
-/// A trigger fires, an index on an expression finds the row, and a partition may have its columns in another order.
+/// An administrator adds a trigger, an index on an expression, and a partition with its columns in another order.
 #[test]
 fn what_an_administrator_adds_to_the_history_is_honoured() {
     let shop = Shop::open();

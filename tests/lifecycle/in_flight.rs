@@ -4,8 +4,8 @@ use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// A worker of another database already uses the same entry. The second worker took over checks of the first, so both
-/// have listed the check.
+/// Both workers name the check, because the second took over checks of the first. A worker of another database already
+/// uses the same entry.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();

@@ -230,7 +230,7 @@ fn a_failure_is_booked_where_its_row_has_been_moved() {
     shop.run("CREATE SEQUENCE shop.runs");
     let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
     shop.job("failing", &failing, ", max_attempts => 1");
-    // The place before it is free when it runs, so that the row moves there.
+    // The cancelled check leaves a free place before this row, so the row moves there when it runs.
     shop.run(
         "SELECT awty.pause('failing');
          SELECT awty.schedule('orders', 'before', 'failing', after => '0');

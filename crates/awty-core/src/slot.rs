@@ -21,7 +21,7 @@ pub struct Width {
 pub enum WidthError {
     /// Less than a second or more than a day.
     OutOfRange(i64),
-    /// The boundaries would differ from day to day.
+    /// The width does not divide a day, so the boundaries would differ from day to day.
     DoesNotDivideDay(u32),
 }
 

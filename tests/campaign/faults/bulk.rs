@@ -28,7 +28,7 @@ pub enum Kind {
 
 pub struct Bulk {
     kind: Kind,
-    /// Followers of other bulks have other keys.
+    /// Begins the keys of this bulk's followers, so that they differ from those of other bulks.
     tag: String,
     keeper: Client,
     pub admin: Client,
@@ -51,7 +51,7 @@ impl Bulk {
         self.go()?;
         let napping = "SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep'
                        AND datname = current_database() AND usename = $1";
-        // Otherwise the fault meets other work.
+        // Without a follower in progress, the fault would meet other work.
         let _ = poll("a follower's run", TO_BEGIN, || match self.admin.query_opt(napping, &[&ERIN]) {
             Ok(Some(_)) | Err(_) => Ok(()),
             Ok(None) => Err("none".into()),

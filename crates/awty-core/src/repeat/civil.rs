@@ -8,7 +8,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// A whole microsecond is after `t` exactly if it is after this one.
+/// Rounds `t` down. A whole microsecond is after the result exactly if it is after `t`.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }

@@ -14,9 +14,9 @@ pub enum Every {
     Clock(i64),
     /// Local time: `1 day` comes at the same local time each day.
     Calendar {
-        /// Months, including those of years.
+        /// The number of months, with 12 for each year.
         months: u32,
-        /// Days, including those of weeks.
+        /// The number of days, with 7 for each week.
         days: u32,
     },
 }

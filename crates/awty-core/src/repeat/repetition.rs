@@ -40,7 +40,8 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Rounding up gives a time after `t` exactly when the time itself is after the boundary before `t`.
+        // A moment's slot is after `t` exactly when the moment is after the last boundary up to `t`, because slots
+        // round up.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

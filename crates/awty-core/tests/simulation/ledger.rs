@@ -20,7 +20,7 @@ struct Entry {
     since: Mono,
     /// The version of the run in progress.
     running: Option<u64>,
-    /// Committed runs, and the largest number allowed.
+    /// Number of committed runs; `most` is the largest number allowed.
     booked: u32,
     most: u32,
     keep: KeepHistory,

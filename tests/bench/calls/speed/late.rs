@@ -10,7 +10,7 @@ use crate::results::{Outcome, Wanted};
 const A_SECOND: u32 = 1_000;
 const WANTED: Wanted = Wanted::AtMost(0.5);
 
-/// A load spread over seconds, and half the calls due at once.
+/// One load is spread over seconds. The other has half the calls, all due at once.
 fn loads(options: &Options) -> [Calls; 2] {
     let all = options.schedules;
     [Calls { count: all, a_second: Some(A_SECOND) }, Calls { count: all / 2, a_second: Some(all / 2) }]

@@ -50,7 +50,7 @@ pub(super) enum Fault {
     NoRange(&'static Field, String),
     /// A range from a higher number to a lower one.
     Wraps { range: String, instead: String },
-    /// Syntax of another program.
+    /// The field has the syntax of another cron program.
     Foreign { found: String, instead: &'static str },
 }
 
