@@ -1,11 +1,15 @@
 //! Wraps every request: time limit, metrics, retries that the database asks for, and problem bodies for bare refusals.
 //!
-//! Invariant: every refusal has a problem as its body. The bodies of all requests in memory together are bounded.
+//! Invariant: every refusal has a problem as its body, and is counted. The bodies of all requests in memory together are bounded, and so
+//! are those of one role. Only a request with a good token takes room for a large body.
 
+use super::auth::Asker;
 use super::problem::{Again, Problem};
-use super::state::{Api, LARGEST_BODY};
+use super::share::Seen;
+use super::state::{Api, LARGEST_BODY, SMALL};
+use super::unread;
 use axum::body::{Body, HttpBody, to_bytes};
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -14,49 +18,52 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Time limit of a request, from its head to its answer.
-pub(super) const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(10);
 /// Attempts of a request that lost against another transaction.
 const TRIES: usize = 3;
 
-/// A body of at most this size needs no room, so that large bodies do not hold up small ones.
-pub(super) const SMALL: usize = 16 * 1024;
-
 /// Middleware around all resources.
-pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
+    let seen = Seen::default();
+    request.extensions_mut().insert(seen.clone());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
-    let answer = tokio::time::timeout(LONGEST, tried(&api, request, next)).await;
-    let response = refused(answer.unwrap_or_else(|_| late().into_response()));
+    let answer = async {
+        let response = tried(&api, request, next).await.unwrap_or_else(Problem::into_response);
+        unread::counted(&api, &seen, response).await
+    };
+    let late = || Problem::new("timed-out", "The request took longer than 10 s.").into_response();
+    let response = refused(tokio::time::timeout(LONGEST, answer).await.unwrap_or_else(|_| late()));
     let route = route.as_deref().unwrap_or("other");
     api.metrics.request(route, method.as_str(), response.status().as_u16(), begun.elapsed());
     response
 }
 
-/// The problem of a request that took longer than [`LONGEST`].
-pub(super) fn late() -> Problem {
-    Problem::new("timed-out", "The request took longer than 10 s.")
-}
-
 /// KiB of room that a body needs, by its declared length.
-pub(super) fn room(body: &Body) -> u32 {
+fn room(body: &Body) -> u32 {
     let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));
     if largest > SMALL { u32::try_from(largest.div_ceil(1024)).unwrap_or(u32::MAX) } else { 0 }
 }
 
-async fn tried(api: &Api, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    let room = room(&body);
-    let _room = api.bodies.acquire_many(room).await; // the semaphore is never closed
-    let Ok(bytes) = to_bytes(body, LARGEST_BODY).await else {
-        return Problem::new("too-large", "A body has at most 512 KiB.").into_response();
-    };
+async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let kib = room(&body);
+    let mut _of_role = None;
+    if kib > 0 {
+        let asker = Asker::from_request_parts(&mut parts, api).await?;
+        _of_role = Some(api.shares.body(asker.role(), kib).await?);
+        parts.extensions.insert(asker);
+    }
+    let _of_all = api.bodies.acquire_many(kib).await; // the semaphore is never closed
+    let bytes = to_bytes(body, LARGEST_BODY).await;
+    let bytes = bytes.map_err(|_| Problem::new("too-large", "A body has at most 512 KiB."))?;
     let mut tries = 1;
     loop {
         let response = next.clone().run(Request::from_parts(parts.clone(), Body::from(bytes.clone()))).await;
         if tries == TRIES || response.extensions().get::<Again>().is_none() {
-            return response;
+            return Ok(response);
         }
         tries += 1;
     }

@@ -1,12 +1,13 @@
+use super::super::share::OF_ROLE;
 use super::super::state::{ROOM, Terms};
 use super::*;
 use crate::db::Db;
 use crate::duration::Length;
 use crate::metrics::Metrics;
 use crate::net::guard::Guard;
-use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
+use axum::{Extension, Router};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -24,13 +25,17 @@ fn api() -> Arc<Api> {
     Api::new(db, guard, Arc::new(Metrics::default()), terms)
 }
 
-/// Runs `around` with one handler and returns the whole response to one POST.
-async fn posted<F, R>(api: &Arc<Api>, handler: F, head: &str, body: &str) -> String
+/// One handler with `around`.
+fn handled<F, R>(api: &Arc<Api>, handler: F) -> Router
 where
     F: Fn() -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Response> + Send + 'static,
 {
-    let router = Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api.clone(), around));
+    Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api.clone(), around))
+}
+
+/// Returns the whole response to one POST.
+async fn posted(router: Router, head: &str, body: &str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(crate::listen::listen(listener, None, router, crate::listen::OF_PEER));
@@ -49,7 +54,7 @@ where
     R: Future<Output = Response> + Send + 'static,
 {
     let api = api();
-    let answer = posted(&api, handler, "Content-Length: 2", "ab").await;
+    let answer = posted(handled(&api, handler), "Content-Length: 2", "ab").await;
     (answer, api.metrics.text(0))
 }
 
@@ -80,24 +85,57 @@ async fn a_refusal_without_a_name_gets_one() {
     }
 }
 
+/// `done`, for a client with a token of the role `a`.
+fn done(api: &Arc<Api>) -> Router {
+    handled(api, || async { "done".into_response() }).layer(Extension(Asker::of("a")))
+}
+
 #[tokio::test]
 async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
     let api = api();
-    let done = || async { "done".into_response() };
     let all = api.bodies.try_acquire_many(u32::try_from(ROOM).unwrap()).unwrap();
-    assert!(posted(&api, done, "Content-Length: 2", "ab").await.ends_with("done"));
+    assert!(posted(done(&api), "Content-Length: 2", "ab").await.ends_with("done"));
     let (large, chunk) = ("x".repeat(SMALL + 1), "2\r\nab\r\n0\r\n\r\n");
     let head = format!("Content-Length: {}", large.len());
     let waiting = [(head.as_str(), large.as_str()), ("Transfer-Encoding: chunked", chunk)].map(|(head, body)| {
         let (api, head, body) = (api.clone(), head.to_owned(), body.to_owned());
-        tokio::spawn(async move { posted(&api, done, &head, &body).await })
+        tokio::spawn(async move { posted(done(&api), &head, &body).await })
     });
     // A small request that came later is answered before the waiting large ones.
-    assert!(posted(&api, done, "Content-Length: 2", "ab").await.ends_with("done"));
+    assert!(posted(done(&api), "Content-Length: 2", "ab").await.ends_with("done"));
     assert!(waiting.iter().all(|one| !one.is_finished()));
     drop(all);
     for one in waiting {
         assert!(one.await.unwrap().ends_with("done"));
     }
     assert_eq!(api.bodies.available_permits(), ROOM);
+}
+
+#[tokio::test]
+async fn bodies_of_one_role_have_a_bound() {
+    let api = api();
+    let all = api.shares.body("a", u32::try_from(OF_ROLE).unwrap()).await.unwrap();
+    let (large, head) = ("x".repeat(SMALL + 1), format!("Content-Length: {}", SMALL + 1));
+    let waiting = {
+        let (api, head, large) = (api.clone(), head.clone(), large.clone());
+        tokio::spawn(async move { posted(done(&api), &head, &large).await })
+    };
+    let other = handled(&api, || async { "done".into_response() }).layer(Extension(Asker::of("b")));
+    assert!(posted(other, &head, &large).await.ends_with("done"), "another role");
+    assert!(posted(done(&api), "Content-Length: 2", "ab").await.ends_with("done"), "a small body");
+    assert!(!waiting.is_finished());
+    drop(all);
+    assert!(waiting.await.unwrap().ends_with("done"));
+}
+
+#[tokio::test]
+async fn a_large_body_without_a_token_is_refused_before_it_comes() {
+    let api = api();
+    let length = format!("Content-Length: {}", SMALL + 1);
+    for head in [length.as_str(), "Transfer-Encoding: chunked"] {
+        let answer = posted(handled(&api, || async { "done".into_response() }), head, "").await;
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    }
+    let refusals = "awty_gateway_http_requests_total{route=\"/x/{id}\",method=\"POST\",status=\"401\"} 2";
+    assert!(api.metrics.text(0).contains(refusals), "the refusals are not counted");
 }

@@ -23,6 +23,13 @@ pub struct Asker {
 }
 
 impl Asker {
+    /// An asker without a token.
+    #[cfg(test)]
+    pub fn of(role: &str) -> Self {
+        let token = Token { id: 1, role: role.into(), scope: "admin".into(), expired: false };
+        Asker { token, changes: true }
+    }
+
     /// Refuses a token whose scope does not include `scope`.
     pub fn may(&self, scope: &str) -> Result<(), Problem> {
         let rank = |scope: &str| ["read", "write", "admin"].iter().position(|known| *known == scope);

@@ -7,7 +7,6 @@ mod auth;
 mod body;
 mod change;
 mod fields;
-mod held;
 mod history;
 mod input;
 mod list;
@@ -30,6 +29,7 @@ mod status;
 mod targets;
 mod time;
 mod tokens;
+mod unread;
 
 pub use share::{CHANGES, READS};
 pub use state::{Api, Terms};
@@ -93,7 +93,6 @@ pub fn router(api: Arc<Api>) -> Router {
         })
         .layer(DefaultBodyLimit::disable()) // `around` has the limit
         .layer(from_fn_with_state(api.clone(), around::around))
-        .layer(from_fn_with_state(api.clone(), held::held)) // outside, because `around` reads the body
         .with_state(api)
 }
 

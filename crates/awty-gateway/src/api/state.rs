@@ -11,6 +11,8 @@ use tokio::sync::Semaphore;
 
 /// Bytes of the largest body of a request.
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
+/// A body or answer of at most this size needs no room, so that large ones do not hold up small ones.
+pub(super) const SMALL: usize = 16 * 1024;
 /// KiB of bodies in memory at a time. A request waits until its body has room.
 pub const ROOM: usize = 64 * 1024;
 

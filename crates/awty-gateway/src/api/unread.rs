@@ -1,0 +1,46 @@
+//! Bounds the memory that one role takes with answers that its clients do not read.
+//!
+//! Invariant: the room of an answer is free once the answer is written.
+
+use super::problem::Problem;
+use super::share::{Room, Seen};
+use super::state::{Api, SMALL};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::response::{IntoResponse, Response};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long an answer waits until its role's clients have read others.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An answer with its room.
+struct Unread {
+    bytes: Bytes,
+    _room: Room,
+}
+
+impl AsRef<[u8]> for Unread {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Counts a large answer as its role's until it is written.
+pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Response {
+    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
+    let (Some(role), true) = (seen.role(), size > SMALL) else { return response };
+    let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
+    let Ok(Ok(room)) = timeout(PATIENCE, api.shares.answer(role, kib)).await else {
+        return Problem::new("rate-limited", "Clients of this role have not read earlier answers yet.").into_response();
+    };
+    let (parts, body) = response.into_parts();
+    // The body is in memory already.
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return Problem::new("internal", "The answer cannot be read.").into_response();
+    };
+    Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _room: room })))
+}
+
+#[cfg(test)]
+#[path = "unread_tests.rs"]
+mod tests;
