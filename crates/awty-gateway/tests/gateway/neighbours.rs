@@ -85,7 +85,7 @@ fn attacked(length: Option<Duration>) -> Attacked {
     victim.assert_nothing_is_lost(&shop, writer);
     assert_eq!(gateway.get("/livez").0, 200);
     let memory = gateway.most_memory();
-    println!("the gateway has held {} MiB; rounds: {rounds}", memory / 1024);
+    println!("the gateway has held {} MiB; rounds: {rounds:?}", memory / 1024);
     assert!(memory < MOST, "the gateway has held {memory} KiB");
     // The values of a neighbour stop the statistics of no other.
     shop.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);

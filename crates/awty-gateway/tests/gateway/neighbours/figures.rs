@@ -15,10 +15,10 @@ pub struct Figures {
     pub memory: u64,
 }
 
-/// A run with neighbours also has their rounds, and the longest gap after they left.
+/// A run with neighbours also has the rounds of each attack, and the longest gap after they left.
 pub struct Attacked {
     pub figures: Figures,
-    pub rounds: String,
+    pub rounds: Vec<(&'static str, usize)>,
     pub gap_after: f64,
 }
 
@@ -57,9 +57,10 @@ pub fn page(quiet: &Figures, attacked: &Attacked, minutes: f64) -> String {
     let loud = &attacked.figures;
     let mut page = format!(
         "# Neighbours: what twenty hostile tenants take from one victim\n\n\
-         The victim has a schedule of every second, and a client that inserts ten rows a second into a watched table. Every second row is late. \
-         Twenty tenants repeat one attack each, all at the same time, for {minutes} minutes. The quiet twin is a run of the same length and with the \
-         same settings before it: the twenty tenants exist and do nothing. The victim's server stamps arrivals. Lateness is arrival minus slot.\n\n\
+         The victim has a schedule of every second, and a client that inserts ten rows a second into a watched table. Every second row is\n\
+         late. Twenty tenants repeat one attack each, all at the same time, for {minutes} minutes. The quiet twin is a run of the same\n\
+         length and with the same settings before it: the twenty tenants exist and do nothing. The victim's server stamps arrivals.\n\
+         Lateness is arrival minus slot.\n\n\
          | figure | quiet twin | beside twenty neighbours | goal | |\n|---|--:|--:|---|---|\n"
     );
     let (gap, ratio) = (loud.longest_gap, loud.p99 / quiet.p99);
@@ -92,12 +93,13 @@ pub fn page(quiet: &Figures, attacked: &Attacked, minutes: f64) -> String {
         attacked.gap_after,
         kept(attacked.gap_after <= 2.0)
     );
-    let _ = write!(
-        page,
-        "\nAsserted in the same run: no neighbour saw a row, header value, body, key or secret of the victim; each slot has exactly one successful \
-         call; each late row has exactly one alert, reported once; no call of a neighbour reached the victim's server.\n\n\
-         Rounds of each attack. {}.\n",
-        attacked.rounds
+    page.push_str(
+        "\nAsserted in the same run: no neighbour saw a row, header value, body, key or secret of the victim; each slot has exactly one\n\
+         successful call; each late row has exactly one alert, reported once; no call of a neighbour reached the victim's server.\n\n\
+         | attack | rounds |\n|---|--:|\n",
     );
+    for (attack, rounds) in &attacked.rounds {
+        let _ = writeln!(page, "| {attack} | {rounds} |");
+    }
     page
 }

@@ -160,11 +160,10 @@ impl Hood {
         failed.or(number).map(|number| ATTACKS[number].0)
     }
 
-    pub fn rounds(&self) -> String {
-        let of = |(rounds, (name, _)): (&Arc<AtomicUsize>, &(&str, Attack))| {
-            format!("{name}: {}", rounds.load(Ordering::Relaxed))
-        };
-        self.rounds.iter().zip(&ATTACKS).map(of).collect::<Vec<_>>().join("; ")
+    pub fn rounds(&self) -> Vec<(&'static str, usize)> {
+        let of =
+            |(rounds, (name, _)): (&Arc<AtomicUsize>, &(&'static str, Attack))| (*name, rounds.load(Ordering::Relaxed));
+        self.rounds.iter().zip(&ATTACKS).map(of).collect()
     }
 
     /// Ends all transactions, connections and servers of the neighbours. Their rows stay.
