@@ -68,7 +68,7 @@ COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role ha
 
 -- Another role has the job of the tenant that it has chosen, or of the one tenant whose member it is. Any tenant can give a role rights
 -- with awty.allow(), so those rights choose a tenant for reading only.
-CREATE FUNCTION awty_http_internal.job(caller oid) RETURNS text
+CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own CONSTANT text := (SELECT t.job FROM awty_http.tenant AS t WHERE t.role::oid = job.caller AND t.dropped_at IS NULL);
@@ -80,17 +80,17 @@ BEGIN
     END IF;
     IF chosen IS NOT NULL THEN
         RETURN (SELECT t.job FROM awty_http.tenant AS t WHERE pg_get_userbyid(t.role) = chosen
-                AND awty_http_internal.has_right(job.caller, t.job, 'read'));
+                AND awty_http_internal.has_right(job.caller, t.job, job."right"));
     END IF;
     jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.can_become(job.caller, t.role)
                   AND awty_http_internal.has_right(job.caller, t.job, 'schedule') LIMIT 2);
-    IF cardinality(jobs) = 0 THEN
+    IF cardinality(jobs) = 0 AND job."right" = 'read' THEN
         jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.has_right(job.caller, t.job, 'read') LIMIT 2);
     END IF;
     RETURN CASE WHEN cardinality(jobs) = 1 THEN jobs[1] END;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.job(oid) IS 'Job of a role''s calls; NULL: there is none, or there are several';
+COMMENT ON FUNCTION awty_http_internal.job(oid, text) IS 'Job of a role''s calls, to read or to schedule them; NULL: there is none, or there are several';
 
 CREATE FUNCTION awty_http_internal.job() RETURNS text
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -101,14 +101,11 @@ COMMENT ON FUNCTION awty_http_internal.job() IS 'Job of the current user''s call
 CREATE FUNCTION awty_http_internal.job_to_schedule(caller oid) RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    the_job CONSTANT text := awty_http_internal.job(job_to_schedule.caller);
+    the_job CONSTANT text := awty_http_internal.job(job_to_schedule.caller, 'schedule');
     name CONSTANT name := pg_get_userbyid(job_to_schedule.caller);
-    is_chosen CONSTANT boolean := awty_http_internal.chosen(job_to_schedule.caller) IS NOT NULL;
     roles name[];
 BEGIN
-    IF awty_http_internal.has_right(job_to_schedule.caller, the_job, 'schedule')
-       AND (is_chosen OR EXISTS (SELECT FROM awty_http.tenant AS t
-                                 WHERE t.job = the_job AND awty_http_internal.can_become(job_to_schedule.caller, t.role))) THEN
+    IF awty_http_internal.has_right(job_to_schedule.caller, the_job, 'schedule') THEN
         RETURN the_job;
     END IF;
     roles := ARRAY(SELECT pg_get_userbyid(t.role) FROM awty_http.tenant AS t
