@@ -1,4 +1,4 @@
-//! Floods: of checks, notifications, subtransactions.
+//! Floods: of checks, notifications, subtransactions, changes of a job, failures.
 
 use std::time::Duration;
 
@@ -177,4 +177,30 @@ fn two_roles_together_starve_nobody() {
     );
     pulse(&field, 4);
     pulse_was_kept(&field, 4);
+}
+
+/// P7: PostgreSQL builds the description of an open table again for each invalidation of it, recursively. Thousands of changes of one job do
+/// not end a query that has `awty.job` open meanwhile.
+#[test]
+fn thousands_of_changes_of_a_job_end_no_query() {
+    let field = Field::new();
+    for role in ["alice", "mallory"] {
+        field.job(role, &format!("{role}s"), "BEGIN RETURN NULL; END");
+    }
+    field.sql(
+        "alice",
+        "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
+    );
+    let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
+    mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
+    std::thread::scope(|scope| {
+        let answered = scope.spawn(move || alice.simple_query("SELECT job, alice.waits() FROM awty.job"));
+        let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
+        field.cluster.await_sql(DB, "the query of alice", waits);
+        let changes = "DO $$ BEGIN FOR i IN 1..3500 LOOP PERFORM awty.alter('mallorys', max_attempts => 1 + i % 9); END LOOP; END $$";
+        mallory.batch_execute(changes).unwrap();
+        mallory.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
+        answered.join().unwrap().unwrap();
+    });
 }
