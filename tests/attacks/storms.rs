@@ -204,3 +204,46 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         answered.join().unwrap().unwrap();
     });
 }
+
+/// P7: beside many failing checks of others, PostgreSQL spends no seconds on compiling the row security of `awty.failing`.
+#[test]
+fn failing_checks_of_others_have_nothing_compiled() {
+    let field = Field::new();
+    field.job("mallory", "mallorys", "BEGIN RETURN NULL; END");
+    field.sql("mallory", "SELECT awty.schedule_many('e', array_agg(n::text), 'mallorys', after => '1 day') FROM generate_series(1, 2000) AS n");
+    field.sql(
+        "postgres",
+        "UPDATE awty.future_job SET attempt = 1;
+         INSERT INTO awty_internal.check_stat (check_id, failed_at) SELECT id, now() FROM awty.future_job;
+         ANALYZE awty.future_job; ANALYZE awty_internal.check_stat; ALTER ROLE alice SET jit_above_cost = 2000",
+    );
+    let mut alice = field.client("alice");
+    let is_compiled = |alice: &mut postgres::Client, relation: &str| {
+        let rows = alice.query(&format!("EXPLAIN (ANALYZE) SELECT * FROM {relation}"), &[]).unwrap();
+        rows.iter().any(|row| row.get::<_, String>(0).contains("JIT"))
+    };
+    assert!(is_compiled(&mut alice, "generate_series(1, 1000000) AS n ORDER BY 1"), "PostgreSQL cannot compile");
+    assert!(!is_compiled(&mut alice, "awty.failing"));
+}
+
+/// P7: a role with 100,000 failing and held checks hides none of another role from `awty.job_status`.
+#[test]
+fn failing_and_held_checks_of_others_hide_none() {
+    let field = Field::new();
+    for role in ["mallory", "alice"] {
+        field.job(role, &format!("{role}s"), "BEGIN RETURN NULL; END");
+    }
+    let many = "SELECT awty.schedule_many('e', array_agg(n::text), 'mallorys', after => '1 day') FROM generate_series(1, 100001) AS n";
+    field.sql("mallory", many);
+    field
+        .sql("alice", "SELECT awty.schedule('e', n::text, 'alices', after => '1 day') FROM generate_series(1, 2) AS n");
+    field.sql(
+        "postgres",
+        "UPDATE awty.future_job SET attempt = 1, held = true WHERE job = 'mallorys' OR entity_key = '1';
+         INSERT INTO awty_internal.check_stat (check_id, failed_at) SELECT id, now() FROM awty.future_job WHERE attempt > 0",
+    );
+    let seen = "SELECT job || ': ' || failing || ' ' || held FROM awty.job_status WHERE job = $1 || 's'";
+    for (role, figures) in [("alice", "alices: 1 1"), ("mallory", "mallorys: 100001 100001")] {
+        assert_eq!(field.client(role).query_one(seen, &[&role]).unwrap().get::<_, String>(0), figures);
+    }
+}
