@@ -154,6 +154,11 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
+-- No query opens this type. PostgreSQL handles many invalidations of an open table recursively, up to the limit of the stack.
+CREATE TYPE awty_internal.change AS ();
+
+COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';
+
 CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';
 

@@ -30,8 +30,9 @@ CREATE TABLE awty.future_job (
 -- Workers read the due checks of one job in this order.
 CREATE INDEX future_job_due_idx ON awty.future_job (job, next_check_at, id) WHERE NOT held;
 
--- Few checks are held. This index finds them without a scan of the table.
-CREATE INDEX future_job_held_idx ON awty.future_job (id) WHERE held;
+-- These indexes find the held and the failing checks of one job, however many checks of other jobs are held or failing.
+CREATE INDEX future_job_held_idx ON awty.future_job (job, id) WHERE held;
+CREATE INDEX future_job_failing_idx ON awty.future_job (job, id) WHERE attempt > 0;
 
 COMMENT ON TABLE awty.future_job IS 'Pending checks, one row each; a job function gets the row of its check as argument';
 COMMENT ON COLUMN awty.future_job.id IS 'Number of the check; no other check ever has it, and a check that replaces this one gets a new number';
@@ -83,8 +84,6 @@ COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: oc
 
 -- Suspects run alone, because the server or a process ended while they ran.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
-
-CREATE INDEX check_stat_failing_idx ON awty_internal.check_stat (check_id) WHERE failed_at IS NOT NULL;
 
 -- A check that awty itself holds after crashes has no row here. A check may be running when it is held. If it is still pending after that
 -- run, it is held then.

@@ -94,8 +94,8 @@ COMMENT ON COLUMN awty.job_status.paused_note IS 'Note that was given to awty.pa
 COMMENT ON COLUMN awty.job_status.pending IS 'Pending checks, including held ones; counted up to 100000, estimated beyond';
 COMMENT ON COLUMN awty.job_status.overdue IS 'Checks whose slot has passed, up to 100001; 0 while the job is paused';
 COMMENT ON COLUMN awty.job_status.oldest_overdue IS 'Earliest slot of the overdue checks';
-COMMENT ON COLUMN awty.job_status.failing IS 'Checks whose last run failed, among the first 100000 of all jobs; see awty.failing';
-COMMENT ON COLUMN awty.job_status.held IS 'Checks that wait for awty.release(), among the first 100000 of all jobs';
+COMMENT ON COLUMN awty.job_status.failing IS 'Checks whose last run failed, up to 100001; see awty.failing';
+COMMENT ON COLUMN awty.job_status.held IS 'Checks that wait for awty.release(), up to 100001';
 COMMENT ON COLUMN awty.job_status.next_slot IS 'Next slot at which a check is due';
 COMMENT ON COLUMN awty.job_status.runs IS 'Runs; a run of a set counts once for each of its checks';
 COMMENT ON COLUMN awty.job_status.done IS 'Checks that ended as done';

@@ -1,12 +1,24 @@
 -- Checks that fail and checks that run.
 
-CREATE VIEW awty.failing WITH (security_invoker = true, security_barrier = true) AS
-SELECT f.id, f.job, f.entity_name, f.entity_key, f.attempt, j.max_attempts, f.next_check_at,
-       s.sqlstate, s.message, s.context, s.failed_at
-FROM awty_internal.check_stat AS s
-JOIN awty.future_job AS f ON f.id = s.check_id
-LEFT JOIN awty.job AS j ON j.job = f.job
-WHERE s.failed_at IS NOT NULL;
+-- JIT is off, because the planner overestimates the cost of row security, and compiling would take seconds beside many checks of others.
+CREATE FUNCTION awty_internal.failed(OUT id bigint, OUT job text, OUT entity_name text, OUT entity_key text, OUT attempt integer,
+    OUT max_attempts integer, OUT next_check_at timestamptz, OUT sqlstate text, OUT message text, OUT context text, OUT failed_at timestamptz)
+    RETURNS SETOF record LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
+BEGIN ATOMIC
+    SELECT f.id, f.job, f.entity_name, f.entity_key, f.attempt, j.max_attempts, f.next_check_at,
+           s.sqlstate, s.message, s.context, s.failed_at
+    FROM awty.future_job AS f
+    JOIN awty_internal.check_stat AS s ON s.check_id = f.id
+    LEFT JOIN awty.job AS j ON j.job = f.job
+    WHERE f.attempt > 0 AND s.failed_at IS NOT NULL;
+END;
+
+COMMENT ON FUNCTION awty_internal.failed() IS 'The rows of awty.failing';
+
+CREATE VIEW awty.failing AS
+SELECT f.id, f.job COLLATE "C" AS job, f.entity_name COLLATE "C" AS entity_name, f.entity_key COLLATE "C" AS entity_key,
+       f.attempt, f.max_attempts, f.next_check_at, f.sqlstate COLLATE "C" AS sqlstate, f.message, f.context, f.failed_at
+FROM awty_internal.failed() AS f;
 
 COMMENT ON VIEW awty.failing IS 'Pending checks whose last run failed, with the error';
 COMMENT ON COLUMN awty.failing.id IS 'Number of the check';

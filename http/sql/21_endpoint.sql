@@ -36,9 +36,9 @@ CREATE TABLE awty_http_internal.endpoint (
     CONSTRAINT endpoint_one_per_uri UNIQUE (entity_name, entity_key, job)
 );
 
-CREATE INDEX endpoint_failing_idx ON awty_http_internal.endpoint (failing_since, id) WHERE failing_since IS NOT NULL;
--- For the list of one tenant's schedules, however many other tenants have.
+-- For the schedules of one tenant, however many other tenants have.
 CREATE INDEX endpoint_job_idx ON awty_http_internal.endpoint (job, id);
+CREATE INDEX endpoint_failing_idx ON awty_http_internal.endpoint (job, id) WHERE failing_since IS NOT NULL;
 CREATE INDEX endpoint_origin_idx ON awty_http_internal.endpoint (entity_name, id);
 CREATE INDEX endpoint_labels_idx ON awty_http_internal.endpoint USING gin (labels) WHERE deleted_at IS NULL;
 CREATE INDEX endpoint_deleted_idx ON awty_http_internal.endpoint (deleted_at) WHERE deleted_at IS NOT NULL;

@@ -8,8 +8,10 @@ use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::error::{Error, Result};
 use crate::pg::catalog::{self, CannotConnect};
+use crate::pg::changes;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::text::Text;
+use crate::pg::trigger::Firing;
 use crate::process::sync_rep;
 use crate::restore::Hold;
 use crate::shmem::{self, DatabaseProblem, Occupancy};
@@ -172,14 +174,9 @@ fn pair(error: &Error) -> Vec<String> {
 /// Runs after each statement that changes `awty.job` or `awty.rule`, also after statements of users.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    // SAFETY: PostgreSQL's own call information, whose context is a TriggerData if a trigger calls.
-    let relation = unsafe {
-        if !pgrx::trigger_support::called_as_trigger(fcinfo) {
-            return Err(Error::NotTrigger { function: "awty_internal.job_changed()" }.into());
-        }
-        (*(*fcinfo).context.cast::<pg_sys::TriggerData>()).tg_relation
-    };
-    // SAFETY: the trigger's relation, which is open; the message is sent to the other sessions at commit.
-    unsafe { pg_sys::CacheInvalidateRelcache(relation) };
+    if Firing::of(fcinfo).is_none() {
+        return Err(Error::NotTrigger { function: "awty_internal.job_changed()" }.into());
+    }
+    changes::rows_changed();
     Ok(())
 }

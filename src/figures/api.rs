@@ -38,7 +38,6 @@ fn job_pending() -> TableIterator<
     ),
 > {
     let now = clock::now();
-    let (failing, held) = (job_stat::failing(), job_stat::held());
     let jobs: Vec<(Text, bool, Pending)> = readable()
         .into_iter()
         .map(|Granted { job, paused, .. }| {
@@ -48,10 +47,9 @@ fn job_pending() -> TableIterator<
         .collect();
     let large = estimate(jobs.iter().map(|(.., counted)| counted.pending));
     let rows = jobs.into_iter().map(|(job, paused, counted)| {
-        let Pending { pending, overdue, oldest_overdue, next_slot } = counted;
+        let Pending { pending, overdue, oldest_overdue, next_slot, failing, held } = counted;
         let pending = if pending > COUNTED { pending.max(large) } else { pending };
         let (overdue, oldest_overdue) = if paused { (0, None) } else { (overdue, oldest_overdue) };
-        let [failing, held] = [&failing, &held].map(|numbers| numbers.get(&job).copied().unwrap_or(0));
         (job.as_bytes().to_vec(), pending + held, overdue, oldest_overdue, failing, held, next_slot)
     });
     TableIterator::new(rows.collect::<Vec<_>>())

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 /// Changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Rows of `awty.job` and `awty.rule`, and the OIDs of these tables. Triggers on the tables send an invalidation for
-/// every change.
-static ROWS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-static TABLES: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
-/// Count of changes when the OIDs were last looked up.
+/// Rows of `awty.job` and `awty.rule`, and the OID of the type `awty_internal.change`. Triggers on the tables send an
+/// invalidation of this type for every change.
+static ROWS: AtomicU64 = AtomicU64::new(0);
+static TYPE: AtomicU32 = AtomicU32::new(0);
+/// Value of `RELATIONS` when the OIDs were last looked up.
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Receives the changes of other sessions.
@@ -35,26 +35,30 @@ pub fn of_functions() -> u64 {
     FUNCTIONS.load(Ordering::Relaxed)
 }
 
-pub fn of_jobs() -> u64 {
-    of_rows(0)
-}
-
-pub fn of_rules() -> u64 {
-    of_rows(1)
-}
-
-fn of_rows(table: usize) -> u64 {
+pub fn of_rows() -> u64 {
     let relations = of_relations();
     if LOOKED_UP.load(Ordering::Relaxed) != relations {
-        for ((known, rows), name) in TABLES.iter().zip(&ROWS).zip([c"job", c"rule"]) {
-            let table = catalog::relation(c"awty", name).unwrap_or(pg_sys::InvalidOid).to_u32();
-            if known.swap(table, Ordering::Relaxed) != table {
-                rows.fetch_add(1, Ordering::Relaxed);
-            }
+        let oid = type_of_changes().unwrap_or(pg_sys::InvalidOid).to_u32();
+        if TYPE.swap(oid, Ordering::Relaxed) != oid {
+            ROWS.fetch_add(1, Ordering::Relaxed);
         }
         LOOKED_UP.store(relations, Ordering::Relaxed);
     }
-    ROWS[table].load(Ordering::Relaxed)
+    ROWS.load(Ordering::Relaxed)
+}
+
+fn type_of_changes() -> Option<pg_sys::Oid> {
+    catalog::relation(c"awty_internal", c"change")
+}
+
+/// Tells all sessions, at the commit, that rows of `awty.job` or `awty.rule` have changed. The invalidation names a type,
+/// because PostgreSQL builds the description of an open table again for each message, recursively: 3,000 messages about
+/// `awty.job` would end the queries that read it.
+pub fn rows_changed() {
+    if let Some(oid) = type_of_changes() {
+        // SAFETY: a transaction is open, and the type has a row in pg_class.
+        unsafe { pg_sys::CacheInvalidateRelcacheByRelid(oid) };
+    }
 }
 
 fn watch() {
@@ -80,10 +84,8 @@ fn watch() {
 /// PostgreSQL calls it when the description of a table may have changed; of all tables if `table` is invalid.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
     RELATIONS.fetch_add(1, Ordering::Relaxed);
-    for (known, rows) in TABLES.iter().zip(&ROWS) {
-        if table == pg_sys::InvalidOid || table.to_u32() == known.load(Ordering::Relaxed) {
-            rows.fetch_add(1, Ordering::Relaxed);
-        }
+    if table == pg_sys::InvalidOid || table.to_u32() == TYPE.load(Ordering::Relaxed) {
+        ROWS.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -131,7 +131,7 @@ impl RunContext<'_> {
         if !session_locks::hold() {
             return Err(TxnEnd::NoExtension);
         }
-        if changes::of_jobs() != self.epoch {
+        if changes::of_rows() != self.epoch {
             return Err(TxnEnd::Stale);
         }
         failpoint!("run.locked");

@@ -74,15 +74,13 @@ statement!(
       UNION ALL SELECT r.job FROM awty_internal.repetition AS r WHERE r.entity_name = $1 AND r.entity_key = $2"
 );
 
-// No index on all checks begins with the job: one index has the checks that are not held, another one has the few that
-// are. OFFSET 0 makes the planner use the latter.
+// No index on all checks begins with the job: one index has the checks that are not held, another one has the held checks.
 statement! {
     pub fn lock_job(job: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
       WHERE f.id = ANY (ARRAY(SELECT p.id FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held
                               UNION ALL
-                              SELECT h.id FROM (SELECT q.id, q.job FROM awty.future_job AS q WHERE q.held OFFSET 0) AS h
-                              WHERE h.job = $1))
+                              SELECT q.id FROM awty.future_job AS q WHERE q.job = $1 AND q.held))
       ORDER BY f.entity_name, f.entity_key FOR UPDATE"
 }
 

@@ -186,7 +186,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
     }
     changes::listen();
-    let epoch = changes::of_jobs();
+    let epoch = changes::of_rows();
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {

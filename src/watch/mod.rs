@@ -73,7 +73,7 @@ impl Watched {
     pub fn find(name: &Text) -> Result<Self, Missing> {
         // This also receives pending invalidations, so it comes first.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
-        let now = [changes::of_rules(), changes::of_relations(), changes::of_functions()];
+        let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {
             let (then, Watched { rule, source, levels, .. }) = known.get(name)?;
             (*then == now).then(|| (Rc::clone(rule), Rc::clone(source), Rc::clone(levels)))

@@ -144,7 +144,7 @@ impl Fetcher {
             self.suspects = check_stat::suspects(self.role).into_iter().enumerate().map(rank).collect();
             self.read_at = Some(self.suspected);
         }
-        self.epoch = changes::of_jobs();
+        self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
         // Read before the due checks: a check that is committed in between is found at the next look.
         let is_announced = prepared::any_young();
@@ -299,7 +299,7 @@ impl Fetcher {
     }
 
     pub fn locate(&mut self, ids: &[i64]) -> Vec<Task> {
-        self.epoch = changes::of_jobs();
+        self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().map(Rc::new).collect();
         future_job::locate(ids)
             .into_iter()

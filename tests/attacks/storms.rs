@@ -1,3 +1,5 @@
+//! Floods: of checks, notifications, subtransactions, changes of a job, failures.
+
 use std::time::Duration;
 
 use awty_testkit::Cluster;
@@ -168,4 +170,73 @@ fn two_roles_together_starve_nobody() {
     );
     pulse(&field, 4);
     pulse_was_kept(&field, 4);
+}
+
+/// P7: PostgreSQL builds the description of an open table again for each invalidation of it, recursively. Thousands of changes of one job do
+/// not end a query that has `awty.job` open meanwhile.
+#[test]
+fn thousands_of_changes_of_a_job_end_no_query() {
+    let field = Field::new();
+    for role in ["alice", "mallory"] {
+        field.job(role, &format!("{role}s"), "BEGIN RETURN NULL; END");
+    }
+    field.sql(
+        "alice",
+        "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
+    );
+    let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
+    mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
+    std::thread::scope(|scope| {
+        let answered = scope.spawn(move || alice.simple_query("SELECT job, alice.waits() FROM awty.job"));
+        let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
+        field.cluster.await_sql(DB, "the query of alice", waits);
+        let changes = "DO $$ BEGIN FOR i IN 1..3500 LOOP PERFORM awty.alter('mallorys', max_attempts => 1 + i % 9); END LOOP; END $$";
+        mallory.batch_execute(changes).unwrap();
+        mallory.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
+        answered.join().unwrap().unwrap();
+    });
+}
+
+/// P7: beside many failing checks of others, PostgreSQL spends no seconds on compiling the row security of `awty.failing`.
+#[test]
+fn failing_checks_of_others_have_nothing_compiled() {
+    let field = Field::new();
+    field.job("mallory", "mallorys", "BEGIN RETURN NULL; END");
+    field.sql("mallory", "SELECT awty.schedule_many('e', array_agg(n::text), 'mallorys', after => '1 day') FROM generate_series(1, 2000) AS n");
+    field.sql(
+        "postgres",
+        "UPDATE awty.future_job SET attempt = 1;
+         INSERT INTO awty_internal.check_stat (check_id, failed_at) SELECT id, now() FROM awty.future_job;
+         ANALYZE awty.future_job; ANALYZE awty_internal.check_stat; ALTER ROLE alice SET jit_above_cost = 2000",
+    );
+    let mut alice = field.client("alice");
+    let is_compiled = |alice: &mut postgres::Client, relation: &str| {
+        let rows = alice.query(&format!("EXPLAIN (ANALYZE) SELECT * FROM {relation}"), &[]).unwrap();
+        rows.iter().any(|row| row.get::<_, String>(0).contains("JIT"))
+    };
+    assert!(is_compiled(&mut alice, "generate_series(1, 1000000) AS n ORDER BY 1"), "PostgreSQL cannot compile");
+    assert!(!is_compiled(&mut alice, "awty.failing"));
+}
+
+/// P7: a role with 100,000 failing and held checks hides none of another role from `awty.job_status`.
+#[test]
+fn failing_and_held_checks_of_others_hide_none() {
+    let field = Field::new();
+    for role in ["mallory", "alice"] {
+        field.job(role, &format!("{role}s"), "BEGIN RETURN NULL; END");
+    }
+    let many = "SELECT awty.schedule_many('e', array_agg(n::text), 'mallorys', after => '1 day') FROM generate_series(1, 100001) AS n";
+    field.sql("mallory", many);
+    field
+        .sql("alice", "SELECT awty.schedule('e', n::text, 'alices', after => '1 day') FROM generate_series(1, 2) AS n");
+    field.sql(
+        "postgres",
+        "UPDATE awty.future_job SET attempt = 1, held = true WHERE job = 'mallorys' OR entity_key = '1';
+         INSERT INTO awty_internal.check_stat (check_id, failed_at) SELECT id, now() FROM awty.future_job WHERE attempt > 0",
+    );
+    let seen = "SELECT job || ': ' || failing || ' ' || held FROM awty.job_status WHERE job = $1 || 's'";
+    for (role, figures) in [("alice", "alices: 1 1"), ("mallory", "mallorys: 100001 100001")] {
+        assert_eq!(field.client(role).query_one(seen, &[&role]).unwrap().get::<_, String>(0), figures);
+    }
 }

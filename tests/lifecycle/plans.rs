@@ -26,7 +26,6 @@ const SORTED: &[(&str, &str)] = &[
 /// Each of these indexes is small, or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
-    ("future_job::lock_job", "future_job_held_idx"),
     ("inspected::select_first_per_role", "job_role_idx"),
     ("inspected::select_orphans", "job_pkey"),
     ("inspected::select_roleless", "job_role_idx"),

@@ -13,7 +13,7 @@ use awty_core::Time;
 use awty_core::figures::Figures;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Above this number of rows, counts are estimates.
 pub const COUNTED: i64 = 100_000;
@@ -70,23 +70,11 @@ statement!(
           (SELECT f.next_check_at FROM awty.future_job AS f
            WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 ORDER BY f.next_check_at LIMIT 1),
           (SELECT f.next_check_at FROM awty.future_job AS f
-           WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1)"
-);
-
-statement!(
-    select_failing,
-    [INT8OID],
-    c"SELECT f.job FROM (
-          SELECT s.check_id FROM awty_internal.check_stat AS s WHERE s.failed_at IS NOT NULL ORDER BY s.check_id LIMIT $1
-      ) AS s JOIN awty.future_job AS f ON f.id = s.check_id"
-);
-
-statement!(
-    select_held,
-    [INT8OID],
-    c"SELECT h.job FROM (SELECT f.job FROM awty.future_job AS f
-          WHERE f.held AND NOT EXISTS (SELECT FROM awty_internal.hold AS o WHERE o.check_id = f.id AND o.silent)
-          ORDER BY f.id LIMIT $1) AS h"
+           WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1),
+          (SELECT pg_catalog.count(*) FROM (
+              SELECT 1 FROM awty.future_job AS f WHERE f.job = $1 AND f.attempt > 0 LIMIT $3) AS failing),
+          (SELECT pg_catalog.count(*) FROM (
+              SELECT 1 FROM awty.future_job AS f WHERE f.job = $1 AND f.held LIMIT $3) AS held)"
 );
 
 statement! {
@@ -108,6 +96,8 @@ pub struct Pending {
     pub overdue: i64,
     pub oldest_overdue: Option<TimestampWithTimeZone>,
     pub next_slot: Option<TimestampWithTimeZone>,
+    pub failing: i64,
+    pub held: i64,
 }
 
 impl Row for StoredFigures {
@@ -169,23 +159,7 @@ pub fn pending(job: &Text, now: Time) -> Pending {
         overdue: rows.first(2).unwrap_or(0),
         oldest_overdue: rows.first(3),
         next_slot: rows.first(4),
+        failing: rows.first(5).unwrap_or(0),
+        held: rows.first(6).unwrap_or(0),
     })
-}
-
-/// The count stops at a limit.
-pub fn failing() -> HashMap<Text, i64> {
-    select_failing().query(&[arg(COUNTED)], by_job)
-}
-
-/// The count stops at a limit.
-pub fn held() -> HashMap<Text, i64> {
-    select_held().query(&[arg(COUNTED)], by_job)
-}
-
-fn by_job(rows: &Rows) -> HashMap<Text, i64> {
-    let mut numbers: HashMap<Text, i64> = HashMap::new();
-    for job in (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)) {
-        *numbers.entry(job).or_default() += 1;
-    }
-    numbers
 }

@@ -112,6 +112,25 @@ fn a_schedule_whose_failures_are_final_is_failing() {
     until_value(&gateway, series, |value| value == 0.0);
 }
 
+/// P7: the count of one job has a bound, and it does not use up the count of another job.
+#[test]
+fn failing_schedules_of_one_tenant_hide_none_of_another() {
+    let shop = Shop::open();
+    shop.add_tenant("tenant");
+    let many = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, every, created_by, failing_since)
+        SELECT 's_' || md5(n::text), 'http.tenant', 'https://many.example/' || n, 'https://many.example', '/' || n, '1 h', 'tenant'::regrole, '2020-01-01'
+        FROM generate_series(1, 100001) AS n";
+    shop.cluster.execute("postgres", &[many]);
+    shop.app("SELECT awty_http.schedule('https://api.example.com/', '1 h')");
+    shop.cluster.execute(
+        "postgres",
+        &["UPDATE awty_http_internal.endpoint SET failing_since = now() WHERE job = 'http.app'", "ANALYZE"],
+    );
+    let gateway = shop.gateway("one");
+    until_value(&gateway, "awty_schedules_failing{job=\"http.tenant\"}", |value| value == 10_000.0);
+    assert_eq!(value(&gateway, "awty_schedules_failing{job=\"http.app\"}"), Some(1.0));
+}
+
 #[test]
 fn only_calls_that_are_made_again_count_as_retries() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
