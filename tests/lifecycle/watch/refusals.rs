@@ -51,7 +51,7 @@ const REFUSED: &[[&str; 4]] = &[
         "'shop.orders', until => 'orders IS NOT NULL', within => '1 s'",
         "0A000",
         "use the whole row",
-        "Name the columns: until =>",
+        "Name the columns, such as until =>",
     ],
     [
         "'shop.orders', until => '(orders.*) IS NOT NULL', within => '1 s'",
