@@ -195,8 +195,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // The lock comes before rows go that claims of other jobs' workers use. Such a claim skips this job and does not
-    // wait.
+    // This lock precedes the deletion of rows that claims of other jobs' workers use. Such a claim skips this job and does
+    // not wait.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {

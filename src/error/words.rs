@@ -267,8 +267,8 @@ impl Error {
                 format!("ALTER FUNCTION {function} OWNER TO {};", ident(role)),
             )
             .detail(format!(
-                "The function would run with the rights of role \"{role}\", which runs functions of itself, of roles that it is a \
-                 member of, of superusers and of the role that registered the job."
+                "The function would run with the rights of role \"{role}\", which runs its own functions, and those of roles that \
+                 it is a member of, of superusers and of the role that registered the job."
             )),
             Error::OtherRole { job, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,

@@ -155,7 +155,7 @@ pub unsafe fn after_trigger_fire_deferred() {
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
-/// The nearest first.
+/// Returns the ancestors, the nearest first.
 ///
 /// # Safety `table` is a partition.
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {

@@ -20,7 +20,7 @@ pub struct Continuation<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
-    /// Held repetitions with the next slot and the ended check.
+    /// Held repetitions, each with its next slot and the check that ended.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
     /// Ended checks, and whether the next occurrence of each is held.

@@ -59,7 +59,7 @@ pub struct Fetcher {
     pauses: Pauses,
     /// Checks that run alone because of a crash or an exit, with their rank by suspicion.
     suspects: HashMap<i64, (usize, Suspicion)>,
-    /// Count of suspects when `suspects` was read; `None` before.
+    /// The server's count of suspects when `suspects` was read; `None` before the first reading.
     read_at: Option<u64>,
     /// Count of suspects at the start of the turn.
     pub suspected: u64,

@@ -99,7 +99,7 @@ pub struct RuleCheck {
 
 row!(RuleCheck { job, entity_name, key, scheduled_at, id, slot, attempt });
 
-/// The role that schedules, and the time.
+/// The role that schedules a check, and when it does so.
 #[derive(Clone, Copy)]
 pub struct ScheduledBy {
     pub role: pg_sys::Oid,
