@@ -162,7 +162,7 @@ COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_cha
 CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';
 
-COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awty.job or awty.rule has changed, so that it reads them again; triggers on both tables call it';
+COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awty.job, awty.rule or awty.calendar has changed, so that it reads them again; triggers on these tables call it';
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();

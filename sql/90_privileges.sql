@@ -3,7 +3,7 @@
 -- The administrator grants USAGE on the schema: GRANT USAGE ON SCHEMA awty TO app.
 
 REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.future_job_history_default,
-    awty.repetition, awty.rule, awty.alert, awty_internal.repetition, awty_internal.check_stat, awty_internal.hold, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
+    awty.repetition, awty.rule, awty.alert, awty.calendar, awty_internal.repetition, awty_internal.check_stat, awty_internal.hold, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
@@ -30,7 +30,7 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.status TO PUBLIC;
+GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.calendar, awty.status TO PUBLIC;
 -- awty.repetition reads this table with the rights of its caller.
 GRANT SELECT ON awty_internal.repetition TO PUBLIC;
 
@@ -41,6 +41,7 @@ ALTER TABLE awty_internal.repetition ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.rule ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.rule_function ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty.calendar ENABLE ROW LEVEL SECURITY;
 
 -- Row security on these tables as well, even without a policy. Otherwise pg_read_all_data and pg_write_all_data would give access to them.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
@@ -78,6 +79,12 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
+-- A role reads the calendars that it may use.
+CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
+    awty_internal.can_become(role)
+    OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
+);
+
 -- The policy compares the role too, because another role may have a job of the same name now.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
@@ -100,6 +107,7 @@ CREATE POLICY dumped ON awty_internal.hold FOR SELECT TO pg_database_owner, pg_r
 CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.rule_function FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.rule FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty.calendar FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
@@ -123,6 +131,8 @@ ALTER TABLE awty.rule ALTER rule SET STATISTICS 0, ALTER entity_name SET STATIST
     ALTER until SET STATISTICS 0, ALTER call_schema SET STATISTICS 0, ALTER call_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER walked_to SET STATISTICS 0;
 ALTER TABLE awty_internal.rule_function ALTER rule SET STATISTICS 0, ALTER argument SET STATISTICS 0, ALTER columns SET STATISTICS 0;
+ALTER TABLE awty.calendar ALTER calendar SET STATISTICS 0, ALTER zone SET STATISTICS 0, ALTER hours SET STATISTICS 0,
+    ALTER closed SET STATISTICS 0;
 ALTER TABLE awty_internal.hold ALTER note SET STATISTICS 0;
 ALTER TABLE awty.future_job_history ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,
     ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0, ALTER message SET STATISTICS 0,

@@ -8,6 +8,7 @@
 //! - [`store`]: statements on the tables of the engine
 //! - [`mod@function`]: a job's function, in one of the forms of [`signature`]
 //! - [`call`]: arguments, rights and options, which every SQL call reads
+//! - [`calendar`]: open time, which repetitions and rules use
 //! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`], [`trial`]: the wings. Each has the SQL calls, statements and logic
 //!   of a feature: statistics, repetitions, rules, external workers, dry runs and travel
 //! - [`run`]: runs of checks, and what follows a crash
@@ -25,6 +26,7 @@
 compile_error!("awty must be built with panic = \"unwind\": PostgreSQL's errors unwind through it");
 
 mod api;
+mod calendar;
 mod call;
 mod error;
 mod failpoint;

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod allow;
+mod calendar;
 mod cancel;
 mod check_now;
 mod hold;

@@ -2,7 +2,9 @@
 
 /// The limit of all names in PostgreSQL.
 pub const MAX_JOB: usize = 63;
-/// Enough for a table's name with schema and quotes.
+/// Maximum length of a calendar's name in bytes.
+pub const MAX_CALENDAR: usize = 63;
+/// Maximum length of an entity's name: a table's name with schema and quotes.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;

@@ -6,3 +6,4 @@ pub mod entity;
 pub mod options;
 pub mod rights;
 pub mod run_as;
+pub mod zone_name;

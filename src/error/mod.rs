@@ -13,6 +13,7 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 
+mod calendar;
 mod cancel;
 mod label;
 mod lease;
@@ -26,7 +27,7 @@ mod words;
 pub use phrase::quote;
 pub use travel::TravelError;
 pub use watch::WatchError;
-pub use {cancel::cancelled, label::Label, lease::LeaseError};
+pub use {calendar::CalendarError, cancel::cancelled, label::Label, lease::LeaseError};
 
 /// `words` has the texts.
 #[derive(Debug)]
@@ -315,6 +316,8 @@ pub enum Error {
         answers: usize,
     },
     Lease(LeaseError),
+    /// An error of a calendar.
+    Calendar(CalendarError),
 }
 
 impl Error {
@@ -363,7 +366,7 @@ macro_rules! from_errors {
     };
 }
 
-from_errors!(Lease: LeaseError, Watch: WatchError, Travel: TravelError);
+from_errors!(Calendar: CalendarError, Lease: LeaseError, Watch: WatchError, Travel: TravelError);
 
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> Self {

@@ -379,6 +379,7 @@ impl Error {
                 hint,
             ),
             Error::Watch(error) => error.words(),
+            Error::Calendar(error) => error.words(),
             Error::Travel(error) => error.words(),
             Error::AnswerOutOfRange { job } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,

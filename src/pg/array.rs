@@ -14,6 +14,7 @@ pub const JSONB: Element = Element { kind: pg_sys::JSONBOID, length: -1, by_valu
 pub const INT8: Element = Element { kind: pg_sys::INT8OID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
 pub const REGROLE: Element =
     Element { kind: pg_sys::REGROLEOID, length: 4, by_value: true, align: pg_sys::TYPALIGN_INT };
+pub const DATE: Element = Element { kind: pg_sys::DATEOID, length: 4, by_value: true, align: pg_sys::TYPALIGN_INT };
 pub const BOOL: Element = Element { kind: pg_sys::BOOLOID, length: 1, by_value: true, align: pg_sys::TYPALIGN_CHAR };
 pub const TIME: Element =
     Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };

@@ -93,6 +93,21 @@ pub fn is_monitor(role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }
 }
 
+/// Returns the owner of the database.
+pub fn database_owner() -> Option<pg_sys::Oid> {
+    // SAFETY: a catalog lookup in a transaction; the tuple is released after its one field is read.
+    unsafe {
+        let here = pg_sys::Datum::from(database());
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, here);
+        if tuple.is_null() {
+            return None;
+        }
+        let owner = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>()).datdba;
+        pg_sys::ReleaseSysCache(tuple);
+        Some(owner)
+    }
+}
+
 /// Whether the role has the rights of the database's owner.
 pub fn owns_database(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 /// Changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Rows of `awty.job` and `awty.rule`, and the OID of the type `awty_internal.change`. Triggers on the tables send an
+/// Rows of `awty.job`, `awty.rule` and `awty.calendar`, and the OID of the type `awty_internal.change`. Triggers on the tables send an
 /// invalidation of this type for every change.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
@@ -51,7 +51,7 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Tells all sessions, at the commit, that rows of `awty.job` or `awty.rule` have changed. The invalidation names a type,
+/// Tells all sessions, at the commit, that rows of `awty.job`, `awty.rule` or `awty.calendar` have changed. The invalidation names a type,
 /// because PostgreSQL builds the description of an open table again for each message, recursively: 3,000 messages about
 /// `awty.job` would end the queries that read it.
 pub fn rows_changed() {

@@ -26,8 +26,8 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// The last six are for external workers only.
-const RELATIONS: [Name; 19] = [
+/// All tables and sequences of awty. The last six are for external workers only.
+const RELATIONS: [Name; 20] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
     JOB,
@@ -35,6 +35,7 @@ const RELATIONS: [Name; 19] = [
     DEFAULT_PARTITION,
     Name(c"awty", c"rule"),
     ALERT,
+    Name(c"awty", c"calendar"),
     Name(c"awty_internal", c"repetition"),
     Name(c"awty_internal", c"check_stat"),
     Name(c"awty_internal", c"hold"),
@@ -48,8 +49,8 @@ const RELATIONS: [Name; 19] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Every purpose locks the first relations, as many as this.
-const COMMON: usize = 13;
+/// Number of relations that every purpose locks.
+const COMMON: usize = 14;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 

@@ -6,10 +6,11 @@
 use super::statements::repetition::Definition;
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CRON, MAX_ZONE};
+use crate::call::zone_name;
 use crate::error::{Error, Result};
 use crate::pg::zone::{self, Local};
+use awty_core::Time;
 use awty_core::repeat::{RepeatError, Rhythm, Zone, check_length};
-use awty_core::{Time, nearest};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 
@@ -29,10 +30,10 @@ pub fn read(args: &Args, first: usize, job: &str) -> Result<Arguments> {
     let zone = args.text(first + 2, "zone", MAX_ZONE)?.map(|zone| zone.to_string());
     let rhythm = Rhythm::new(every, cron.as_deref()).map_err(|error| refused(error, job))?;
     let zone = match zone {
-        Some(zone) => known(zone)?,
+        Some(zone) => zone_name::known(zone)?,
         None => rhythm.without_zone().map(|()| "UTC".to_owned()).map_err(|error| refused(error, job))?,
     };
-    let local = zone::find(&zone).ok_or_else(|| unknown(&zone))?;
+    let local = zone::find(&zone).ok_or_else(|| zone_name::unknown(&zone))?;
     let (jitter, catch_up) = (TimeDelta::zero(), TimeDelta::zero());
     Ok(Arguments { rhythm, local, terms: Definition { every, cron, zone, starts: None, ends: None, jitter, catch_up } })
 }
@@ -65,36 +66,4 @@ pub fn local_time(name: &str, time: Time) -> String {
     let local = time.naive_utc() + TimeDelta::seconds(i64::from(offset));
     let format = if local.and_utc().timestamp() % 60 == 0 { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d %H:%M:%S" };
     format!("{} {name}", local.format(format))
-}
-
-/// Returns the name in PostgreSQL's spelling.
-fn known(name: String) -> Result<String> {
-    zone::canonical(&name).ok_or_else(|| unknown(&name))
-}
-
-fn unknown(name: &str) -> Error {
-    let hint = match shift(name) {
-        Some(hours) => format!("POSIX signs are the other way round: use Etc/GMT{:+}.", -hours),
-        None => {
-            let names = zone::names();
-            match nearest(name, names.iter().map(String::as_str)) {
-                Some(nearest) => format!("zone => '{nearest}'"),
-                None => "SELECT name FROM pg_timezone_names; lists the time zones.".to_owned(),
-            }
-        }
-    };
-    Error::UnknownZone { zone: name.to_owned(), hint }
-}
-
-/// Whole hours that the writer of a zone like `GMT+3`, `UTC+2` or `+02:00` means.
-fn shift(name: &str) -> Option<i32> {
-    let at = name.find(['+', '-'])?;
-    let (word, number) = name.split_at(at);
-    let hours = number
-        .trim_end_matches(":00")
-        .strip_suffix("00")
-        .filter(|rest| rest.len() == 3)
-        .unwrap_or(number.trim_end_matches(":00"));
-    let is_word = word.trim().chars().all(|c| c.is_ascii_alphabetic());
-    hours.parse().ok().filter(|hours: &i32| is_word && *hours != 0 && (-14..=12).contains(&-hours))
 }

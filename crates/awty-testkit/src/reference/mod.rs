@@ -20,6 +20,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Watching a table", &["watch", "unwatch"]),
     ("Repeating", &["repeat", "occurrences"]),
+    ("Calendars", &["create_calendar", "drop_calendar", "due", "open_time"]),
     ("Seeing", &["explain", "doctor", "healthy", "forecast"]),
     ("Trying and testing", &["dry_run", "travel", "now"]),
     ("This database", &["adopt"]),

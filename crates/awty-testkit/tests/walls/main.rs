@@ -27,6 +27,7 @@ const ORDER: &[&str] = &[
     "store",
     "function",
     "call",
+    "calendar",
     "figures",
     "repeat",
     "watch",

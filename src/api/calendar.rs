@@ -1,0 +1,106 @@
+//! `awty.create_calendar()` and `awty.drop_calendar()`.
+//!
+//! Invariant: the name of a calendar that the caller may not change is taken, whether or not the caller sees the
+//! calendar.
+//! Does not: count open time.
+
+use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
+use crate::calendar::{may_use, unknown};
+use crate::call::args::{Args, calls};
+use crate::call::argument_limits::{MAX_CALENDAR, MAX_ZONE};
+use crate::call::{rights, zone_name};
+use crate::error::{CalendarError, Error, Result};
+use crate::pg::array::{self, DATE, Element, TEXT};
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock, zone};
+use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
+use pgrx::pg_sys;
+
+calls! {
+    fn create_calendar -> () = create;
+    fn drop_calendar -> () = drop;
+}
+
+fn create(args: &Args) -> Result<()> {
+    rights::gate("awty.create_calendar()")?;
+    let definition = definition(args)?;
+    let replace = args.get::<bool>(4).ok_or(Error::Null { argument: "replace" })?;
+    let (caller, now, name) = (catalog::current_role(), clock::now(), &definition.name);
+    if calendar::insert(&definition, caller, now) {
+        return Ok(());
+    }
+    let exists = |own| CalendarError::Exists { calendar: name.to_string(), own };
+    let Some(old) = calendar::lock(name) else { return Err(exists(false).into()) };
+    if !may_change(caller, &old) {
+        return Err(exists(false).into());
+    }
+    let Stored { zone, hours, closed, .. } = &old;
+    if (zone, hours, closed) == (&definition.zone, &definition.hours, &definition.closed) {
+        return Ok(());
+    }
+    if !replace {
+        return Err(exists(true).into());
+    }
+    calendar::update(&definition, caller, now);
+    Ok(())
+}
+
+fn may_change(caller: pg_sys::Oid, calendar: &Stored) -> bool {
+    catalog::can_become(caller, calendar.role) || catalog::owns_database(caller)
+}
+
+fn definition(args: &Args) -> Result<Definition> {
+    let name = args.name(0, "calendar", MAX_CALENDAR)?;
+    let elements = elements(args, 1, "hours", TEXT, MAX_ELEMENTS)?;
+    // SAFETY: an element of an array of texts.
+    let text = |datum| unsafe { pgrx::FromDatum::from_datum(datum, false) }.map(|text: Text| text.to_string());
+    let elements: Vec<String> = elements.into_iter().filter_map(text).collect();
+    let hours = Hours::new(elements.iter().map(String::as_str)).map_err(CalendarError::Hours)?;
+    let zone = args.text(2, "zone", MAX_ZONE)?.ok_or(Error::Null { argument: "zone" })?;
+    let zone = zone_name::known(zone.to_string())?;
+    let local = zone::find(&zone).ok_or_else(|| zone_name::unknown(&zone))?;
+    let calendar = Calendar::new(hours, closed(args)?, local);
+    if calendar.next_opening(clock::now()).is_none() {
+        return Err(CalendarError::NoOpenTime { calendar: name.to_string() }.into());
+    }
+    Ok(Definition { name, zone, hours: calendar.hours().elements(), closed: calendar.closed().to_vec() })
+}
+
+fn closed(args: &Args) -> Result<Vec<i64>> {
+    let day = |date: pg_sys::Datum| match date.value() as i32 {
+        i32::MIN | i32::MAX => Err(CalendarError::InfiniteDay.into()),
+        date => Ok(i64::from(date) + POSTGRES_EPOCH),
+    };
+    elements(args, 3, "closed", DATE, MAX_CLOSED)?.into_iter().map(day).collect()
+}
+
+/// The elements of a required array of one dimension.
+fn elements(
+    args: &Args,
+    index: usize,
+    argument: &'static str,
+    element: Element,
+    max: usize,
+) -> Result<Vec<pg_sys::Datum>> {
+    let array = args.datum(index).ok_or(Error::Null { argument })?;
+    // SAFETY: each call here is for an argument that is declared as an array of this type.
+    let elements = unsafe { array::elements(array, element) }.ok_or(CalendarError::Dimensions { argument })?;
+    if elements.len() > max {
+        return Err(CalendarError::TooMany { argument, max }.into());
+    }
+    elements.into_iter().map(|element| element.ok_or(CalendarError::NullElement { argument }.into())).collect()
+}
+
+fn drop(args: &Args) -> Result<()> {
+    rights::gate("awty.drop_calendar()")?;
+    let name = args.name(0, "calendar", MAX_CALENDAR)?;
+    let caller = catalog::current_role();
+    match calendar::lock(&name) {
+        Some(calendar) if may_change(caller, &calendar) => calendar::delete(&name),
+        Some(calendar) if may_use(caller, calendar.role) => {
+            return Err(CalendarError::NotOwner { calendar: name.to_string() }.into());
+        }
+        _ => return Err(unknown(&name).into()),
+    };
+    Ok(())
+}

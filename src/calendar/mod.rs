@@ -1,0 +1,103 @@
+//! Calendars: the calendar that a name stands for, and the calls that count its open time.
+//!
+//! - [`api`] has `awty.due()` and `awty.open_time()`. The calls that write calendars are in `crate::api`.
+//! - [`usable`] is the calendar of a caller.
+//!
+//! Invariant: a calendar never fails because of its zone. While PostgreSQL does not know the zone, all time is open.
+//! Does not: count open time (see `awty_core::calendar`).
+
+mod api;
+pub mod statements;
+
+use self::statements::calendar::{self, Stored};
+use crate::error::{CalendarError, Result};
+use crate::pg::text::Text;
+use crate::pg::zone::{self, Local};
+use crate::pg::{catalog, changes};
+use awty_core::calendar::{Calendar, Hours};
+use awty_core::nearest;
+use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Maximum number of calendars among which a similar name is looked for.
+const MAX_LISTED: i64 = 1000;
+
+/// A calendar with its rights.
+pub struct Known {
+    role: pg_sys::Oid,
+    pub calendar: Calendar<Local>,
+}
+
+impl Known {
+    /// Whether a role may use the calendar.
+    pub fn is_usable_by(&self, role: pg_sys::Oid) -> bool {
+        may_use(role, self.role)
+    }
+}
+
+/// Whether a role may use a calendar of the other role.
+pub fn may_use(role: pg_sys::Oid, owner: pg_sys::Oid) -> bool {
+    role == owner || Some(owner) == catalog::database_owner() || catalog::can_become(role, owner)
+}
+
+/// Returns the calendar with this name, if the caller may use the calendar.
+pub fn usable(name: &Text) -> Result<Rc<Known>> {
+    let caller = catalog::current_role();
+    find(name).filter(|known| known.is_usable_by(caller)).ok_or_else(|| unknown(name).into())
+}
+
+/// The error for a calendar that the caller may not use, or that does not exist.
+pub fn unknown(name: &Text) -> CalendarError {
+    let caller = catalog::current_role();
+    let names: Vec<String> = calendar::all(MAX_LISTED)
+        .into_iter()
+        .filter(|(_, role)| may_use(caller, *role))
+        .map(|(name, _)| name.to_string())
+        .collect();
+    let calendar = name.to_string();
+    let nearest = nearest(&calendar, names.iter().map(String::as_str)).map(str::to_owned);
+    CalendarError::Unknown { calendar, nearest }
+}
+
+/// Returns the calendar with this name, cached until the table changes.
+fn find(name: &Text) -> Option<Rc<Known>> {
+    thread_local! {
+        static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
+    }
+    changes::listen();
+    let epoch = changes::of_rows();
+    let known = KNOWN.with_borrow_mut(|(then, known)| {
+        if *then != epoch {
+            (*then, *known) = (epoch, HashMap::new());
+        }
+        known.get(name).cloned()
+    });
+    if known.is_some() {
+        return known;
+    }
+    let found = Rc::new(read(calendar::find(name)?)?);
+    // In a parallel query the snapshot may be older than the last change.
+    // SAFETY: a getter.
+    if !unsafe { pg_sys::IsInParallelMode() } {
+        KNOWN.with_borrow_mut(|(then, known)| {
+            if *then == epoch {
+                known.insert(name.clone(), Rc::clone(&found));
+            }
+        });
+    }
+    Some(found)
+}
+
+/// The calendar of a row. All time is open if PostgreSQL does not know the zone, or if someone has written hours by hand
+/// that cannot be read.
+fn read(stored: Stored) -> Option<Known> {
+    let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
+    let calendar = match (hours, zone::find(&stored.zone)) {
+        (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
+        // PostgreSQL knows this zone without a file.
+        _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
+    };
+    Some(Known { role: stored.role, calendar })
+}

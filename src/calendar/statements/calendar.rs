@@ -1,0 +1,104 @@
+//! Statements on `awty.calendar`.
+
+use crate::pg::array::{self, DATE, TEXT};
+use crate::pg::text::Text;
+use crate::store::statement::{Arg, Rows};
+use crate::store::typed::{self, statement};
+use crate::store::{arg, time};
+use awty_core::Time;
+use pgrx::pg_sys;
+
+/// Day 0 of PostgreSQL's dates, 2000-01-01, as a number of days since 1970-01-01.
+pub const POSTGRES_EPOCH: i64 = 10_957;
+
+/// What `awty.create_calendar()` writes.
+pub struct Definition {
+    pub name: Text,
+    pub zone: String,
+    /// The union of the hours.
+    pub hours: Vec<String>,
+    /// Days since 1970-01-01, in order.
+    pub closed: Vec<i64>,
+}
+
+/// A stored calendar.
+pub struct Stored {
+    pub role: pg_sys::Oid,
+    pub zone: String,
+    pub hours: Vec<String>,
+    pub closed: Vec<i64>,
+}
+
+impl typed::Row for Stored {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        // SAFETY: the columns of these statements have these types.
+        let (hours, closed) =
+            unsafe { (array::elements(rows.datum(row, 3)?, TEXT), array::elements(rows.datum(row, 4)?, DATE)) };
+        // SAFETY: an element of an array of texts.
+        let text = |datum| unsafe { pgrx::FromDatum::from_datum(datum, false) }.map(|text: Text| text.to_string());
+        Some(Self {
+            role: rows.get(row, 1)?,
+            zone: rows.get::<Text>(row, 2)?.to_string(),
+            hours: hours?.into_iter().flatten().filter_map(text).collect(),
+            closed: closed?.into_iter().flatten().map(|date| i64::from(date.value() as i32) + POSTGRES_EPOCH).collect(),
+        })
+    }
+}
+
+statement! {
+    /// A calendar, by the latest snapshot.
+    pub fn find(name: &Text) -> Option<Stored> = query_latest,
+    c"SELECT role::pg_catalog.oid, zone, hours, closed FROM awty.calendar WHERE calendar = $1"
+}
+
+statement! {
+    /// Locks a calendar until the transaction ends.
+    pub fn lock(name: &Text) -> Option<Stored> = query,
+    c"SELECT role::pg_catalog.oid, zone, hours, closed FROM awty.calendar WHERE calendar = $1 FOR UPDATE"
+}
+
+// By the caller's snapshot, because the names are suggestions only.
+statement! {
+    /// Names and roles of all calendars, up to a limit.
+    pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
+    c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"
+}
+
+statement!(
+    insert_one,
+    [TEXTOID, TEXTOID, TEXTARRAYOID, DATEARRAYOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.calendar (calendar, zone, hours, closed, role, changed_by, changed_at)
+      VALUES ($1, $2, $3, $4, $5, $5, $6)
+      ON CONFLICT (calendar) DO NOTHING"
+);
+
+statement!(
+    update_one,
+    [TEXTOID, TEXTOID, TEXTARRAYOID, DATEARRAYOID, OIDOID, TIMESTAMPTZOID],
+    c"UPDATE awty.calendar SET zone = $2, hours = $3, closed = $4, changed_by = $5, changed_at = $6 WHERE calendar = $1"
+);
+
+statement! {
+    /// Removes a calendar.
+    pub fn delete(name: &Text) -> bool = query,
+    c"DELETE FROM awty.calendar WHERE calendar = $1"
+}
+
+fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 6] {
+    let Definition { name, zone, hours, closed } = definition;
+    let date = |day: &i64| Some(pg_sys::Datum::from((day - POSTGRES_EPOCH) as i32));
+    let hours = hours.iter().map(|element| Some(Text::from(element.as_str()).datum()));
+    // SAFETY: the values are texts, and dates.
+    let (hours, closed) = unsafe { (array::build(hours, TEXT), array::build(closed.iter().map(date), DATE)) };
+    [Some(name.datum()), Some(Text::from(zone.as_str()).datum()), Some(hours), Some(closed), arg(by), time(now)]
+}
+
+/// Writes a new calendar. Returns `false` if the name is taken.
+pub fn insert(definition: &Definition, role: pg_sys::Oid, now: Time) -> bool {
+    insert_one().execute(&written(definition, role, now)) > 0
+}
+
+/// Replaces a calendar's definition.
+pub fn update(definition: &Definition, by: pg_sys::Oid, now: Time) {
+    update_one().execute(&written(definition, by, now));
+}

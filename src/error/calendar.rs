@@ -1,0 +1,100 @@
+//! Errors of calendars.
+//!
+//! Invariant: each has a hint, as in `words`.
+//! Does not: decide when to raise an error.
+
+use super::phrase::{Words, quote, say};
+use awty_core::calendar::{HoursError, LengthError};
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+
+#[derive(Debug)]
+pub enum CalendarError {
+    /// No calendar that the caller may use has this name. One may have a similar name.
+    Unknown { calendar: String, nearest: Option<String> },
+    /// A calendar of this name exists, perhaps the caller's own.
+    Exists { calendar: String, own: bool },
+    /// The caller may use the calendar, but not drop it.
+    NotOwner { calendar: String },
+    /// Hours that cannot be read.
+    Hours(HoursError),
+    /// The calendar has no open time within ten years.
+    NoOpenTime { calendar: String },
+    /// An array has a NULL.
+    NullElement { argument: &'static str },
+    /// An array has several dimensions.
+    Dimensions { argument: &'static str },
+    /// An array has too many elements.
+    TooMany { argument: &'static str, max: usize },
+    /// An infinite date in `closed`.
+    InfiniteDay,
+    /// An interval that is not a length of open time.
+    Length(LengthError),
+    /// `awty.due()` finds no time within ten years.
+    NoResult { calendar: String },
+}
+
+impl CalendarError {
+    pub(super) fn words(&self) -> Words {
+        match self {
+            CalendarError::Unknown { calendar, nearest } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("calendar \"{calendar}\" does not exist"),
+                match nearest {
+                    Some(nearest) => format!("Did you mean \"{nearest}\"?"),
+                    None => format!(
+                        "SELECT awty.create_calendar({}, hours => '{{mon-fri 09:00-17:00}}', zone => 'Europe/Berlin');",
+                        quote(calendar)
+                    ),
+                },
+            ),
+            CalendarError::Exists { calendar, own: false } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("calendar \"{calendar}\" already exists"),
+                "Use another name: this calendar belongs to another role.",
+            ),
+            CalendarError::Exists { calendar, own: true } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("calendar \"{calendar}\" already exists with another definition"),
+                "Add replace => true to give it this one.",
+            ),
+            CalendarError::NotOwner { calendar } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for calendar \"{calendar}\""),
+                "Ask a member of the calendar's role, or the owner of the database.",
+            )
+            .detail("Only members of the calendar's role and the owner of the database may drop it."),
+            CalendarError::Hours(error) => say(Code::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string(), error.hint()),
+            CalendarError::NoOpenTime { calendar } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("calendar \"{calendar}\" has no open time within ten years"),
+                "Write hours as in hours => '{mon-fri 09:00-17:00}', and fewer closed days.",
+            ),
+            CalendarError::NullElement { argument } => say(
+                Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+                format!("argument \"{argument}\" must not contain null"),
+                "Use array_remove(…, NULL).",
+            ),
+            CalendarError::Dimensions { argument } => say(
+                Code::ERRCODE_ARRAY_ELEMENT_ERROR,
+                format!("argument \"{argument}\" must have one dimension"),
+                "Use array_agg(), which makes an array of rows.",
+            ),
+            CalendarError::TooMany { argument, max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("argument \"{argument}\" must not have more than {max} elements"),
+                format!("Give \"{argument}\" fewer elements."),
+            ),
+            CalendarError::InfiniteDay => say(
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                "argument \"closed\" must have finite dates",
+                "Leave the infinite date out.",
+            ),
+            CalendarError::Length(error) => say(Code::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string(), error.hint()),
+            CalendarError::NoResult { calendar } => say(
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                format!("calendar \"{calendar}\" does not reach that length within ten years"),
+                "Use a shorter interval, or a calendar with more open time.",
+            ),
+        }
+    }
+}
