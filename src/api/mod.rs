@@ -15,3 +15,4 @@ mod register;
 mod schedule;
 mod schedule_many;
 mod status;
+mod uri;

@@ -21,11 +21,13 @@ pub mod log;
 mod phrase;
 mod repeat;
 mod travel;
+mod uri;
 mod watch;
 mod words;
 
 pub use phrase::quote;
 pub use travel::TravelError;
+pub use uri::UriRefused;
 pub use watch::WatchError;
 pub use {calendar::CalendarError, cancel::cancelled, label::Label, lease::LeaseError};
 
@@ -318,6 +320,7 @@ pub enum Error {
     Lease(LeaseError),
     /// An error of a calendar.
     Calendar(CalendarError),
+    Uri(UriRefused),
 }
 
 impl Error {
@@ -366,7 +369,7 @@ macro_rules! from_errors {
     };
 }
 
-from_errors!(Calendar: CalendarError, Lease: LeaseError, Watch: WatchError, Travel: TravelError);
+from_errors!(Calendar: CalendarError, Lease: LeaseError, Watch: WatchError, Travel: TravelError, Uri: UriRefused);
 
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> Self {

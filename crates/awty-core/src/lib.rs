@@ -14,7 +14,7 @@
 //! - [`figures`] counts the runs of a job, and [`job_table`] keeps the counters of many jobs.
 //! - [`log_rate`] limits log entries about failures.
 //! - [`repeat`] gives the moments and slots of `every` and `cron` in a zone.
-//! - [`calendar`] counts open time: business hours without closed days.
+//! - [`uri`] has the normal spelling of an HTTP endpoint's URI, and the id of its schedule.
 //! - [`versions`] says which SQL versions a library serves.
 //! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
 //!
@@ -77,6 +77,7 @@ pub mod quarantine;
 pub mod repeat;
 pub mod slot;
 pub mod token_bucket;
+pub mod uri;
 pub mod versions;
 pub mod watch;
 pub mod watchdog;

@@ -16,4 +16,3 @@ pub mod scrape;
 pub mod secrets;
 pub mod serve;
 pub mod sqlstate;
-pub mod uri;

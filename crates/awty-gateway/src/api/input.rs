@@ -7,7 +7,7 @@ use super::problem::Fault;
 use crate::db::changes::Wanted;
 use crate::deliver::range::Ranges;
 use crate::duration::Length;
-use crate::uri::Endpoint;
+use awty_core::uri::Uri;
 use serde_json::{Map, Value};
 
 /// Bounds of a period.
@@ -42,7 +42,8 @@ pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods)
         let reason = "is missing; write for example https://api.example.com/tick".into();
         return Err(Refusal::Fields(vec![Fault { pointer: "/uri".into(), reason }]));
     };
-    let endpoint = Endpoint::parse(&text).map_err(|why| Refusal::Uri(Fault { pointer: "/uri".into(), reason: why }))?;
+    let endpoint =
+        Uri::parse(&text).map_err(|why| Refusal::Uri(Fault { pointer: "/uri".into(), reason: why.to_string() }))?;
     let every = reader.length("every");
     if let Some(every) = every.filter(|every| !(periods.min..=periods.max).contains(every)) {
         let slots =

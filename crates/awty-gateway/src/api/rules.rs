@@ -10,28 +10,28 @@ use crate::db::changes::{self, Wanted};
 use crate::db::schedules::{self as db, Row};
 use crate::duration::Length;
 use crate::net::guard;
-use crate::uri::Endpoint;
+use awty_core::uri::Uri;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value};
 
 pub(super) type Answer = Result<Response, Problem>;
 
-fn fault(reason: String) -> [Fault; 1] {
-    [Fault { pointer: "/uri".into(), reason }]
+fn fault(reason: impl ToString) -> [Fault; 1] {
+    [Fault { pointer: "/uri".into(), reason: reason.to_string() }]
 }
 
-pub(super) fn spelled_only(text: &str) -> Result<Endpoint, Problem> {
-    Endpoint::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))
+pub(super) fn spelled_only(text: &str) -> Result<Uri, Problem> {
+    Uri::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))
 }
 
 /// The normal spelling of a URI. A literal address in it must be allowed.
-pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
+pub(super) fn spelled(api: &Api, text: &str) -> Result<Uri, Problem> {
     let endpoint = spelled_only(text)?;
     let refused = |refusal: guard::Refusal| {
         api.metrics.blocked();
         tracing::info!(target = endpoint.entity_name(), %refusal, "an address was refused to a request");
-        Problem::fields("address-not-allowed", &fault(refusal.to_string()))
+        Problem::fields("address-not-allowed", &fault(refusal))
     };
     let Some(port) = endpoint.url().port_or_known_default() else { return Ok(endpoint) };
     guard::check_port(port).map_err(&refused)?;

@@ -12,7 +12,7 @@ use super::show;
 use super::state::Api;
 use crate::db::targets::{self as db, Limits};
 use crate::duration;
-use crate::uri::Endpoint;
+use awty_core::uri::Uri;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -33,7 +33,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
 /// The normal spelling of scheme, host and port.
 pub(super) fn origin(text: &str) -> Result<String, Problem> {
     let refused = |reason| Problem::fields("malformed-uri", &[Fault { pointer: "/origin".into(), reason }]);
-    let endpoint = Endpoint::parse(text).map_err(refused)?;
+    let endpoint = Uri::parse(text).map_err(|why| refused(why.to_string()))?;
     if endpoint.entity_key() != "/" {
         return Err(refused("has a path; write scheme, host and port only, such as https://api.example.com".into()));
     }

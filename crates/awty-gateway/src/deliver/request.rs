@@ -6,11 +6,11 @@
 
 use super::definition::{Definition, Method};
 use super::header::user_header;
-use super::sign::signature;
+use super::sign::{signature, signing_key};
 use super::unmade::Unmade;
 use crate::duration::Length;
 use crate::net::report::Call;
-use crate::uri::{Endpoint, signing_key};
+use awty_core::uri::{self, Uri};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -120,8 +120,8 @@ fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap,
 }
 
 /// The endpoint of a lease. Limits, blocks and the breaker follow the lease's target, so that target must be the origin that is called.
-fn endpoint(piece: &Piece) -> Result<Endpoint, Unmade> {
-    let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
+fn endpoint(piece: &Piece) -> Result<Uri, Unmade> {
+    let endpoint = Uri::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
     match endpoint.entity_name() {
         name if name == piece.entity_name => Ok(endpoint),
         name => Err(format!("the entity name {:?} is no target; write {name}", piece.entity_name).into()),
@@ -135,7 +135,7 @@ pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) ->
         return Err("the tenant was dropped".to_owned().into());
     }
     let path = piece.entity_key.split('#').next().unwrap_or_default();
-    let id = crate::uri::id(piece.tenant, &format!("{}{path}", piece.entity_name));
+    let id = uri::id(piece.tenant, format!("{}{path}", piece.entity_name));
     let mut headers = user_headers(definition, terms)?;
     definition.headers.clear(); // memory does not hold them twice during the call
     let bodyless = matches!(definition.method, Method::Get | Method::Head);

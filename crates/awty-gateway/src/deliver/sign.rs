@@ -1,9 +1,25 @@
 //! Signatures of Standard Webhooks: `v1,` and HMAC-SHA256 over `id.timestamp.body`.
 
-use crate::uri::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hmac::Mac;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+fn hmac(key: &[u8]) -> Hmac<Sha256> {
+    match Hmac::<Sha256>::new_from_slice(key) {
+        Ok(mac) => mac,
+        Err(_) => unreachable!("HMAC takes keys of any length"),
+    }
+}
+
+/// HMAC-SHA256(master key, the tenant's number ‖ id): each schedule has its own key, and none is stored. The number is random, so that a
+/// role cannot learn the keys of a future tenant.
+pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
+    let mut mac = hmac(master);
+    mac.update(&tenant.to_be_bytes());
+    mac.update(id.as_bytes());
+    mac.finalize().into_bytes().into()
+}
 
 /// Value of `webhook-signature`.
 pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
@@ -30,6 +46,12 @@ mod tests {
         let found = signature(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b"{\"test\": 2432232314}");
         assert_eq!(found, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert_eq!(secret(&key), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    }
+
+    #[test]
+    fn each_tenant_and_each_schedule_has_its_own_key() {
+        assert_ne!(signing_key(b"m", 1, "s_1"), signing_key(b"m", 2, "s_1"));
+        assert_ne!(signing_key(b"m", 1, "s_1"), signing_key(b"m", 1, "s_2"));
     }
 
     #[test]

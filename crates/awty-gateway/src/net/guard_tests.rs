@@ -1,5 +1,5 @@
 use super::*;
-use crate::uri::Endpoint;
+use awty_core::uri::Uri;
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -110,7 +110,7 @@ fn odd_spellings_of_loopback_are_loopback() {
         "http://[::1]/",
     ];
     for text in odd {
-        let endpoint = Endpoint::parse(text).unwrap();
+        let endpoint = Uri::parse(text).unwrap();
         let address = match endpoint.url().host().unwrap() {
             url::Host::Ipv4(address) => IpAddr::from(address),
             url::Host::Ipv6(address) => IpAddr::from(address),

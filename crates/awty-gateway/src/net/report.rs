@@ -1,7 +1,7 @@
 //! A call and its result.
 
 use super::fault::Failure;
-use crate::uri::Endpoint;
+use awty_core::uri::Uri;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
@@ -15,7 +15,7 @@ pub const BODY: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Endpoint to call.
-    pub endpoint: Endpoint,
+    pub endpoint: Uri,
     /// HTTP method.
     pub method: Method,
     /// All headers except Host and the lengths.

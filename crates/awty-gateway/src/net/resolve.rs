@@ -4,7 +4,7 @@
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
-use crate::uri::Endpoint;
+use awty_core::uri::Uri;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -53,7 +53,7 @@ impl Resolver {
     }
 
     /// Allowed addresses of an endpoint, in the order in which to try them.
-    pub async fn judged(&self, endpoint: &Endpoint, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
+    pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);
         // Checked before the lookup, because the port is refused for every address.

@@ -1,12 +1,12 @@
 //! Certificates that are good, for another name, expired, or of an unknown issuer. openssl makes them for each run.
 
+use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
 use awty_gateway::net::guard::Guard;
 use awty_gateway::net::report::{Call, Report};
 use awty_gateway::net::resolve::Resolver;
 use awty_gateway::net::tls;
-use awty_gateway::uri::Endpoint;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -94,7 +94,7 @@ async fn call(caller: &Caller, port: u16) -> Report {
 
 async fn call_with(caller: &Caller, port: u16, body: bytes::Bytes, timeout: Duration) -> Report {
     let call = Call {
-        endpoint: Endpoint::parse(&format!("https://localhost:{port}/")).unwrap(),
+        endpoint: Uri::parse(&format!("https://localhost:{port}/")).unwrap(),
         method: hyper::Method::POST,
         headers: hyper::HeaderMap::new(),
         body,

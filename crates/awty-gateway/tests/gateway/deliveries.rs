@@ -2,8 +2,9 @@
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
+use awty_core::uri::id;
 use awty_gateway::deliver::sign::signature;
-use awty_gateway::uri::{id, signing_key};
+use awty_gateway::deliver::sign::signing_key;
 use awty_testkit::Stop;
 
 #[test]

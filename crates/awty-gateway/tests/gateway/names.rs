@@ -1,13 +1,13 @@
 //! Name servers that change their answers, answer in circles, send nonsense, or do not answer.
 
 use crate::receiver::Receiver;
+use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
 use awty_gateway::net::guard::{Allowed, Guard};
 use awty_gateway::net::report::{Call, Report};
 use awty_gateway::net::resolve::Resolver;
 use awty_gateway::net::tls;
-use awty_gateway::uri::Endpoint;
 use bytes::Bytes;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::proto::op::{Message, Query};
@@ -100,7 +100,7 @@ fn answer(question: &Message, query: &Query, says: Says) -> Option<Vec<u8>> {
 
 fn call(receiver: &Receiver, name: &str) -> Call {
     Call {
-        endpoint: Endpoint::parse(&format!("http://{name}:{}/ok", receiver.address.port())).unwrap(),
+        endpoint: Uri::parse(&format!("http://{name}:{}/ok", receiver.address.port())).unwrap(),
         method: Method::POST,
         headers: HeaderMap::new(),
         body: Bytes::new(),

@@ -1,13 +1,13 @@
 //! Endpoints misbehave in every way. Each call still ends in time and says why.
 
 use crate::receiver::Receiver;
+use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
 use awty_gateway::net::guard::Guard;
 use awty_gateway::net::report::{BODY, Call, Report};
 use awty_gateway::net::resolve::Resolver;
 use awty_gateway::net::tls;
-use awty_gateway::uri::Endpoint;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
@@ -27,7 +27,7 @@ fn open() -> Caller {
 /// A POST with a timeout of 20 s.
 pub fn call(uri: &str) -> Call {
     Call {
-        endpoint: Endpoint::parse(uri).unwrap(),
+        endpoint: Uri::parse(uri).unwrap(),
         method: Method::POST,
         headers: HeaderMap::new(),
         body: Bytes::from_static(b"body"),

@@ -7,7 +7,7 @@ const FOLDER: &str = "crates/awty-gateway/src";
 
 /// The lowest layer comes first. A room may know only the rooms below its own layer.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "duration", "notify", "secrets", "sqlstate", "uri"],
+    &["clock", "duration", "notify", "secrets", "sqlstate"],
     &["net"],
     &["deliver"],
     &["config", "metrics"],
