@@ -4,7 +4,10 @@
 
 use super::number;
 use super::problem::{Fault, Problem};
+use super::shape::{FieldList, Kind, RETRIES};
+use crate::db::{Argument, Arguments};
 use crate::deliver::header::user_header;
+use crate::deliver::range::Ranges;
 use crate::duration::{self, Length};
 use serde_json::{Map, Value};
 
@@ -88,6 +91,61 @@ impl Fields {
             self.fault(name, "is no time; write for example 2027-01-15T08:00:00Z");
         }
         Some(text)
+    }
+
+    /// Takes the fields of a list, as arguments of an SQL function.
+    pub fn arguments(&mut self, list: FieldList) -> Arguments {
+        list.iter().filter_map(|(name, kind)| Some((*name, self.argument(name, *kind)?))).collect()
+    }
+
+    fn argument(&mut self, name: &str, kind: Kind) -> Option<Argument> {
+        match kind {
+            Kind::Text => self.text(name).map(Argument::Text),
+            Kind::Length => self.interval(name).map(Argument::Interval),
+            Kind::Time => self.time(name).map(Argument::Time),
+            Kind::Json => self.json(name).map(Argument::Json),
+            Kind::Switch => self.switch(name).map(Argument::Switch),
+            Kind::Headers => self.headers().map(Argument::Json),
+            Kind::Retries => self.retries(name).map(Argument::Json),
+            Kind::Attempts => self.whole(name, 1..=1_000).map(|number| Argument::Json(number.into())),
+            Kind::Statuses => self.statuses(name).map(Argument::Text),
+            Kind::Labels => self.labels(name).map(Argument::Texts),
+        }
+    }
+
+    fn statuses(&mut self, name: &str) -> Option<String> {
+        let text = self.text(name)?;
+        if let Err(why) = text.parse::<Ranges>() {
+            self.fault(name, why);
+        }
+        Some(text)
+    }
+
+    fn labels(&mut self, name: &str) -> Option<Vec<String>> {
+        let labels = serde_json::from_value(self.take(name)?).ok();
+        if labels.is_none() {
+            self.fault(name, "is no array of texts; write for example [\"shop\"]");
+        }
+        labels
+    }
+
+    fn retries(&mut self, name: &str) -> Option<Value> {
+        let Value::Object(fields) = self.take(name)? else {
+            let example = "{\"max_attempts\": 3, \"first_delay\": \"10 s\", \"max_delay\": \"10 min\"}";
+            self.fault(name, format!("is no object; write for example {example}"));
+            return None;
+        };
+        let mut inner = Fields::of(fields);
+        let json = |argument| match argument {
+            Argument::Json(value) => value,
+            Argument::Interval(text) => text.into(),
+            _ => Value::Null,
+        };
+        let retries =
+            inner.arguments(RETRIES).into_iter().map(|(name, value)| (name.to_owned(), json(value))).collect();
+        let faults = inner.end().err().unwrap_or_default().into_iter();
+        self.faults.extend(faults.map(|fault| Fault { pointer: format!("/{name}{}", fault.pointer), ..fault }));
+        Some(Value::Object(retries))
     }
 
     /// Takes the headers of a call.

@@ -4,7 +4,7 @@ use super::auth::Asker;
 use super::change::{runs, still};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, history as place, spelled_only};
+use super::rules::{Answer, history as place, parse_uri};
 use super::shape;
 use super::show;
 use super::state::Api;
@@ -34,7 +34,7 @@ pub struct Asked {
 pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Asked>) -> Answer {
     let Asked { uri, limit, after } = page::asked(query)?;
     let page = Page::of(limit, after.as_deref(), 2)?;
-    let endpoint = uri.as_deref().map(spelled_only).transpose()?;
+    let endpoint = uri.as_deref().map(parse_uri).transpose()?;
     let request = api.begin(&asker).await?;
     let mut more = Map::new();
     let name = endpoint.as_ref().map(|endpoint| endpoint.entity_name());

@@ -4,11 +4,14 @@
 
 use super::fields::{Fields, interval};
 use super::problem::Fault;
-use crate::db::changes::Wanted;
-use crate::deliver::range::Ranges;
+use super::shape::SCHEDULE;
+use crate::db::{Argument, Arguments};
 use crate::duration::Length;
-use awty_core::uri::Uri;
+use awty_core::uri::{Uri, UriError};
 use serde_json::{Map, Value};
+
+/// Fields that say when a schedule calls.
+const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 
 /// Bounds of a period.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +33,11 @@ pub enum Refusal {
 }
 
 /// Reads a schedule. `uri` is the URI in the address of the request, if it has one.
-pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods) -> Result<Wanted, Refusal> {
+pub fn schedule(
+    fields: Map<String, Value>,
+    uri: Option<String>,
+    periods: Periods,
+) -> Result<(Uri, Arguments), Refusal> {
     let mut reader = Fields::of(fields);
     let said = reader.text("uri");
     if let (Some(said), Some(uri)) = (&said, &uri)
@@ -42,8 +49,8 @@ pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods)
         let reason = "is missing; write for example https://api.example.com/tick".into();
         return Err(Refusal::Fields(vec![Fault { pointer: "/uri".into(), reason }]));
     };
-    let endpoint =
-        Uri::parse(&text).map_err(|why| Refusal::Uri(Fault { pointer: "/uri".into(), reason: why.to_string() }))?;
+    let refused = |why: UriError| Refusal::Uri(Fault { pointer: "/uri".into(), reason: why.to_string() });
+    let uri = Uri::parse(&text).map_err(refused)?;
     let every = reader.length("every");
     if let Some(every) = every.filter(|every| !(periods.min..=periods.max).contains(every)) {
         let slots =
@@ -51,79 +58,15 @@ pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods)
         let reason = format!("is {every}; write {} to {}{slots}", periods.min, periods.max);
         return Err(Refusal::Period(Fault { pointer: "/every".into(), reason }));
     }
-    let mut wanted = Wanted {
-        uri: endpoint.as_str().to_owned(),
-        every: every.map(interval),
-        cron: reader.text("cron"),
-        zone: reader.text("zone"),
-        at: reader.time("at"),
-        after: reader.interval("after"),
-        starts: reader.time("starts"),
-        ends: reader.time("ends"),
-        jitter: reader.interval("jitter"),
-        catch_up: reader.interval("catch_up"),
-        method: reader.text("method"),
-        body: reader.json("body"),
-        body_text: reader.text("body_text"),
-        body_base64: reader.text("body_base64"),
-        timeout: reader.interval("timeout"),
-        connect_timeout: reader.interval("connect_timeout"),
-        max_lateness: reader.interval("max_lateness"),
-        success: reader.text("success"),
-        sign: reader.switch("sign"),
-        keep_response: reader.switch("keep_response"),
-        description: reader.text("description"),
-        paused: reader.switch("paused"),
-        ..Wanted::default()
-    };
-    if let Some(Err(why)) = wanted.success.as_deref().map(str::parse::<Ranges>) {
-        reader.fault("success", why);
-    }
-    if [&wanted.every, &wanted.cron, &wanted.at, &wanted.after].iter().filter(|plan| plan.is_some()).count() != 1
-        && !reader.faults.iter().any(|fault| matches!(fault.pointer.as_str(), "/every" | "/cron" | "/at" | "/after"))
+    let mut arguments = vec![("uri", Argument::Text(uri.to_string()))];
+    arguments.extend(every.map(|every| ("every", Argument::Interval(interval(every)))));
+    arguments.extend(reader.arguments(SCHEDULE));
+    if arguments.iter().filter(|(name, _)| WHEN.contains(name)).count() != 1
+        && !reader.faults.iter().any(|fault| WHEN.iter().any(|name| fault.pointer[1..] == **name))
     {
         reader.fault("every", "or cron, at, after: exactly one of them has to say when; write for example 15 min");
     }
-    wanted.headers = reader.headers();
-    retries(&mut reader, &mut wanted);
-    labels(&mut reader, &mut wanted);
-    reader.end().map(|()| wanted).map_err(Refusal::Fields)
-}
-
-fn retries(reader: &mut Fields, wanted: &mut Wanted) {
-    let fields = match reader.take("retries") {
-        Some(Value::Object(fields)) => fields,
-        Some(_) => {
-            return reader.fault(
-                "retries",
-                "is no object; write for example {\"max_attempts\": 3, \"first_delay\": \"10 s\", \"max_delay\": \"10 min\"}",
-            );
-        }
-        None => return,
-    };
-    let mut inner = Fields::of(fields);
-    let mut retries = Map::new();
-    if let Some(attempts) = inner.whole("max_attempts", 1..=1_000) {
-        retries.insert("max_attempts".into(), attempts.into());
-    }
-    for name in ["first_delay", "max_delay"] {
-        if let Some(length) = inner.interval(name) {
-            retries.insert(name.into(), length.into());
-        }
-    }
-    let faults = inner.end().err().unwrap_or_default().into_iter();
-    reader.faults.extend(faults.map(|fault| Fault { pointer: format!("/retries{}", fault.pointer), ..fault }));
-    wanted.retries = Some(Value::Object(retries));
-}
-
-fn labels(reader: &mut Fields, wanted: &mut Wanted) {
-    match reader.take("labels") {
-        Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
-            wanted.labels = Some(all.iter().filter_map(|label| label.as_str().map(str::to_owned)).collect());
-        }
-        Some(_) => reader.fault("labels", "is no array of texts; write for example [\"shop\"]"),
-        None => {}
-    }
+    reader.end().map(|()| (uri, arguments)).map_err(Refusal::Fields)
 }
 
 #[cfg(test)]

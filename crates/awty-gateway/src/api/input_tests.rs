@@ -3,9 +3,10 @@ use serde_json::json;
 
 const PERIODS: Periods = Periods { min: Length::seconds(1), max: Length::seconds(366 * 86_400), is_slot: false };
 
-fn read(value: Value) -> Result<Wanted, String> {
+fn read(value: Value) -> Result<Arguments, String> {
     let Value::Object(fields) = value else { panic!() };
-    wanted(fields, None, PERIODS).map_err(|refusal| match refusal {
+    let read = schedule(fields, None, PERIODS).map(|(_, arguments)| arguments);
+    read.map_err(|refusal| match refusal {
         Refusal::Fields(faults) => {
             faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.reason)).collect::<Vec<_>>().join("; ")
         }
@@ -15,12 +16,18 @@ fn read(value: Value) -> Result<Wanted, String> {
 
 #[test]
 fn a_schedule_becomes_arguments() {
-    let found = read(json!({"uri": "HTTPS://a.example", "every": "1h 30m", "retries": {"first_delay": "5 s"}, "sign": null, "body": null})).unwrap();
-    assert_eq!((found.uri.as_str(), found.every.as_deref()), ("https://a.example/", Some("5400000 milliseconds")));
-    assert_eq!(
-        (found.retries, found.sign, found.body),
-        (Some(json!({"first_delay": "5000 milliseconds"})), None, Some(Value::Null))
+    let found = read(
+        json!({"uri": "HTTPS://a.example", "every": "1h 30m", "retries": {"first_delay": "5 s", "max_attempts": 2}, "sign": null,
+        "body": null, "labels": ["x"]}),
     );
+    let expected = vec![
+        ("uri", Argument::Text("https://a.example/".into())),
+        ("every", Argument::Interval("5400000 milliseconds".into())),
+        ("body", Argument::Json(Value::Null)),
+        ("retries", Argument::Json(json!({"first_delay": "5000 milliseconds", "max_attempts": 2}))),
+        ("labels", Argument::Texts(vec!["x".into()])),
+    ];
+    assert_eq!(found.unwrap(), expected);
 }
 
 #[test]
@@ -28,7 +35,7 @@ fn a_period_below_a_slot_says_which_setting_allows_it() {
     let ask = |is_slot, every: &str| {
         let fields = json!({"uri": "http://a/", "every": every}).as_object().unwrap().clone();
         let periods = Periods { min: Length::seconds(60), is_slot, ..PERIODS };
-        let Err(Refusal::Period(fault)) = wanted(fields, None, periods) else { panic!("{every} was taken") };
+        let Err(Refusal::Period(fault)) = schedule(fields, None, periods) else { panic!("{every} was taken") };
         fault.reason
     };
     assert!(ask(true, "10 s").ends_with("write 1m to 52w 2d, or set awty.slot to 1s in the database"));

@@ -3,7 +3,7 @@
 use super::auth::Asker;
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, read, spelled_only, there};
+use super::rules::{Answer, parse_uri, read, there};
 use super::show;
 use super::state::Api;
 use crate::db::schedules::{self as db, Filter};
@@ -65,7 +65,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
 
 /// Returns the schedule id of a URI for the token's role.
 pub(super) async fn id_of(api: &Api, asker: &Asker, uri: &str) -> Result<String, Problem> {
-    let endpoint = spelled_only(uri)?;
+    let endpoint = parse_uri(uri)?;
     let request = api.begin(asker).await?;
     let id = db::id_of(&request, endpoint.as_str()).await?;
     request.commit().await?;

@@ -1,13 +1,13 @@
 //! Rules shared by all ways to read and write a schedule. Other changes are in `change`.
 
 use super::auth::Asker;
-use super::input::{Periods, Refusal, wanted};
+use super::input::{Periods, Refusal, schedule};
 use super::problem::{Fault, Problem};
 use super::show;
 use super::state::Api;
-use crate::db::Request;
-use crate::db::changes::{self, Wanted};
+use crate::db::changes;
 use crate::db::schedules::{self as db, Row};
+use crate::db::{Argument, Request};
 use crate::duration::Length;
 use crate::net::guard;
 use awty_core::uri::Uri;
@@ -21,19 +21,18 @@ fn fault(reason: impl ToString) -> [Fault; 1] {
     [Fault { pointer: "/uri".into(), reason: reason.to_string() }]
 }
 
-pub(super) fn spelled_only(text: &str) -> Result<Uri, Problem> {
+pub(super) fn parse_uri(text: &str) -> Result<Uri, Problem> {
     Uri::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))
 }
 
-/// The normal spelling of a URI. A literal address in it must be allowed.
-pub(super) fn spelled(api: &Api, text: &str) -> Result<Uri, Problem> {
-    let endpoint = spelled_only(text)?;
+/// Refuses a URI with a literal address that is not allowed.
+pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
     let refused = |refusal: guard::Refusal| {
         api.metrics.blocked();
         tracing::info!(target = endpoint.entity_name(), %refusal, "an address was refused to a request");
         Problem::fields("address-not-allowed", &fault(refusal))
     };
-    let Some(port) = endpoint.url().port_or_known_default() else { return Ok(endpoint) };
+    let Some(port) = endpoint.url().port_or_known_default() else { return Ok(()) };
     guard::check_port(port).map_err(&refused)?;
     let address = match endpoint.url().host() {
         Some(url::Host::Ipv4(address)) => Some(address.into()),
@@ -44,7 +43,7 @@ pub(super) fn spelled(api: &Api, text: &str) -> Result<Uri, Problem> {
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
-    Ok(endpoint)
+    Ok(())
 }
 
 /// Returns the row: 404 if the schedule never existed, 410 if it was deleted.
@@ -129,15 +128,15 @@ pub(super) async fn write(
         max: api.terms.max_period,
         is_slot: api.terms.min_period.is_none(),
     };
-    let wanted: Wanted = wanted(fields, uri, periods).map_err(|refusal| match refusal {
+    let (uri, mut arguments) = schedule(fields, uri, periods).map_err(|refusal| match refusal {
         Refusal::Fields(faults) => Problem::fields("invalid-field", &faults),
         Refusal::Uri(fault) => Problem::fields("malformed-uri", &[fault]),
         Refusal::Period(fault) => Problem::fields("period-out-of-range", &[fault]),
     })?;
-    spelled(api, &wanted.uri)?;
+    check_address(api, &uri)?;
     let unless_there = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
     let create_only = how == Write::Create || unless_there;
-    let id = db::id_of(&request, &wanted.uri).await?;
+    let id = db::id_of(&request, uri.as_str()).await?;
     let (before, mine) = judged(&request, &id).await?;
     let before = before.filter(|row| !row.deleted);
     let there_already = || match how {
@@ -166,7 +165,8 @@ pub(super) async fn write(
             return Ok(show::answer(&row, StatusCode::OK, &HeaderMap::new()));
         }
     }
-    let made = changes::schedule(&request, &wanted, replace).await;
+    arguments.push(("replace", Argument::Switch(replace)));
+    let made = changes::schedule(&request, &arguments).await;
     made.map_err(|trouble| if trouble.is("42710") { there_already() } else { trouble.into() })?;
     let row = there(db::one(&request, &id).await?)?;
     if create_only && !row.new {

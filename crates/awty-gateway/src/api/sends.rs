@@ -6,11 +6,13 @@ use super::auth::Asker;
 use super::body::{Body, object};
 use super::fields::Fields;
 use super::problem::Problem;
-use super::rules::{Answer, history, spelled};
+use super::rules::{Answer, check_address, history, parse_uri};
 use super::shape;
 use super::show;
 use super::state::Api;
-use crate::db::sends::{self as db, Row, Wanted};
+use crate::db::sends::{self as db, Row};
+use crate::db::{Argument, Arguments};
+use awty_core::uri::Uri;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -34,22 +36,17 @@ fn key(headers: &HeaderMap) -> Result<String, Problem> {
     Err(Problem::parameter("Idempotency-Key", "cannot be read; write 1 to 255 visible characters of ASCII"))
 }
 
-fn wanted(fields: Fields, key: String) -> Result<Wanted, Problem> {
-    let mut fields = fields;
-    let wanted = Wanted {
-        uri: fields.text("uri").unwrap_or_default(),
-        key,
-        body: fields.json("body"),
-        at: fields.time("at"),
-        after: fields.interval("after"),
-        headers: fields.headers(),
-        method: fields.text("method"),
-    };
-    if wanted.uri.is_empty() && fields.faults.is_empty() {
+/// Reads a send, without its key.
+fn send(mut fields: Fields) -> Result<(Uri, Arguments), Problem> {
+    let text = fields.text("uri").unwrap_or_default();
+    let mut arguments = fields.arguments(shape::SEND);
+    if text.is_empty() && fields.faults.is_empty() {
         fields.fault("uri", "is missing; write for example https://api.example.com/paid");
     }
     fields.done()?;
-    Ok(wanted)
+    let uri = parse_uri(&text)?;
+    arguments.push(("uri", Argument::Text(uri.to_string())));
+    Ok((uri, arguments))
 }
 
 /// Has a URI called once.
@@ -58,19 +55,21 @@ fn wanted(fields: Fields, key: String) -> Result<Wanted, Problem> {
     responses((status = 200, description = "Sent before", body = shape::Send), (status = 201, body = shape::Send), (status = "default", body = shape::Problem)))]
 pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
     asker.may("write")?;
-    let mut wanted = wanted(Fields::of(object(&headers, body)?), key(&headers)?)?;
-    wanted.uri = spelled(&api, &wanted.uri)?.as_str().to_owned();
+    let (body, key) = (object(&headers, body)?, key(&headers)?);
+    let (uri, mut arguments) = send(Fields::of(body))?;
+    check_address(&api, &uri)?;
+    arguments.push(("key", Argument::Text(key.clone())));
     let request = api.begin(&asker).await?;
-    db::send(&request, &wanted).await.map_err(|trouble| {
+    db::send(&request, &arguments).await.map_err(|trouble| {
         if trouble.is("42710") {
             return Problem::new("key-reused", "The key was used for another call; use a new one.");
         }
         trouble.into()
     })?;
-    let row = there(db::one(&request, &wanted.key).await?)?;
+    let row = there(db::one(&request, &key).await?)?;
     request.commit().await?;
     let status = if row.new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &place(&wanted.key)))
+    Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &place(&key)))
 }
 
 pub(super) fn place(key: &str) -> String {

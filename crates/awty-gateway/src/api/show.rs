@@ -3,6 +3,7 @@
 //! Invariant: header values that may be secrets are shown as `•••`. Lengths have one spelling.
 
 use super::fields::HIDDEN;
+use super::shape::{FieldList, Kind, RETRIES, SCHEDULE};
 use crate::db::schedules::Row;
 use crate::duration::{Length, parse};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -10,18 +11,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-const LENGTHS: &[&str] = &[
-    "every",
-    "after",
-    "jitter",
-    "catch_up",
-    "timeout",
-    "connect_timeout",
-    "max_lateness",
-    "rounded_from",
-    "first_delay",
-    "max_delay",
-];
+/// Fields of answers that are lengths of time, besides those of requests.
+const OTHER_LENGTHS: [&str; 1] = ["rounded_from"];
 const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
 pub fn text(row: &Row) -> String {
@@ -43,9 +34,13 @@ pub fn with(mut object: String, name: &str, json: &str) -> String {
 fn fields(row: &Row) -> Value {
     let mut fields = row.fields.clone();
     if let Some(object) = fields.as_object_mut() {
-        lengths(object);
+        for (name, kind) in SCHEDULE.iter().filter(|(name, _)| *name != "body") {
+            let missing = if *kind == Kind::Headers { json!({}) } else { Value::Null };
+            object.entry(*name).or_insert(missing);
+        }
+        lengths(object, SCHEDULE);
         if let Some(Value::Object(retries)) = object.get_mut("retries") {
-            lengths(retries);
+            lengths(retries, RETRIES);
         }
         if let Some(Value::Object(headers)) = object.get_mut("headers") {
             for (name, value) in headers.iter_mut() {
@@ -90,15 +85,16 @@ pub fn seconds(number: &Value) -> Value {
     number.as_f64().map_or(Value::Null, |seconds| millis(seconds).into())
 }
 
-fn lengths(object: &mut Map<String, Value>) {
-    for name in LENGTHS {
-        let length = match object.get(*name) {
+fn lengths(object: &mut Map<String, Value>, list: FieldList) {
+    let lengths = list.iter().filter(|(_, kind)| *kind == Kind::Length).map(|(name, _)| *name);
+    for name in lengths.chain(OTHER_LENGTHS) {
+        let length = match object.get(name) {
             Some(Value::Number(millis)) => millis.as_i64().map(Length::millis),
             Some(Value::String(text)) => parse(text).ok(),
             _ => None,
         };
         if let Some(length) = length {
-            object.insert((*name).into(), length.to_string().into());
+            object.insert(name.into(), length.to_string().into());
         }
     }
 }
@@ -176,14 +172,23 @@ mod tests {
 
     #[test]
     fn lengths_have_one_form_and_secrets_none() {
-        let expected = json!({"every": "1h 30m", "headers": {"X-Api-Key": "•••", "X-A": "b"}, "retries": {"first_delay": "10s"}, "last": null});
-        assert_eq!(fields(&row()), expected);
+        let shown = fields(&row());
+        assert_eq!((&shown["every"], &shown["retries"]), (&json!("1h 30m"), &json!({"first_delay": "10s"})));
+        assert_eq!(shown["headers"], json!({"X-Api-Key": "•••", "X-A": "b"}));
+    }
+
+    #[test]
+    fn each_field_of_a_request_is_shown() {
+        let shown = fields(&row());
+        let missing: Vec<_> = SCHEDULE.iter().filter(|(name, _)| shown.get(name).is_none()).collect();
+        assert_eq!(missing, [&("body", Kind::Json)], "the body is added as text");
+        assert_eq!(fields(&Row { fields: json!({}), ..row() })["headers"], json!({}));
     }
 
     #[test]
     fn a_body_is_shown_as_it_stands() {
-        let shown = text(&Row { body: Some("{\"n\": 1e400}".into()), fields: json!({}), ..row() });
-        assert_eq!(shown, "{\"last\":null,\"body\":{\"n\": 1e400}}");
+        let shown = text(&Row { body: Some("{\"n\": 1e400}".into()), ..row() });
+        assert!(shown.ends_with(",\"body\":{\"n\": 1e400}}"), "{shown}");
         assert_eq!(with("{}".into(), "a", "1"), "{\"a\":1}");
         assert!(text(&row()).ends_with(",\"body\":null}"));
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openapi.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
 /// With AWTY_WRITE=1, the test writes the file.
 #[test]
@@ -10,7 +10,7 @@ fn the_file_in_the_sources_is_the_document() {
         std::fs::write(FILE, &written).unwrap();
     }
     let there = std::fs::read_to_string(FILE).unwrap_or_default();
-    assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes src/openapi.json");
+    assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes openapi.json");
 }
 
 /// A route that is added by `.route`, `.nest` or `.merge` would be missing in the document.

@@ -4,6 +4,7 @@
 //! between.
 
 mod answers;
+mod arguments;
 mod attempt;
 pub mod calls;
 pub mod changes;
@@ -19,6 +20,7 @@ pub mod targets;
 pub mod tokens;
 
 pub use answers::{Answer, Booking, Changes, Failure, Wait};
+pub use arguments::{Argument, Arguments};
 pub use figures::{Figures, Target};
 pub use leases::{Endpoint, Lease};
 pub use requests::{Request, Token};

@@ -63,8 +63,7 @@ macro_rules! schedules {
                 OVER (ORDER BY i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
             FROM (SELECT e.id, e.version, e.deleted_at IS NOT NULL AS deleted, e.job = awty_http_internal.job() AS own,
                 e.created_at = pg_catalog.now() AS new, e.request,
-            pg_catalog.jsonb_build_object('headers', '{}'::jsonb, 'body_text', NULL, 'body_base64', NULL, 'timeout', NULL,
-                'connect_timeout', NULL, 'max_lateness', NULL) || (e.request - 'body')
+            (e.request - 'body')
             || pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'every', ", ms!("e.every"), ", 'cron', e.cron, 'zone', e.zone,
                 'at', e.at, 'after', ", ms!("e.after"), ", 'starts', e.starts, 'ends', e.ends, 'jitter', ", ms!("e.jitter"),
             ", 'catch_up', ", ms!("e.catch_up"), ", 'labels', e.labels,

@@ -1,21 +1,9 @@
 //! Single calls with a key (sends).
 
+use super::arguments::{self, Arguments};
 use super::attempt::call;
 use super::{Request, Trouble};
 use serde_json::Value;
-
-/// The arguments of awty_http.send.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs)] // the names of the API's fields
-pub struct Wanted {
-    pub uri: String,
-    pub key: String,
-    pub body: Option<Value>,
-    pub at: Option<String>,
-    pub after: Option<String>,
-    pub headers: Option<Value>,
-    pub method: Option<String>,
-}
 
 /// A send as the database returns it.
 #[derive(Clone, Debug)]
@@ -30,8 +18,6 @@ pub struct Row {
     pub over: bool,
 }
 
-const SEND: &str =
-    "SELECT awty_http.send($1, $2, $3, $4::text::timestamptz, $5::text::interval, $6, coalesce($7, 'POST'))";
 const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.uri, 'state', s.state, 'next_slot', s.next_slot,
         'due_at', s.due_at, 'sent_by', s.sent_by::text, 'sent_at', s.sent_at),
     CASE WHEN s.ended_at IS NOT NULL THEN pg_catalog.jsonb_build_object('slot', s.due_at, 'at', s.leased_at, 'ended_at', s.ended_at,
@@ -42,8 +28,8 @@ const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.u
 const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
 
 /// Sends, unless the key was used before.
-pub async fn send(request: &Request, w: &Wanted) -> Result<(), Trouble> {
-    request.maybe(SEND, &[&w.uri, &w.body, &w.key, &w.at, &w.after, &w.headers, &w.method]).await.map(drop)
+pub async fn send(request: &Request, arguments: &Arguments) -> Result<(), Trouble> {
+    arguments::call(request, "awty_http.send", arguments).await
 }
 
 /// The send of a key.

@@ -1,9 +1,47 @@
 //! Shapes of requests and answers for `/v1/openapi.json`. Tests compare them with real answers.
 //!
+//! A field of a schedule or a send stands in one list, from which come the document, the reading of requests (`fields`), the call of the
+//! SQL function, and the spelling of answers (`show`).
+//!
 //! Does not: read or write anything. The database and `show` build the answers.
 #![allow(dead_code, missing_docs)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod around;
+
+/// Kind of a field in a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Text,
+    /// A length of time.
+    Length,
+    Time,
+    /// Any JSON value.
+    Json,
+    Switch,
+    Headers,
+    Retries,
+    /// Number of attempts.
+    Attempts,
+    /// HTTP statuses.
+    Statuses,
+    Labels,
+}
+
+/// Names and kinds of the fields of a request.
+pub type FieldList = &'static [(&'static str, Kind)];
+
+/// Declares the fields of a request: a type for the document, and a [`FieldList`].
+macro_rules! fields {
+    ($(#[$doc:meta])* $name:ident, $list:ident: $($(#[$about:meta])* $field:ident: $type:ty = $kind:ident,)*) => {
+        $(#[$doc])*
+        #[derive(ToSchema)]
+        pub struct $name {
+            $($(#[$about])* $field: $type,)*
+        }
+
+        pub const $list: FieldList = &[$((stringify!($field), Kind::$kind)),*];
+    };
+}
 
 pub use around::*;
 use chrono::{DateTime, Utc};
@@ -15,46 +53,46 @@ use utoipa::ToSchema;
 #[schema(value_type = String, example = "10s")]
 pub struct Length(String);
 
-/// How often it is tried.
-#[derive(ToSchema)]
-pub struct Retries {
-    max_attempts: Option<i32>,
-    first_delay: Option<Length>,
-    max_delay: Option<Length>,
+fields! {
+    /// How often it is tried.
+    Retries, RETRIES:
+    max_attempts: Option<i32> = Attempts,
+    first_delay: Option<Length> = Length,
+    max_delay: Option<Length> = Length,
 }
 
-/// What is called, how, and by exactly one of every, cron, at and after: when.
-#[derive(ToSchema)]
-pub struct ScheduleWanted {
+fields! {
+    /// What is called, how, and by exactly one of every, cron, at and after: when.
+    ScheduleWanted, SCHEDULE:
     /// Not where the address says it.
-    uri: Option<String>,
-    every: Option<Length>,
-    cron: Option<String>,
+    uri: Option<String> = Text,
+    every: Option<Length> = Length,
+    cron: Option<String> = Text,
     /// Of cron, such as Europe/Berlin.
-    zone: Option<String>,
-    at: Option<DateTime<Utc>>,
-    after: Option<Length>,
-    starts: Option<DateTime<Utc>>,
-    ends: Option<DateTime<Utc>>,
-    jitter: Option<Length>,
-    catch_up: Option<Length>,
+    zone: Option<String> = Text,
+    at: Option<DateTime<Utc>> = Time,
+    after: Option<Length> = Length,
+    starts: Option<DateTime<Utc>> = Time,
+    ends: Option<DateTime<Utc>> = Time,
+    jitter: Option<Length> = Length,
+    catch_up: Option<Length> = Length,
     /// POST, GET, HEAD, PUT, PATCH or DELETE.
-    method: Option<String>,
-    headers: Option<Map<String, Value>>,
-    body: Option<Value>,
-    body_text: Option<String>,
-    body_base64: Option<String>,
-    timeout: Option<Length>,
-    connect_timeout: Option<Length>,
-    retries: Option<Retries>,
-    max_lateness: Option<Length>,
+    method: Option<String> = Text,
+    headers: Option<Map<String, Value>> = Headers,
+    body: Option<Value> = Json,
+    body_text: Option<String> = Text,
+    body_base64: Option<String> = Text,
+    timeout: Option<Length> = Length,
+    connect_timeout: Option<Length> = Length,
+    retries: Option<Retries> = Retries,
+    max_lateness: Option<Length> = Length,
     /// Statuses, such as 200-299,404.
-    success: Option<String>,
-    sign: Option<bool>,
-    keep_response: Option<bool>,
-    labels: Option<Vec<String>>,
-    description: Option<String>,
-    paused: Option<bool>,
+    success: Option<String> = Statuses,
+    sign: Option<bool> = Switch,
+    keep_response: Option<bool> = Switch,
+    labels: Option<Vec<String>> = Labels,
+    description: Option<String> = Text,
+    paused: Option<bool> = Switch,
 }
 
 /// A call in short.
@@ -171,15 +209,15 @@ pub struct Secret {
     secret: String,
 }
 
-/// One call.
-#[derive(ToSchema)]
-pub struct SendWanted {
-    uri: String,
-    body: Option<Value>,
-    at: Option<DateTime<Utc>>,
-    after: Option<Length>,
-    headers: Option<Map<String, Value>>,
-    method: Option<String>,
+fields! {
+    /// One call.
+    SendWanted, SEND:
+    uri: String = Text,
+    body: Option<Value> = Json,
+    at: Option<DateTime<Utc>> = Time,
+    after: Option<Length> = Length,
+    headers: Option<Map<String, Value>> = Headers,
+    method: Option<String> = Text,
 }
 
 /// What became of it.

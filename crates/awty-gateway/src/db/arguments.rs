@@ -1,0 +1,67 @@
+//! Calls of SQL functions with named arguments.
+
+use super::{Request, Trouble};
+use serde_json::Value;
+use tokio_postgres::types::ToSql;
+
+/// The value of one argument. Lengths of time and times are texts as PostgreSQL reads them.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // PostgreSQL's types
+pub enum Argument {
+    Text(String),
+    Interval(String),
+    Time(String),
+    Json(Value),
+    Switch(bool),
+    Texts(Vec<String>),
+}
+
+impl Argument {
+    const fn cast(&self) -> &'static str {
+        match self {
+            Argument::Interval(_) => "::text::interval",
+            Argument::Time(_) => "::text::timestamptz",
+            _ => "",
+        }
+    }
+
+    fn value(&self) -> &(dyn ToSql + Sync) {
+        match self {
+            Argument::Text(text) | Argument::Interval(text) | Argument::Time(text) => text,
+            Argument::Json(json) => json,
+            Argument::Switch(switch) => switch,
+            Argument::Texts(texts) => texts,
+        }
+    }
+}
+
+/// Arguments by their names. Arguments that are left out have the function's defaults.
+pub type Arguments = Vec<(&'static str, Argument)>;
+
+fn statement(function: &str, arguments: &Arguments) -> String {
+    let numbered = arguments.iter().zip(1..);
+    let named = numbered.map(|((name, argument), number)| format!("\"{name}\" => ${number}{}", argument.cast()));
+    format!("SELECT {function}({})", named.collect::<Vec<_>>().join(", "))
+}
+
+/// Calls a function.
+pub(super) async fn call(request: &Request, function: &str, arguments: &Arguments) -> Result<(), Trouble> {
+    let values: Vec<_> = arguments.iter().map(|(_, argument)| argument.value()).collect();
+    request.maybe(&statement(function, arguments), &values).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_named_and_cast() {
+        let arguments = vec![
+            ("uri", Argument::Text("http://a/".into())),
+            ("every", Argument::Interval("1 h".into())),
+            ("replace", Argument::Switch(true)),
+        ];
+        let sql = "SELECT awty_http.schedule(\"uri\" => $1, \"every\" => $2::text::interval, \"replace\" => $3)";
+        assert_eq!(statement("awty_http.schedule", &arguments), sql);
+    }
+}
