@@ -173,7 +173,7 @@ fn two_roles_together_starve_nobody() {
 }
 
 /// P7: PostgreSQL builds the description of an open table again for each invalidation of it, recursively. Thousands of changes of one job do
-/// not end a query that has `awty.job` open meanwhile.
+/// not end a query that has `awty.job` open meanwhile. PostgreSQL drops more than 4,096 messages together, so there are fewer.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -185,13 +185,15 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
+    // After the first inspection, whose partitions cause many messages.
+    field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
     std::thread::scope(|scope| {
         let answered = scope.spawn(move || alice.simple_query("SELECT job, alice.waits() FROM awty.job"));
         let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
         field.cluster.await_sql(DB, "the query of alice", waits);
-        let changes = "DO $$ BEGIN FOR i IN 1..3500 LOOP PERFORM awty.alter('mallorys', max_attempts => 1 + i % 9); END LOOP; END $$";
+        let changes = "DO $$ BEGIN FOR i IN 1..2500 LOOP PERFORM awty.alter('mallorys', max_attempts => 1 + i % 9); END LOOP; END $$";
         mallory.batch_execute(changes).unwrap();
         mallory.batch_execute("SELECT pg_advisory_unlock(1)").unwrap();
         answered.join().unwrap().unwrap();
