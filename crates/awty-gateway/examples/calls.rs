@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // the panic is the report
 
 use awty_gateway::deliver::definition::Definition;
-use awty_gateway::deliver::request::{Piece, Terms, request};
-use awty_gateway::deliver::result::{Said, of_call};
+use awty_gateway::deliver::request::{Delivery, RequestContext, request};
+use awty_gateway::deliver::result::{Facts, of_call};
 use awty_gateway::deliver::unmade::Unmade;
 use awty_gateway::deliver::verdict::{Verdict, verdict};
 use awty_gateway::duration::Length;
@@ -25,7 +25,7 @@ const KEY: [u8; 32] = [7; 32];
 
 async fn one(caller: &Caller, origin: &str, number: u32) {
     let now = Utc::now();
-    let piece = Piece {
+    let delivery = Delivery {
         job: "http.app".into(),
         entity_name: origin.into(),
         entity_key: format!("/{number}#{number}"),
@@ -38,11 +38,15 @@ async fn one(caller: &Caller, origin: &str, number: u32) {
     };
     let args = to_raw_value(&json!({"method": "POST", "body": {"order": number}})).unwrap();
     let mut definition = Definition::of_args(Some(&args)).unwrap();
-    let terms =
-        Terms { master_key: &KEY, timeout: Length::seconds(30), now, secret: &|name| Err(Unmade::missing(name)) };
-    let report = caller.call(request(&piece, &mut definition, &terms).unwrap()).await;
-    let verdict = verdict(&piece, &definition, &report, Utc::now(), 0.0);
-    let said = Said { lateness: 0.0, queue: Duration::ZERO, fault: None, keep_body: false, note: None };
+    let context = RequestContext {
+        master_key: &KEY,
+        timeout: Length::seconds(30),
+        now,
+        secret: &|name| Err(Unmade::missing(name)),
+    };
+    let report = caller.call(request(&delivery, &mut definition, &context).unwrap()).await;
+    let verdict = verdict(&delivery, &definition, &report, Utc::now(), 0.0);
+    let said = Facts { lateness: 0.0, queue: Duration::ZERO, fault: None, keep_body: false, note: None };
     std::hint::black_box(of_call(&report, &said));
     assert!(matches!(verdict, Verdict::Done { .. }), "call {number} failed");
 }

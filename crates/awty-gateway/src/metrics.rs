@@ -23,7 +23,7 @@ struct Lease {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     route: String,
     method: &'static str,
     status: u16,
@@ -48,7 +48,7 @@ pub struct Metrics {
     delivery_seconds: Histogram,
     lateness_seconds: Histogram,
     claim_seconds: Histogram,
-    requests: Family<Asked, Counter>,
+    requests: Family<RequestLabels, Counter>,
     request_seconds: Histogram,
     in_flight: Gauge,
     last_claim: Gauge,
@@ -188,7 +188,7 @@ impl Metrics {
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");
-        self.requests.get_or_create(&Asked { route: route.to_owned(), method, status }).inc();
+        self.requests.get_or_create(&RequestLabels { route: route.to_owned(), method, status }).inc();
         self.request_seconds.observe(took.as_secs_f64());
     }
 

@@ -6,7 +6,7 @@
 use crate::api::Api;
 use crate::config::Config;
 use crate::db::Db;
-use crate::lease::{Terms, Worker, beat, book, claim};
+use crate::lease::{Worker, WorkerConfig, beat, book, claim};
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
 use crate::net::guard::{Guard, Shared};
@@ -68,7 +68,7 @@ pub async fn serve(
         allow_localhost: config.allow_localhost,
         own,
     });
-    let terms = api::Terms {
+    let api_config = api::ApiConfig {
         name: config.name.clone(),
         master_key: master_key.clone(),
         min_period: config.min_period,
@@ -76,9 +76,9 @@ pub async fn serve(
         timeout: config.timeout,
     };
     let metrics = Arc::new(Metrics::default());
-    let api = Api::new(requests_db.clone(), guard.clone(), metrics.clone(), terms);
+    let api = Api::new(requests_db.clone(), guard.clone(), metrics.clone(), api_config);
     let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
-    let terms = Terms {
+    let worker_config = WorkerConfig {
         name: config.name.clone(),
         master_key,
         credentials: config.credentials,
@@ -88,7 +88,7 @@ pub async fn serve(
         max_in_flight: config.max_in_flight,
     };
     let (stopper, stopping) = watch::channel(false);
-    let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
+    let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, worker_config, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
     let mut router = api::router(api).merge(health::router(worker.clone()));
     // These routes answer even if clients hold all connections of the main listener.

@@ -2,9 +2,9 @@
 //!
 //! Invariant: a token is looked up only by its hash, and no log contains it.
 
+use super::permits::Seen;
 use super::problem::Problem;
 use super::rates::PER_SECOND;
-use super::share::Seen;
 use super::state::Api;
 use crate::db::{Request, Token};
 use axum::extract::FromRequestParts;
@@ -81,7 +81,7 @@ impl FromRequestParts<Arc<Api>> for Asker {
 impl Api {
     /// Begins the transaction of a request, as the token's role.
     pub(super) async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
-        let permit = Arc::new(self.shares.permit(asker.role(), asker.changes()).await?);
+        let permit = Arc::new(self.permits.permit(asker.role(), asker.changes()).await?);
         let request = self.db.begin(asker.role(), permit.clone()).await?;
         permit.begin();
         Ok(request)

@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub struct HistoryQuery {
     /// Of one URI, with its sends; also of a deleted schedule.
     uri: Option<String>,
     /// At most so many, 1 to 500; by default 50.
@@ -29,10 +29,15 @@ pub struct Asked {
 }
 
 /// Calls that ended otherwise than well, newest first. Of one URI, with its schedule, deleted or not.
-#[utoipa::path(get, path = "/v1/history", tag = "history", params(Asked),
+#[utoipa::path(get, path = "/v1/history", tag = "history", params(HistoryQuery),
     responses((status = 200, body = shape::History), (status = "default", body = shape::Problem)))]
-pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Asked>) -> Answer {
-    let Asked { uri, limit, after } = page::asked(query)?;
+pub async fn list(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    query: page::QueryResult<HistoryQuery>,
+) -> Answer {
+    let HistoryQuery { uri, limit, after } = page::read(query)?;
     let page = Page::of(limit, after.as_deref(), 2)?;
     let endpoint = uri.as_deref().map(parse_uri).transpose()?;
     let request = api.begin(&asker).await?;

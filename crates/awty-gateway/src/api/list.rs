@@ -18,7 +18,7 @@ const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub struct ScheduleQuery {
     /// One schedule, by its URI; nothing else can be asked beside it.
     pub(super) uri: Option<String>,
     /// active, paused, held, blocked or ended.
@@ -38,15 +38,20 @@ pub struct Asked {
 }
 
 /// Schedules, in pages, or one by its URI.
-#[utoipa::path(get, path = "/v1/schedules", tag = "schedules", params(Asked),
+#[utoipa::path(get, path = "/v1/schedules", tag = "schedules", params(ScheduleQuery),
     responses((status = 200, body = super::shape::Schedules), (status = "default", body = super::shape::Problem)))]
-pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Asked>) -> Answer {
-    let asked = page::asked(query)?;
+pub async fn list(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    query: page::QueryResult<ScheduleQuery>,
+) -> Answer {
+    let asked = page::read(query)?;
     if let Some(uri) = &asked.uri {
         let id = id_of(&api, &asker, uri).await?;
         return Ok(show::answer(&there(read(&api, &asker, &id).await?)?, StatusCode::OK, &headers));
     }
-    let Asked { state, origin, label, q, failing, limit, after, .. } = asked;
+    let ScheduleQuery { state, origin, label, q, failing, limit, after, .. } = asked;
     if state.as_deref().is_some_and(|state| !STATES.contains(&state)) {
         return Err(Problem::parameter("state", format!("is not known; write one of {}", STATES.join(", "))));
     }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: each request is one transaction with the rights of its token's role. GET changes only the token's time of last use.
 
-mod around;
 mod auth;
 mod body;
 mod change;
@@ -10,11 +9,13 @@ mod fields;
 mod history;
 mod input;
 mod list;
+mod middleware;
 mod naptime;
 mod number;
 mod openapi;
 mod operate;
 mod page;
+mod permits;
 mod problem;
 mod problems;
 mod rates;
@@ -22,7 +23,6 @@ mod rules;
 mod schedules;
 mod sends;
 mod shape;
-mod share;
 mod show;
 mod state;
 mod status;
@@ -31,8 +31,8 @@ mod time;
 mod tokens;
 mod unread;
 
-pub use share::{CHANGES, READS};
-pub use state::{Api, Terms};
+pub use permits::{CHANGES, READS};
+pub use state::{Api, ApiConfig};
 
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
@@ -92,7 +92,7 @@ pub fn router(api: Arc<Api>) -> Router {
             Problem::new("method-not-allowed", "The resource does not know this method.")
         })
         .layer(DefaultBodyLimit::disable()) // `around` has the limit
-        .layer(from_fn_with_state(api.clone(), around::around))
+        .layer(from_fn_with_state(api.clone(), middleware::around))
         .with_state(api)
 }
 

@@ -59,14 +59,14 @@ pub async fn resume(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Part {
+pub struct PageQuery {
     /// At most so many, 1 to 500; by default 50.
     limit: Option<i64>,
     /// The cursor of the page before.
     after: Option<String>,
 }
 
-impl Part {
+impl PageQuery {
     /// The page of a list whose key has `parts` parts.
     pub(super) fn page(&self, parts: usize) -> Result<Page, Problem> {
         Page::of(self.limit, self.after.as_deref(), parts)
@@ -83,16 +83,16 @@ async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
 }
 
 /// Its calls, newest first, as long as they are kept; also of what was deleted.
-#[utoipa::path(get, path = "/v1/schedules/{id}/attempts", tag = "schedules", params(("id" = String, Path), Part),
+#[utoipa::path(get, path = "/v1/schedules/{id}/attempts", tag = "schedules", params(("id" = String, Path), PageQuery),
     responses((status = 200, body = shape::Attempts), (status = "default", body = shape::Problem)))]
 pub async fn attempts(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
     Path(id): Path<String>,
-    query: page::Asked<Part>,
+    query: page::QueryResult<PageQuery>,
 ) -> Answer {
-    let page = page::asked(query)?.page(2)?;
+    let page = page::read(query)?.page(2)?;
     let request = known(&api, &asker, &id).await?;
     let rows = calls::attempts(&request, &id, page.after(0), page.number_after(1)?, page.rows()).await?;
     request.commit().await?;
@@ -117,9 +117,9 @@ pub async fn next(
     asker: Asker,
     headers: HeaderMap,
     Path(id): Path<String>,
-    query: page::Asked<Count>,
+    query: page::QueryResult<Count>,
 ) -> Answer {
-    let count = page::asked(query)?.count.unwrap_or(10);
+    let count = page::read(query)?.count.unwrap_or(10);
     if !(1..=100).contains(&count) {
         return Err(Problem::parameter("count", "is out of range; write 1 to 100"));
     }
@@ -151,9 +151,9 @@ pub async fn stats(
     asker: Asker,
     headers: HeaderMap,
     Path(id): Path<String>,
-    query: page::Asked<Span>,
+    query: page::QueryResult<Span>,
 ) -> Answer {
-    let Span { bucket, from, to } = page::asked(query)?;
+    let Span { bucket, from, to } = page::read(query)?;
     let bucket = bucket.as_deref().unwrap_or("1m");
     let width = duration::parse(bucket).map_err(|why| Problem::parameter("bucket", why))?;
     let to = super::time::of("to", to)?.unwrap_or_else(crate::clock::now);
@@ -186,7 +186,7 @@ pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<St
     let (row, tenant) = (db::one(&request, &id).await?, db::tenant(&request, &id).await?);
     request.commit().await?;
     there(row)?;
-    let key = signing_key(&api.terms.master_key, tenant.ok_or_else(not_own)?, &id);
+    let key = signing_key(&api.config.master_key, tenant.ok_or_else(not_own)?, &id);
     let private = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((private, Json(json!({"secret": sign::secret(&key)}))).into_response())
 }

@@ -15,9 +15,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
 /// The query of a request, or why it cannot be read.
-pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
+pub(super) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
-pub(super) fn asked<T>(query: Asked<T>) -> Result<T, Problem> {
+pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
@@ -57,12 +57,12 @@ impl Page {
         i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
     }
 
-    /// Part of the key after which the page begins.
+    /// PageQuery of the key after which the page begins.
     pub fn after(&self, part: usize) -> Option<&str> {
         self.after.get(part).map(String::as_str)
     }
 
-    /// Part of the key, as a whole number.
+    /// PageQuery of the key, as a whole number.
     pub fn number_after(&self, part: usize) -> Result<Option<i64>, Problem> {
         let refused = |_| Problem::parameter("after", "is no cursor of this list; leave it out to begin");
         let number = |text: &str| text.parse().map_err(refused);

@@ -124,9 +124,9 @@ pub(super) async fn write(
     let request = api.begin(asker).await?;
     let slot = db::slot(&request).await?;
     let periods = Periods {
-        min: api.terms.min_period.unwrap_or(Length::millis(slot)),
-        max: api.terms.max_period,
-        is_slot: api.terms.min_period.is_none(),
+        min: api.config.min_period.unwrap_or(Length::millis(slot)),
+        max: api.config.max_period,
+        is_slot: api.config.min_period.is_none(),
     };
     let (uri, mut arguments) = schedule(fields, uri, periods).map_err(|refusal| match refusal {
         Refusal::Fields(faults) => Problem::fields("invalid-field", &faults),

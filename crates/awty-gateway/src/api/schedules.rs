@@ -3,7 +3,7 @@
 use super::auth::Asker;
 use super::body::{Body, object};
 use super::change::{Change, change};
-use super::list::{Asked, id_of};
+use super::list::{ScheduleQuery, id_of};
 use super::page;
 use super::problem::{Fault, Problem};
 use super::rules::{Answer, Write, read, there, write};
@@ -23,8 +23,8 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     write(&api, &asker, &headers, object(&headers, body)?, None, Write::Create).await
 }
 
-fn uri(query: page::Asked<Asked>) -> Result<String, Problem> {
-    page::asked(query)?.uri.ok_or_else(|| {
+fn uri(query: page::QueryResult<ScheduleQuery>) -> Result<String, Problem> {
+    page::read(query)?.uri.ok_or_else(|| {
         let reason = "is missing; write /v1/schedules?uri=<encoded>".to_owned();
         Problem::fields("malformed-uri", &[Fault { pointer: "/uri".to_owned(), reason }])
     })
@@ -37,7 +37,7 @@ pub async fn put(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::Asked<Asked>,
+    query: page::QueryResult<ScheduleQuery>,
     body: Body,
 ) -> Answer {
     let uri = uri(query)?;
@@ -77,7 +77,7 @@ pub async fn delete_by_uri(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
-    query: page::Asked<Asked>,
+    query: page::QueryResult<ScheduleQuery>,
 ) -> Answer {
     let id = id_of(&api, &asker, &uri(query)?).await?;
     delete(State(api), asker, headers, Path(id)).await

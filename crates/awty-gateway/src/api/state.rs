@@ -1,7 +1,7 @@
 //! State shared by all requests of the API.
 
+use super::permits::Permits;
 use super::rates::Rates;
-use super::share::Shares;
 use crate::db::Db;
 use crate::duration::Length;
 use crate::metrics::Metrics;
@@ -17,7 +17,7 @@ pub(super) const SMALL: usize = 16 * 1024;
 pub const ROOM: usize = 64 * 1024;
 
 /// Configuration of the API.
-pub struct Terms {
+pub struct ApiConfig {
     /// Name of this gateway.
     pub name: String,
     /// Key from which the signing keys are derived.
@@ -34,17 +34,17 @@ pub struct Terms {
 pub struct Api {
     pub(super) db: Db,
     pub(super) rates: Rates,
-    pub(super) shares: Shares,
+    pub(super) permits: Permits,
     pub(super) bodies: Semaphore,
     pub(super) guard: Shared,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) terms: Terms,
+    pub(super) config: ApiConfig,
 }
 
 impl Api {
     /// Creates the state of the whole program.
-    pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
-        let (rates, shares, bodies) = (Rates::default(), Shares::default(), Semaphore::new(ROOM));
-        Arc::new(Api { db, rates, shares, bodies, guard: guard.into(), metrics, terms })
+    pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, config: ApiConfig) -> Arc<Self> {
+        let (rates, permits, bodies) = (Rates::default(), Permits::default(), Semaphore::new(ROOM));
+        Arc::new(Api { db, rates, permits, bodies, guard: guard.into(), metrics, config })
     }
 }

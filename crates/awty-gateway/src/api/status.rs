@@ -22,7 +22,7 @@ const LONGEST: TimeDelta = TimeDelta::days(31);
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub struct SlotQuery {
     /// From then on; by default what is due now, too.
     from: Option<String>,
     /// Until then, 31 days ahead at most; by default an hour from now.
@@ -34,10 +34,15 @@ pub struct Asked {
 }
 
 /// How many checks are due, slot by slot and job by job.
-#[utoipa::path(get, path = "/v1/slots", tag = "status", params(Asked),
+#[utoipa::path(get, path = "/v1/slots", tag = "status", params(SlotQuery),
     responses((status = 200, body = shape::Slots), (status = "default", body = shape::Problem)))]
-pub async fn slots(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Asked>) -> Answer {
-    let Asked { from, to, limit, after } = page::asked(query)?;
+pub async fn slots(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    query: page::QueryResult<SlotQuery>,
+) -> Answer {
+    let SlotQuery { from, to, limit, after } = page::read(query)?;
     let page = Page::of(limit, after.as_deref(), 2)?;
     let now = crate::clock::now();
     let first = super::time::of("from", from)?.unwrap_or(DateTime::<Utc>::UNIX_EPOCH);
@@ -52,7 +57,7 @@ pub async fn slots(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap
     Ok(page.answer("/v1/slots", &[("from", Some(first)), ("to", Some(last))], rows, &headers))
 }
 
-/// The database, the gateways, what is wrong, and the terms of this gateway.
+/// The database, the gateways, what is wrong, and the settings of this gateway.
 #[utoipa::path(get, path = "/v1/status", tag = "status",
     responses((status = 200, body = shape::Status), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn status(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap) -> Answer {
@@ -63,8 +68,8 @@ pub async fn status(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     if let Some(lag) = database.get_mut("lag") {
         *lag = lag.as_i64().map_or(Value::Null, |lag| Length::millis(lag).to_string().into());
     }
-    let own = json!({"name": api.terms.name, "version": env!("CARGO_PKG_VERSION")});
+    let own = json!({"name": api.config.name, "version": env!("CARGO_PKG_VERSION")});
     let status = json!({"database": database, "gateway": own, "gateways": gateways, "findings": findings, "slot": slot,
-        "min_period": api.terms.min_period.unwrap_or(slot), "max_period": api.terms.max_period, "timeout": api.terms.timeout});
+        "min_period": api.config.min_period.unwrap_or(slot), "max_period": api.config.max_period, "timeout": api.config.timeout});
     Ok(show::tagged("0", &status, StatusCode::OK, &headers))
 }

@@ -3,7 +3,7 @@
 use super::auth::Asker;
 use super::body::{self, Body, object};
 use super::fields::{Fields, interval};
-use super::operate::Part;
+use super::operate::PageQuery;
 use super::page;
 use super::problem::{Fault, Problem};
 use super::rules::Answer;
@@ -20,10 +20,15 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Targets that something is known of, in the order of their names; the one without an origin is for all.
-#[utoipa::path(get, path = "/v1/targets", tag = "targets", params(Part),
+#[utoipa::path(get, path = "/v1/targets", tag = "targets", params(PageQuery),
     responses((status = 200, body = shape::Targets), (status = "default", body = shape::Problem)))]
-pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Part>) -> Answer {
-    let page = page::asked(query)?.page(1)?;
+pub async fn list(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    query: page::QueryResult<PageQuery>,
+) -> Answer {
+    let page = page::read(query)?.page(1)?;
     let request = api.begin(&asker).await?;
     let rows = db::list(&request, page.after(0), page.rows()).await?;
     request.commit().await?;

@@ -5,7 +5,7 @@
 use super::auth::Asker;
 use super::body::{Body, object};
 use super::fields::{Fields, interval};
-use super::operate::Part;
+use super::operate::PageQuery;
 use super::page;
 use super::problem::Problem;
 use super::rules::Answer;
@@ -23,11 +23,16 @@ use std::sync::Arc;
 const GOOD: Length = Length::seconds(90 * 86_400);
 
 /// Tokens, without what they are; scope admin.
-#[utoipa::path(get, path = "/v1/tokens", tag = "tokens", params(Part),
+#[utoipa::path(get, path = "/v1/tokens", tag = "tokens", params(PageQuery),
     responses((status = 200, body = shape::Tokens), (status = "default", body = shape::Problem)))]
-pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Part>) -> Answer {
+pub async fn list(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    query: page::QueryResult<PageQuery>,
+) -> Answer {
     asker.may("admin")?;
-    let page = page::asked(query)?.page(1)?;
+    let page = page::read(query)?.page(1)?;
     let request = api.begin(&asker).await?;
     let rows = db::list(&request, page.number_after(0)?, page.rows()).await?;
     request.commit().await?;

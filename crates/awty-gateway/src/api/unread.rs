@@ -2,8 +2,8 @@
 //!
 //! Invariant: the room of an answer is free once the answer is written.
 
+use super::permits::{Room, Seen};
 use super::problem::Problem;
-use super::share::{Room, Seen};
 use super::state::{Api, SMALL};
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::response::{IntoResponse, Response};
@@ -30,7 +30,7 @@ pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Respo
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
     let (Some(role), true) = (seen.role(), size > SMALL) else { return response };
     let kib = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
-    let Ok(Ok(room)) = timeout(PATIENCE, api.shares.answer(role, kib)).await else {
+    let Ok(Ok(room)) = timeout(PATIENCE, api.permits.answer(role, kib)).await else {
         return Problem::new("rate-limited", "Clients of this role have not read earlier answers yet.").into_response();
     };
     let (parts, body) = response.into_parts();

@@ -1,6 +1,6 @@
-use super::super::around::around;
-use super::super::share::OF_ROLE;
-use super::super::state::Terms;
+use super::super::middleware::around;
+use super::super::permits::OF_ROLE;
+use super::super::state::ApiConfig;
 use super::*;
 use crate::db::Db;
 use crate::duration::Length;
@@ -22,8 +22,8 @@ fn api() -> Arc<Api> {
     let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
     let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
     let (min_period, max_period, timeout) = (None, Length::seconds(1), Length::seconds(1));
-    let terms = Terms { name: "t".into(), master_key: Vec::new(), min_period, max_period, timeout };
-    Api::new(db, Guard::default(), Arc::new(Metrics::default()), terms)
+    let config = ApiConfig { name: "t".into(), master_key: Vec::new(), min_period, max_period, timeout };
+    Api::new(db, Guard::default(), Arc::new(Metrics::default()), config)
 }
 
 /// Serves large answers to the role in the path. Returns the address.

@@ -4,7 +4,7 @@
 //! asynchronously, by a setting of their own transaction; claims are flushed.
 
 use super::{Db, Trouble};
-use crate::deliver::request::Piece;
+use crate::deliver::request::Delivery;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub struct Lease {
     /// Number of the lease.
     pub lease: i64,
     /// Identity and times of the call.
-    pub piece: Piece,
+    pub delivery: Delivery,
     /// Definition of the call as JSON text, because jsonb holds numbers and depths that [`serde_json::Value`] does not.
     pub args: Option<Box<RawValue>>,
     /// The row of a schedule in awty_http.
@@ -91,7 +91,7 @@ const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.ro
 
 /// Reads a lease. [`Db::add_definitions`] adds the tenant.
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
-    let piece = Piece {
+    let delivery = Delivery {
         job: row.try_get(1)?,
         tenant: 0,
         entity_name: row.try_get(2)?,
@@ -104,7 +104,7 @@ fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     };
     Ok(Lease {
         lease: row.try_get(0)?,
-        piece,
+        delivery,
         args: row.try_get::<_, Option<Json<_>>>(4)?.map(|args| args.0),
         endpoint: None,
         role: String::new(),
@@ -153,9 +153,9 @@ impl Db {
     /// Adds tenants and definitions to the leases. The query runs after the claim, so its snapshot is newer than the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
-            |of: fn(&Piece) -> &String| leases.iter().map(|lease| of(&lease.piece).clone()).collect::<Vec<_>>();
-        let (names, keys) = (column(|piece| &piece.entity_name), column(|piece| &piece.entity_key));
-        let jobs = column(|piece| &piece.job);
+            |of: fn(&Delivery) -> &String| leases.iter().map(|lease| of(&lease.delivery).clone()).collect::<Vec<_>>();
+        let (names, keys) = (column(|delivery| &delivery.entity_name), column(|delivery| &delivery.entity_key));
+        let jobs = column(|delivery| &delivery.job);
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         let (rows, tenants) = self
             .on(async |client| {
@@ -175,11 +175,11 @@ impl Db {
             );
         }
         for lease in leases {
-            let piece = &mut lease.piece;
+            let delivery = &mut lease.delivery;
             // The call of a job without a tenant is not made.
             let Some((number, role)) = tenants.remove(&lease.lease) else { continue };
-            (piece.tenant, lease.role) = (number, role);
-            let key = (piece.job.clone(), piece.entity_name.clone(), piece.entity_key.clone());
+            (delivery.tenant, lease.role) = (number, role);
+            let key = (delivery.job.clone(), delivery.entity_name.clone(), delivery.entity_key.clone());
             let Some(row) = found.get(&key) else { continue };
             lease.args = Some(row.try_get::<_, Json<_>>(6)?.0);
             lease.endpoint = match row.try_get::<_, Option<String>>(3)? {

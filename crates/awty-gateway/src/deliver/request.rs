@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// Identity and times of a call, as in its lease.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Piece {
+pub struct Delivery {
     /// Name of the job.
     pub job: String,
     /// Number of the tenant, from which ids and signing keys are derived.
@@ -41,7 +41,7 @@ pub struct Piece {
 }
 
 /// The gateway's part of a request.
-pub struct Terms<'a> {
+pub struct RequestContext<'a> {
     /// Key from which signing keys are derived.
     pub master_key: &'a [u8],
     /// Timeout of calls whose definition has none.
@@ -98,7 +98,7 @@ impl Secrets<'_> {
     }
 }
 
-fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap, Unmade> {
+fn user_headers(definition: &Definition, context: &RequestContext<'_>) -> Result<HeaderMap, Unmade> {
     if definition.headers.len() > MOST_HEADERS {
         return Err(format!("there are more than {MOST_HEADERS} headers").into());
     }
@@ -106,7 +106,7 @@ fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap,
     if references > MOST_REFERENCES {
         return Err(format!("there are more than {MOST_REFERENCES} references to secrets").into());
     }
-    let mut secrets = Secrets { look_up: terms.secret, known: BTreeMap::new() };
+    let mut secrets = Secrets { look_up: context.secret, known: BTreeMap::new() };
     let (mut headers, mut left) = (HeaderMap::new(), LARGEST_HEADERS);
     for (name, text) in &definition.headers {
         let value = secrets.filled(text, left.saturating_sub(name.len()))?;
@@ -120,29 +120,30 @@ fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap,
 }
 
 /// The endpoint of a lease. Limits, blocks and the breaker follow the lease's target, so that target must be the origin that is called.
-fn endpoint(piece: &Piece) -> Result<Uri, Unmade> {
-    let endpoint = Uri::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
+fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
+    let endpoint =
+        Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;
     match endpoint.entity_name() {
-        name if name == piece.entity_name => Ok(endpoint),
-        name => Err(format!("the entity name {:?} is no target; write {name}", piece.entity_name).into()),
+        name if name == delivery.entity_name => Ok(endpoint),
+        name => Err(format!("the entity name {:?} is no target; write {name}", delivery.entity_name).into()),
     }
 }
 
 /// Builds the request of an attempt, and takes headers and body out of the definition. An error says why the call cannot be made.
-pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) -> Result<Call, Unmade> {
-    let endpoint = endpoint(piece)?;
-    if piece.tenant == 0 {
+pub fn request(delivery: &Delivery, definition: &mut Definition, context: &RequestContext<'_>) -> Result<Call, Unmade> {
+    let endpoint = endpoint(delivery)?;
+    if delivery.tenant == 0 {
         return Err("the tenant was dropped".to_owned().into());
     }
-    let path = piece.entity_key.split('#').next().unwrap_or_default();
-    let id = uri::id(piece.tenant, format!("{}{path}", piece.entity_name));
-    let mut headers = user_headers(definition, terms)?;
+    let path = delivery.entity_key.split('#').next().unwrap_or_default();
+    let id = uri::id(delivery.tenant, format!("{}{path}", delivery.entity_name));
+    let mut headers = user_headers(definition, context)?;
     definition.headers.clear(); // memory does not hold them twice during the call
     let bodyless = matches!(definition.method, Method::Get | Method::Head);
     let payload = match definition.take_payload()? {
         Some((body, kind)) => Some((body, kind)),
         None if bodyless => None,
-        None => Some((own_body(piece, &id), "application/json")),
+        None => Some((own_body(delivery, &id), "application/json")),
     };
     let body = payload.as_ref().map_or_else(Bytes::new, |(body, _)| body.clone());
     let mut set = |name: &'static str, value: &str| match HeaderValue::from_str(value) {
@@ -152,33 +153,33 @@ pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) ->
     if let Some((_, kind)) = &payload {
         set("content-type", kind);
     }
-    let lateness = (terms.now - piece.next_check_at).num_milliseconds().max(0);
+    let lateness = (context.now - delivery.next_check_at).num_milliseconds().max(0);
     set("user-agent", concat!("awty-gateway/", env!("CARGO_PKG_VERSION")));
-    set("webhook-id", &piece.key);
-    set("idempotency-key", &format!("\"{}\"", piece.key));
-    set("webhook-timestamp", &terms.now.timestamp().to_string());
+    set("webhook-id", &delivery.key);
+    set("idempotency-key", &format!("\"{}\"", delivery.key));
+    set("webhook-timestamp", &context.now.timestamp().to_string());
     set("awty-schedule", &id);
-    set("awty-slot", &time(piece.first_check_at));
-    set("awty-attempt", &format!("{}/{}", piece.attempt, definition.retries.max_attempts));
-    set("awty-count", &piece.check_count.to_string());
+    set("awty-slot", &time(delivery.first_check_at));
+    set("awty-attempt", &format!("{}/{}", delivery.attempt, definition.retries.max_attempts));
+    set("awty-count", &delivery.check_count.to_string());
     set("awty-lateness", &format!("{}.{:03}", lateness / 1_000, lateness % 1_000));
     if definition.sign {
-        let key = signing_key(terms.master_key, piece.tenant, &id);
-        set("webhook-signature", &signature(&key, &piece.key, terms.now.timestamp(), &body));
+        let key = signing_key(context.master_key, delivery.tenant, &id);
+        set("webhook-signature", &signature(&key, &delivery.key, context.now.timestamp(), &body));
     }
     Ok(Call {
         endpoint,
         method: definition.method.hyper(),
         headers,
         body,
-        timeout: definition.timeout.unwrap_or(terms.timeout).std(),
+        timeout: definition.timeout.unwrap_or(context.timeout).std(),
         connect_timeout: definition.connect_timeout().std(),
     })
 }
 
 /// Body of a call whose definition has none.
-fn own_body(piece: &Piece, id: &str) -> Bytes {
-    let body = json!({"schedule": id, "slot": time(piece.first_check_at), "attempt": piece.attempt, "key": piece.key});
+fn own_body(delivery: &Delivery, id: &str) -> Bytes {
+    let body = json!({"schedule": id, "slot": time(delivery.first_check_at), "attempt": delivery.attempt, "key": delivery.key});
     Bytes::from(body.to_string())
 }
 

@@ -6,8 +6,8 @@ fn at(millis: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(1_800_000_000_000 + millis).unwrap()
 }
 
-fn piece() -> Piece {
-    Piece {
+fn delivery() -> Delivery {
+    Delivery {
         job: "http.app".into(),
         tenant: 7,
         entity_name: "https://api.example.com".into(),
@@ -24,8 +24,9 @@ fn made(args: Value) -> Result<Call, String> {
     let args = serde_json::value::to_raw_value(&args).unwrap();
     let mut definition = Definition::of_args(Some(&args))?;
     let secret = |name: &str| if name == "TOKEN" { Ok("t0p".to_owned()) } else { Err(Unmade::missing(name)) };
-    let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &secret };
-    request(&piece(), &mut definition, &terms).map_err(|unmade| unmade.why)
+    let context =
+        RequestContext { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &secret };
+    request(&delivery(), &mut definition, &context).map_err(|unmade| unmade.why)
 }
 
 /// Builds a request with these headers and secrets. Returns the number of look-ups as well.
@@ -37,8 +38,9 @@ fn filled(headers: Value, secret: &(dyn Fn(&str) -> Option<String> + Sync)) -> (
     };
     let args = serde_json::value::to_raw_value(&json!({"headers": headers})).unwrap();
     let mut definition = Definition::of_args(Some(&args)).unwrap();
-    let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &counted };
-    let call = request(&piece(), &mut definition, &terms);
+    let context =
+        RequestContext { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &counted };
+    let call = request(&delivery(), &mut definition, &context);
     (call, looked_up.load(std::sync::atomic::Ordering::Relaxed))
 }
 
@@ -183,14 +185,14 @@ fn a_uri_that_is_split_at_another_place_is_no_call() {
         ("https://api.example.com", "@b.example/a"),
     ];
     for (name, key) in split {
-        let piece = Piece { entity_name: name.into(), entity_key: key.into(), ..piece() };
-        let terms = Terms {
+        let delivery = Delivery { entity_name: name.into(), entity_key: key.into(), ..delivery() };
+        let context = RequestContext {
             master_key: b"master",
             timeout: Length::seconds(30),
             now: at(0),
             secret: &|name| Err(Unmade::missing(name)),
         };
-        let unmade = request(&piece, &mut Definition::default(), &terms).unwrap_err();
+        let unmade = request(&delivery, &mut Definition::default(), &context).unwrap_err();
         assert!(!unmade.may_come, "{name} {key}: {unmade:?}");
     }
 }

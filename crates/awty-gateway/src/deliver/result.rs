@@ -11,7 +11,7 @@ use std::time::Duration;
 const KEPT: usize = 1_024;
 
 /// Facts beside the report.
-pub struct Said<'a> {
+pub struct Facts<'a> {
     /// Seconds between the slot and the start of the call.
     pub lateness: f64,
     /// Time that the lease waited in the gateway.
@@ -25,7 +25,7 @@ pub struct Said<'a> {
 }
 
 /// Result of a call that was made.
-pub fn of_call(report: &Report, said: &Said<'_>) -> Value {
+pub fn of_call(report: &Report, said: &Facts<'_>) -> Value {
     let mut all = Map::new();
     all.insert("lateness".into(), json!(said.lateness));
     all.insert("duration".into(), json!(seconds(report.phases.total)));
@@ -102,8 +102,8 @@ mod tests {
         Answer { status, headers: HeaderMap::from_iter([location]), body: Bytes::copy_from_slice(body) }
     }
 
-    fn said(keep_body: bool) -> Said<'static> {
-        Said { lateness: 0.25, queue: Duration::ZERO, fault: None, keep_body, note: None }
+    fn said(keep_body: bool) -> Facts<'static> {
+        Facts { lateness: 0.25, queue: Duration::ZERO, fault: None, keep_body, note: None }
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
     fn a_redirect_says_where_to_and_a_fault_has_no_status() {
         assert_eq!(of_call(&report(Ok(answer(302, b""))), &said(true))["location"], json!("https://b.example/"));
         let found =
-            of_call(&report(Err(Failure::new(Fault::Timeout, "x"))), &Said { fault: Some("timeout"), ..said(true) });
+            of_call(&report(Err(Failure::new(Fault::Timeout, "x"))), &Facts { fault: Some("timeout"), ..said(true) });
         assert_eq!((found.get("status"), &found["fault"]), (None, &json!("timeout")));
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: a call is repeated only if repeating can help. A call of which no byte was sent is `not_started`.
 
 use super::definition::Definition;
-use super::request::Piece;
+use super::request::Delivery;
 use super::retry;
 use crate::duration::{self, Length};
 use crate::net::fault::{Failure, Fault};
@@ -50,8 +50,8 @@ pub struct Failed {
 }
 
 /// Drops a call that is later than `max_lateness`.
-pub fn dropped(piece: &Piece, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
-    let late = now - piece.next_check_at;
+pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
+    let late = now - delivery.next_check_at;
     (late > definition.max_lateness?.delta()).then(|| {
         let message = format!("dropped: {} s late", late.num_seconds());
         Verdict::Failed(Failed { message, fault: "dropped", not_started: true, ..Failed::default() })
@@ -59,8 +59,14 @@ pub fn dropped(piece: &Piece, definition: &Definition, now: DateTime<Utc>) -> Op
 }
 
 /// Verdict of a call. `spread` is between -1 and 1.
-pub fn verdict(piece: &Piece, definition: &Definition, report: &Report, now: DateTime<Utc>, spread: f64) -> Verdict {
-    let retry = |asked| retry::next(&definition.retries, piece.attempt, now, asked, spread);
+pub fn verdict(
+    delivery: &Delivery,
+    definition: &Definition,
+    report: &Report,
+    now: DateTime<Utc>,
+    spread: f64,
+) -> Verdict {
+    let retry = |asked| retry::next(&definition.retries, delivery.attempt, now, asked, spread);
     match &report.outcome {
         Ok(answer) if definition.success.contains(answer.status) => done(answer, now),
         Ok(answer) => Verdict::Failed(refused(answer, now, &retry)),

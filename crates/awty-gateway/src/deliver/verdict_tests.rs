@@ -15,9 +15,9 @@ fn in_seconds(seconds: i64) -> Option<DateTime<Utc>> {
     Some(now() + TimeDelta::seconds(seconds))
 }
 
-fn piece(attempt: u32) -> Piece {
+fn delivery(attempt: u32) -> Delivery {
     let slot = now() - TimeDelta::seconds(2);
-    Piece {
+    Delivery {
         job: "http.app".into(),
         tenant: 7,
         entity_name: "https://a.example".into(),
@@ -39,7 +39,7 @@ fn answered(status: u16, headers: &[(&'static str, &str)]) -> Verdict {
         .iter()
         .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap()));
     let answer = Answer { status, headers: HeaderMap::from_iter(pairs), body: Bytes::new() };
-    verdict(&piece(1), &Definition::default(), &report(Ok(answer), true), now(), 0.0)
+    verdict(&delivery(1), &Definition::default(), &report(Ok(answer), true), now(), 0.0)
 }
 
 fn failed(status: u16, headers: &[(&'static str, &str)]) -> Failed {
@@ -51,7 +51,7 @@ fn failed(status: u16, headers: &[(&'static str, &str)]) -> Failed {
 
 fn unanswered(fault: Fault, sent: bool, attempt: u32) -> Failed {
     let report = report(Err(Failure::new(fault, "why")), sent);
-    match verdict(&piece(attempt), &Definition::default(), &report, now(), 0.0) {
+    match verdict(&delivery(attempt), &Definition::default(), &report, now(), 0.0) {
         Verdict::Failed(failed) => failed,
         Verdict::Done { .. } => panic!("no answer was a success"),
     }
@@ -139,9 +139,9 @@ fn no_answer_is_retried_until_the_attempts_are_used_up_and_a_blocked_address_nev
 #[test]
 fn a_call_that_is_too_late_is_dropped() {
     let with = |text: &str| Definition::of_args(Some(&to_raw_value(&json!({"max_lateness": text})).unwrap())).unwrap();
-    assert_eq!(dropped(&piece(1), &Definition::default(), now()), None);
-    assert_eq!(dropped(&piece(1), &with("2 s"), now()), None);
-    let Some(Verdict::Failed(failed)) = dropped(&piece(1), &with("1 s"), now()) else { panic!() };
+    assert_eq!(dropped(&delivery(1), &Definition::default(), now()), None);
+    assert_eq!(dropped(&delivery(1), &with("2 s"), now()), None);
+    let Some(Verdict::Failed(failed)) = dropped(&delivery(1), &with("1 s"), now()) else { panic!() };
     assert_eq!((failed.message.as_str(), failed.not_started, failed.retry_at), ("dropped: 2 s late", true, None));
 }
 
@@ -152,7 +152,7 @@ proptest! {
         let Ok(value) = HeaderValue::from_bytes(&value) else { return Ok(()) };
         let headers = HeaderMap::from_iter([(HeaderName::from_static(name), value)]);
         let answer = Answer { status, headers, body: Bytes::new() };
-        match verdict(&piece(1), &Definition::default(), &report(Ok(answer), true), now(), 0.5) {
+        match verdict(&delivery(1), &Definition::default(), &report(Ok(answer), true), now(), 0.5) {
             Verdict::Done { stop, note, .. } => {
                 let texts = [stop, note];
                 prop_assert!(texts.iter().flatten().all(|text| text.len() < 1_200 && !text.chars().any(char::is_control)));

@@ -3,7 +3,7 @@
 //! Invariant: an answer is kept until it is booked or the database refuses it, also while the database is away. Until then heartbeats
 //! extend its lease. An answer that waits for a client's lock does not hold up the others for long.
 
-use super::{Answered, Part, Worker};
+use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
 use crate::sqlstate::{Kind, kind};
 use std::collections::HashSet;
@@ -141,20 +141,20 @@ impl Worker {
         loop {
             match self.answers_db.book(bookings, patience).await {
                 Ok(words) => {
-                    self.answers_again(Part::Answers);
+                    self.answers_again(Activity::Answers);
                     words.iter().for_each(|(_, word)| self.metrics.lease(word));
                     return Ok(words.into_iter().filter(|(_, word)| word == "busy").map(|(lease, _)| lease).collect());
                 }
                 Err(Trouble::Refused { sqlstate, message, .. })
                     if !matches!(kind(&sqlstate), Kind::Away | Kind::Standby | Kind::Again) =>
                 {
-                    self.answers_again(Part::Answers);
+                    self.answers_again(Activity::Answers);
                     return Err(match kind(&sqlstate) {
                         Kind::TimedOut => Unbooked::Locked,
                         _ => Unbooked::Refused(format!("{sqlstate}: {message}")),
                     });
                 }
-                Err(trouble) => self.in_trouble(Part::Answers, &trouble),
+                Err(trouble) => self.in_trouble(Activity::Answers, &trouble),
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSES.1);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a call whose lease is void is aborted, and its place is free again.
 
-use super::{Part, Worker};
+use super::{Activity, Worker};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,15 +19,15 @@ pub async fn beat(worker: Arc<Worker>) {
         sleep(worker.rhythm()).await;
         let leases: Vec<i64> = worker.locked_leases().keys().copied().collect();
         if leases.is_empty() {
-            worker.answers_again(Part::Beats); // there is nothing left to extend
+            worker.answers_again(Activity::Beats); // there is nothing left to extend
         }
         for some in leases.chunks(MANY) {
             match worker.db.heartbeat(some).await {
                 Ok(void) => {
-                    worker.answers_again(Part::Beats);
+                    worker.answers_again(Activity::Beats);
                     worker.give_up(&void);
                 }
-                Err(trouble) => worker.in_trouble(Part::Beats, &trouble),
+                Err(trouble) => worker.in_trouble(Activity::Beats, &trouble),
             }
         }
     }

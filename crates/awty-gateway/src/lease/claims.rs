@@ -3,9 +3,9 @@
 //! Invariant: an idle turn is a single statement, and happens when awty says that something may be due.
 
 use super::aside::is_of_a_job;
-use super::room::Part as BodyRoom;
+use super::room::ReservedRoom;
 use super::take::GONE;
-use super::{Part, Worker, share};
+use super::{Activity, Worker, fair_share::fair_share};
 use crate::db::Trouble;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub async fn claim(worker: Arc<Worker>) {
                 if has_gone {
                     Turn::default()
                 } else {
-                    worker.in_trouble(Part::Claims, &trouble);
+                    worker.in_trouble(Activity::Claims, &trouble);
                     Turn::pause(pause)
                 }
             }
@@ -91,7 +91,7 @@ impl Worker {
         let left_out_now = || {
             let jobs = self.names();
             jobs.len()
-                - share::share(jobs, &self.calls_of_jobs(), self.places.available_permits(), self.max_in_flight).0.len()
+                - fair_share(jobs, &self.calls_of_jobs(), self.places.available_permits(), self.max_in_flight).0.len()
         };
         let enough = || self.places.available_permits() >= free + ENOUGH || (left_out > 0 && left_out_now() < left_out);
         self.freed.notified().await;
@@ -118,7 +118,7 @@ impl Worker {
     }
 
     /// Waits for a place and room for a body.
-    async fn one(&self) -> Result<(OwnedSemaphorePermit, BodyRoom), AcquireError> {
+    async fn one(&self) -> Result<(OwnedSemaphorePermit, ReservedRoom), AcquireError> {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
@@ -139,7 +139,7 @@ impl Worker {
         let Ok((first, mut room)) = first else { return Ok(Turn::pause(PAUSES.1)) };
         let count = all.len();
         let (jobs, asked) =
-            share::share(all, &self.calls_of_jobs(), self.places.available_permits() + 1, self.max_in_flight);
+            fair_share(all, &self.calls_of_jobs(), self.places.available_permits() + 1, self.max_in_flight);
         let left_out = count - jobs.len();
         if jobs.is_empty() {
             self.came_through();
@@ -148,11 +148,11 @@ impl Worker {
         let mut pieces: Vec<&[String]> = jobs.chunks(PIECE).collect();
         if !claim {
             let (mut wait, mut due) = (IDLE, Vec::new());
-            for piece in pieces {
-                match self.db.next_claim_in(piece).await {
+            for delivery in pieces {
+                match self.db.next_claim_in(delivery).await {
                     Ok(ahead) if !ahead.is_zero() => wait = wait.min(ahead),
-                    Err(trouble) if piece.len() == 1 || !is_of_a_job(&trouble) => return Err(trouble),
-                    Ok(_) | Err(_) => due.push(piece),
+                    Err(trouble) if delivery.len() == 1 || !is_of_a_job(&trouble) => return Err(trouble),
+                    Ok(_) | Err(_) => due.push(delivery),
                 }
             }
             if due.is_empty() {
@@ -170,13 +170,13 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each turn begins with another piece, so that every piece is first in its turn.
-        let turn = self.piece.fetch_add(1, Ordering::Relaxed) % pieces.len();
+        // Each turn begins with another delivery, so that every delivery is first in its turn.
+        let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;
-        for piece in pieces {
+        for delivery in pieces {
             if !permits.is_empty() {
-                count += self.take_each(piece, &mut permits, &mut room).await?;
+                count += self.take_each(delivery, &mut permits, &mut room).await?;
             }
         }
         self.came_through();
@@ -192,14 +192,14 @@ impl Worker {
     /// Time until something may be due.
     async fn ahead(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         let mut wait = IDLE;
-        for piece in jobs.chunks(PIECE) {
-            wait = wait.min(self.db.next_claim_in(piece).await?);
+        for delivery in jobs.chunks(PIECE) {
+            wait = wait.min(self.db.next_claim_in(delivery).await?);
         }
         Ok(wait)
     }
 
     fn came_through(&self) {
-        self.answers_again(Part::Claims);
+        self.answers_again(Activity::Claims);
         self.locked_view().last_turn = Some(Instant::now());
     }
 }

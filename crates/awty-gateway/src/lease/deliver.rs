@@ -1,12 +1,12 @@
 //! Delivers one lease: makes the call and builds its booking.
 
 use super::Worker;
-use super::room::Part;
+use super::room::ReservedRoom;
 use crate::config::grants;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
-use crate::deliver::request::{LARGEST_HEADERS, MOST_REFERENCES, Piece, REFERENCE, Terms, request};
-use crate::deliver::result::{Said, of_call, of_none};
+use crate::deliver::request::{Delivery, LARGEST_HEADERS, MOST_REFERENCES, REFERENCE, RequestContext, request};
+use crate::deliver::result::{Facts, of_call, of_none};
 use crate::deliver::retry;
 use crate::deliver::unmade::Unmade;
 use crate::deliver::verdict::{Failed, Verdict, dropped, verdict};
@@ -34,15 +34,15 @@ pub(super) async fn deliver(
     worker: Arc<Worker>,
     mut lease: Lease,
     permit: OwnedSemaphorePermit,
-    part: Option<Part>,
+    room: Option<ReservedRoom>,
     begun: Arc<AtomicBool>,
 ) {
     if begun.swap(true, Ordering::Relaxed) {
         return; // the lease was given back
     }
     let (queue, now) = (lease.age(), lease.now());
-    let lateness = seconds(now - lease.piece.next_check_at);
-    let done = caught(work(&worker, &mut lease, part, queue, lateness)).await;
+    let lateness = seconds(now - lease.delivery.next_check_at);
+    let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
         // Without an answer, heartbeats would keep the lease until its deadline, and the call would be made again.
         let message = "internal: the gateway could not make this call; its log says why".into();
@@ -79,7 +79,7 @@ fn not_made(lateness: f64, failed: Failed) -> (Verdict, Value, Duration) {
 async fn work(
     worker: &Worker,
     lease: &mut Lease,
-    part: Option<Part>,
+    room: Option<ReservedRoom>,
     queue: Duration,
     lateness: f64,
 ) -> (Verdict, Value, Duration) {
@@ -100,18 +100,18 @@ async fn work(
         Err(why) => return not_made(not_started("request", format!("request: {why}"))),
     };
     let now = lease.now();
-    if let Some(Verdict::Failed(failed)) = dropped(&lease.piece, &definition, now) {
+    if let Some(Verdict::Failed(failed)) = dropped(&lease.delivery, &definition, now) {
         return not_made(failed);
     }
     let spread = rand::random_range(-1.0..=1.0);
-    let piece = &lease.piece;
-    let secret = |name: &str| worker.secret(&lease.role, piece, name);
-    let terms = Terms { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
-    let mut call = match request(&lease.piece, &mut definition, &terms) {
+    let delivery = &lease.delivery;
+    let secret = |name: &str| worker.secret(&lease.role, delivery, name);
+    let context = RequestContext { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
+    let mut call = match request(&lease.delivery, &mut definition, &context) {
         Ok(call) => call,
         Err(Unmade { why, may_come, fault }) => {
             // The secret's file may still be created, so the call is tried again.
-            let again = || retry::next(&definition.retries, lease.piece.attempt, now, None, spread);
+            let again = || retry::next(&definition.retries, lease.delivery.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });
         }
@@ -119,22 +119,22 @@ async fn work(
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
     // The head of a request is sent before its body, so the body's release frees the room. Without a body, the room is kept until the call
     // ends.
-    let _without_body = match part {
-        Some(part) if call.body.is_empty() => Some(part),
-        Some(part) => {
-            call.body = part.hold(call.body);
+    let _without_body = match room {
+        Some(room) if call.body.is_empty() => Some(room),
+        Some(room) => {
+            call.body = room.hold(call.body);
             None
         }
         None => None,
     };
     let report = worker.caller.call(call).await;
-    let verdict = verdict(&lease.piece, &definition, &report, lease.now(), spread);
+    let verdict = verdict(&lease.delivery, &definition, &report, lease.now(), spread);
     let (fault, note) = match &verdict {
         Verdict::Done { note, .. } => (None, note.as_deref()),
         Verdict::Failed(failed) => (Some(failed.fault), None),
     };
     let keep_body = definition.keep_response || fault.is_some();
-    let result = of_call(&report, &Said { lateness, queue, fault, keep_body, note });
+    let result = of_call(&report, &Facts { lateness, queue, fault, keep_body, note });
     if fault == Some("blocked-address") {
         worker.metrics.blocked();
     }
@@ -150,8 +150,8 @@ fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
             let failing = (failed.fault != "dropped").then_some(true);
             let Failed { message, retry_at, not_started, target_down, block_until, .. } = failed;
             wait = block_until.map(|until| Wait {
-                job: lease.piece.job.clone(),
-                target: lease.piece.entity_name.clone(),
+                job: lease.delivery.job.clone(),
+                target: lease.delivery.entity_name.clone(),
                 until,
                 note: message.clone(),
             });
@@ -163,23 +163,25 @@ fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
         Changes { id: endpoint.id.clone(), failing, asked }
     });
     let changes = changes.filter(|changes| changes.failing.is_some() || changes.asked.is_some());
-    let piece = &lease.piece;
-    let send =
-        piece.entity_key.contains('#').then(|| [&piece.job, &piece.entity_name, &piece.entity_key].map(Clone::clone));
+    let delivery = &lease.delivery;
+    let send = delivery
+        .entity_key
+        .contains('#')
+        .then(|| [&delivery.job, &delivery.entity_name, &delivery.entity_key].map(Clone::clone));
     Booking { lease: lease.lease, answer, result, changes, wait, send }
 }
 
 fn log(lease: &Lease, verdict: &Verdict, result: &Value) {
-    let (piece, id) = (&lease.piece, lease.endpoint.as_ref().map_or("-", |endpoint| &endpoint.id));
+    let (delivery, id) = (&lease.delivery, lease.endpoint.as_ref().map_or("-", |endpoint| &endpoint.id));
     let phases = result.get("phases").map(Value::to_string).unwrap_or_default();
     match verdict {
         Verdict::Done { .. } => {
-            tracing::debug!(schedule = id, slot = %piece.first_check_at, attempt = piece.attempt, phases, "delivered");
+            tracing::debug!(schedule = id, slot = %delivery.first_check_at, attempt = delivery.attempt, phases, "delivered");
         }
         Verdict::Failed(failed) => {
             let (fault, again) = (failed.fault, failed.retry_at.is_some());
-            tracing::info!(schedule = id, job = piece.job, target = piece.entity_name, slot = %piece.first_check_at,
-                attempt = piece.attempt, fault, again, phases, "failed");
+            tracing::info!(schedule = id, job = delivery.job, target = delivery.entity_name, slot = %delivery.first_check_at,
+                attempt = delivery.attempt, fault, again, phases, "failed");
         }
     }
 }
@@ -194,8 +196,8 @@ impl Worker {
     }
 
     /// Reads a tenant's secret without its last line break, if the secret may go to the origin.
-    fn secret(&self, role: &str, piece: &Piece, name: &str) -> Result<String, Unmade> {
-        let (job, origin) = (&piece.job, &piece.entity_name);
+    fn secret(&self, role: &str, delivery: &Delivery, name: &str) -> Result<String, Unmade> {
+        let (job, origin) = (&delivery.job, &delivery.entity_name);
         let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
         if !self.grants.allows(&path, origin) {
             self.metrics.secret_refused();

@@ -4,7 +4,7 @@
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;
-use super::{Part, Worker};
+use super::{Activity, Worker};
 use crate::db::{Job, Trouble};
 
 /// Names of jobs in one log line.
@@ -23,7 +23,7 @@ impl Worker {
         let (standing, jobs) = match looked.await {
             Ok(found) => found,
             Err(trouble) => {
-                self.in_trouble(Part::Claims, &trouble);
+                self.in_trouble(Activity::Claims, &trouble);
                 return false;
             }
         };
@@ -45,12 +45,12 @@ impl Worker {
     /// Jobs that awty lets the gateway claim. A member of a role may lack the right to SET ROLE.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
-        for piece in jobs.chunks(PIECE) {
-            let names: Vec<String> = piece.iter().map(|job| job.name.clone()).collect();
+        for delivery in jobs.chunks(PIECE) {
+            let names: Vec<String> = delivery.iter().map(|job| job.name.clone()).collect();
             match self.db.next_claim_in(&names).await {
-                Ok(_) => good.extend_from_slice(piece),
+                Ok(_) => good.extend_from_slice(delivery),
                 Err(trouble) if !is_of_a_job(&trouble) => return Err(trouble),
-                Err(_) => good.extend(self.claimable_of(piece).await?),
+                Err(_) => good.extend(self.claimable_of(delivery).await?),
             }
         }
         Ok(good)

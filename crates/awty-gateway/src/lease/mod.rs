@@ -8,9 +8,9 @@ mod aside;
 mod beats;
 mod claims;
 mod deliver;
+mod fair_share;
 mod jobs;
 mod room;
-mod share;
 mod take;
 
 pub use answers::book;
@@ -66,8 +66,8 @@ pub struct Worker {
     /// Notified when answers were booked and places became free.
     freed: Notify,
     aside: Mutex<aside::Aside>,
-    /// First piece of jobs in the next turn.
-    piece: AtomicUsize,
+    /// First delivery of jobs in the next turn.
+    delivery: AtomicUsize,
 }
 
 /// A booking, and the place that is freed after it.
@@ -89,29 +89,29 @@ pub struct View {
     pub standing: Option<Standing>,
     /// The jobs that are claimed.
     pub jobs: Vec<Job>,
-    /// Last error of each part; None after a success.
+    /// Last error of each activity; None after a success.
     troubles: [Option<String>; 3],
     /// Time of the last turn that succeeded.
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// A part of the worker. A success of one part does not clear the error of another.
+/// What a worker asks the database for. A success of one activity does not clear the error of another.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum Activity {
     Claims,
     Beats,
     Answers,
 }
 
 impl View {
-    /// The error of a part, if there is one.
+    /// The error of an activity, if there is one.
     pub fn trouble(&self) -> Option<&str> {
         self.troubles.iter().flatten().next().map(String::as_str)
     }
 }
 
 /// Configuration of a worker.
-pub struct Terms {
+pub struct WorkerConfig {
     /// Name of the gateway.
     pub name: String,
     /// Key from which signing keys are derived.
@@ -134,7 +134,7 @@ impl Worker {
         [db, answers_db, requests_db]: [Db; 3],
         caller: Caller,
         metrics: Arc<Metrics>,
-        terms: Terms,
+        config: WorkerConfig,
         stopping: watch::Receiver<bool>,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Answered>) {
         let (answers, booked) = mpsc::unbounded_channel(); // bounded by the places in its messages
@@ -144,14 +144,14 @@ impl Worker {
             requests_db,
             caller,
             metrics,
-            name: terms.name,
-            master_key: terms.master_key,
-            credentials: terms.credentials,
-            grants: terms.grants,
-            timeout: terms.timeout,
-            max_timeout: terms.max_timeout,
-            places: Arc::new(Semaphore::new(terms.max_in_flight)),
-            max_in_flight: terms.max_in_flight,
+            name: config.name,
+            master_key: config.master_key,
+            credentials: config.credentials,
+            grants: config.grants,
+            timeout: config.timeout,
+            max_timeout: config.max_timeout,
+            places: Arc::new(Semaphore::new(config.max_in_flight)),
+            max_in_flight: config.max_in_flight,
             stopping,
             room: room::Room::default(),
             answers,
@@ -159,7 +159,7 @@ impl Worker {
             view: Mutex::default(),
             freed: Notify::new(),
             aside: Mutex::default(),
-            piece: AtomicUsize::new(0),
+            delivery: AtomicUsize::new(0),
         };
         (Arc::new(worker), booked)
     }
@@ -195,20 +195,20 @@ impl Worker {
         *self.stopping.borrow()
     }
 
-    /// A statement of that part succeeded.
-    fn answers_again(&self, part: Part) {
+    /// A statement of that activity succeeded.
+    fn answers_again(&self, activity: Activity) {
         let mut view = self.locked_view();
-        if view.troubles[part as usize].take().is_some() && view.trouble().is_none() {
+        if view.troubles[activity as usize].take().is_some() && view.trouble().is_none() {
             tracing::info!("the database answers again");
         }
     }
 
-    fn in_trouble(&self, part: Part, trouble: &Trouble) {
+    fn in_trouble(&self, activity: Activity, trouble: &Trouble) {
         let (mut view, text) = (self.locked_view(), trouble.to_string());
         // The log gets one line per new error, not one per attempt.
         if !view.troubles.iter().flatten().any(|known| *known == text) {
-            tracing::warn!(%trouble, ?part, "the database does not do what it is asked for");
+            tracing::warn!(%trouble, part = ?activity, "the database does not do what it is asked for");
         }
-        view.troubles[part as usize] = Some(text);
+        view.troubles[activity as usize] = Some(text);
     }
 }

@@ -20,7 +20,7 @@ const LARGEST: u32 = 512;
 pub(super) struct Room(Arc<Semaphore>);
 
 /// Reserved room, which is freed when it is dropped.
-pub(super) struct Part(OwnedSemaphorePermit);
+pub(super) struct ReservedRoom(OwnedSemaphorePermit);
 
 impl Default for Room {
     fn default() -> Self {
@@ -30,14 +30,14 @@ impl Default for Room {
 
 impl Room {
     /// Waits for the room of one call.
-    pub async fn one(&self) -> Result<Part, AcquireError> {
-        Ok(Part(self.0.clone().acquire_many_owned(LARGEST).await?))
+    pub async fn one(&self) -> Result<ReservedRoom, AcquireError> {
+        Ok(ReservedRoom(self.0.clone().acquire_many_owned(LARGEST).await?))
     }
 
     /// Adds the room of another call, if there is some now.
-    pub fn add_one(&self, part: &mut Part) -> bool {
+    pub fn add_one(&self, reserved: &mut ReservedRoom) -> bool {
         let more = self.0.clone().try_acquire_many_owned(LARGEST);
-        more.map(|more| part.0.merge(more)).is_ok()
+        more.map(|more| reserved.0.merge(more)).is_ok()
     }
 
     /// Whether there is no room for another call now.
@@ -46,22 +46,22 @@ impl Room {
     }
 }
 
-impl Part {
+impl ReservedRoom {
     /// Takes the room of this many bytes.
-    pub fn split(&mut self, bytes: usize) -> Option<Part> {
+    pub fn split(&mut self, bytes: usize) -> Option<ReservedRoom> {
         let needed = (bytes / 1024 + 1).min(LARGEST as usize);
-        self.0.split(needed).map(Part)
+        self.0.split(needed).map(ReservedRoom)
     }
 
     /// Keeps the room as long as any part of the body is held.
     pub fn hold(self, body: Bytes) -> Bytes {
-        Bytes::from_owner(Held { body, _part: self })
+        Bytes::from_owner(Held { body, _room: self })
     }
 }
 
 struct Held {
     body: Bytes,
-    _part: Part,
+    _room: ReservedRoom,
 }
 
 impl AsRef<[u8]> for Held {
@@ -79,15 +79,15 @@ mod tests {
     #[tokio::test]
     async fn a_body_keeps_its_room_until_its_last_part_is_gone() {
         let room = Room::default();
-        let mut part = room.one().await.unwrap();
-        let most = std::iter::repeat_with(|| room.add_one(&mut part)).take_while(|added| *added).count() + 1;
+        let mut reserved = room.one().await.unwrap();
+        let most = std::iter::repeat_with(|| room.add_one(&mut reserved)).take_while(|added| *added).count() + 1;
         assert!(room.is_full() && most == ROOM / LARGEST as usize);
         // Each body takes the largest size.
         let bodies: Vec<_> =
-            (0..most).map(|_| part.split(usize::MAX).unwrap().hold(Bytes::from_static(b"abc"))).collect();
-        assert!(part.split(0).is_none());
+            (0..most).map(|_| reserved.split(usize::MAX).unwrap().hold(Bytes::from_static(b"abc"))).collect();
+        assert!(reserved.split(0).is_none());
         let slices: Vec<_> = bodies.iter().map(|body| body.slice(1..2)).collect();
-        drop((part, bodies));
+        drop((reserved, bodies));
         assert!(room.is_full());
         assert_eq!(&slices[0][..], b"b");
         drop(slices);
@@ -97,9 +97,9 @@ mod tests {
     #[tokio::test]
     async fn small_bodies_leave_the_rest() {
         let room = Room::default();
-        let mut part = room.one().await.unwrap();
-        let small = part.split(100).unwrap();
-        drop(part);
+        let mut reserved = room.one().await.unwrap();
+        let small = reserved.split(100).unwrap();
+        drop(reserved);
         assert_eq!(room.0.available_permits(), ROOM - 1);
         drop(small);
         assert_eq!(room.0.available_permits(), ROOM);

@@ -4,8 +4,8 @@
 
 use super::aside::is_of_a_job;
 use super::deliver::{deliver, filled_size};
-use super::room::Part as BodyRoom;
-use super::{InFlight, Part, Worker};
+use super::room::ReservedRoom;
+use super::{Activity, InFlight, Worker};
 use crate::db::{Lease, Trouble};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Worker {
         self: &Arc<Self>,
         jobs: &[String],
         permits: &mut Vec<OwnedSemaphorePermit>,
-        room: &mut BodyRoom,
+        room: &mut ReservedRoom,
     ) -> Result<usize, Trouble> {
         let is_gone = |trouble: &Trouble| GONE.iter().any(|sqlstate| trouble.is(sqlstate));
         let together = match self.take(jobs, permits, room).await {
@@ -53,7 +53,7 @@ impl Worker {
         self: &Arc<Self>,
         jobs: &[String],
         permits: &mut Vec<OwnedSemaphorePermit>,
-        room: &mut BodyRoom,
+        room: &mut ReservedRoom,
     ) -> Result<usize, Trouble> {
         let asked = i32::try_from(permits.len()).unwrap_or(1);
         let start = Instant::now();
@@ -68,17 +68,17 @@ impl Worker {
     }
 
     /// Starts a task for each lease. Leases that came too late are given back.
-    async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut BodyRoom) {
+    async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         // From now on heartbeats extend the leases, however long the next statement waits.
         for lease in &leases {
             let in_flight =
-                InFlight { job: lease.piece.job.clone(), task: None, begun: Arc::default(), answered: false };
+                InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };
             self.locked_leases().insert(lease.lease, in_flight);
         }
         let known = if self.has_http() { self.define(leases).await } else { Ok(leases) };
         if let Err(trouble) = &known {
-            self.in_trouble(Part::Claims, trouble);
+            self.in_trouble(Activity::Claims, trouble);
         }
         let Some(leases) = known.ok().filter(|_| !self.is_stopping()) else {
             numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
@@ -91,8 +91,8 @@ impl Worker {
             // A lease that is void by now is not in the map any more.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
-            let part = room.split(filled_size(&lease));
-            let task = tokio::spawn(deliver(self.clone(), lease, permit, part, begun));
+            let reserved = room.split(filled_size(&lease));
+            let task = tokio::spawn(deliver(self.clone(), lease, permit, reserved, begun));
             if let Some(in_flight) = self.locked_leases().get_mut(&number) {
                 in_flight.task = Some(task.abort_handle());
             }
@@ -107,7 +107,7 @@ impl Worker {
         }
         let mut jobs = BTreeMap::<String, Vec<Lease>>::new();
         for lease in leases {
-            jobs.entry(lease.piece.job.clone()).or_default().push(lease);
+            jobs.entry(lease.delivery.job.clone()).or_default().push(lease);
         }
         let mut good = Vec::new();
         for (job, mut leases) in jobs {

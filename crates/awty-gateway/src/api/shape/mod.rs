@@ -6,7 +6,7 @@
 //! Does not: read or write anything. The database and `show` build the answers.
 #![allow(dead_code, missing_docs)] // only the document reads these; a field has a comment if its name does not say enough
 
-mod around;
+mod other;
 
 /// Kind of a field in a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,8 +43,8 @@ macro_rules! fields {
     };
 }
 
-pub use around::*;
 use chrono::{DateTime, Utc};
+pub use other::*;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 

@@ -4,8 +4,8 @@
 //! are those of one role. Only a request with a good token takes room for a large body.
 
 use super::auth::Asker;
+use super::permits::Seen;
 use super::problem::{Again, Problem};
-use super::share::Seen;
 use super::state::{Api, LARGEST_BODY, SMALL};
 use super::unread;
 use axum::body::{Body, HttpBody, to_bytes};
@@ -53,7 +53,7 @@ async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response,
     let mut _of_role = None;
     if kib > 0 {
         let asker = Asker::from_request_parts(&mut parts, api).await?;
-        _of_role = Some(api.shares.body(asker.role(), kib).await?);
+        _of_role = Some(api.permits.body(asker.role(), kib).await?);
         parts.extensions.insert(asker);
     }
     let _of_all = api.bodies.acquire_many(kib).await; // the semaphore is never closed
@@ -85,5 +85,5 @@ fn refused(response: Response) -> Response {
 }
 
 #[cfg(test)]
-#[path = "around_tests.rs"]
+#[path = "middleware_tests.rs"]
 mod tests;

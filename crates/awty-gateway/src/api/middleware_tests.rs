@@ -1,5 +1,5 @@
-use super::super::share::OF_ROLE;
-use super::super::state::{ROOM, Terms};
+use super::super::permits::OF_ROLE;
+use super::super::state::{ApiConfig, ROOM};
 use super::*;
 use crate::db::Db;
 use crate::duration::Length;
@@ -15,14 +15,14 @@ fn api() -> Arc<Api> {
     let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
     let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
     let guard = Guard::default();
-    let terms = Terms {
+    let config = ApiConfig {
         name: "t".into(),
         master_key: Vec::new(),
         min_period: None,
         max_period: Length::seconds(1),
         timeout: Length::seconds(1),
     };
-    Api::new(db, guard, Arc::new(Metrics::default()), terms)
+    Api::new(db, guard, Arc::new(Metrics::default()), config)
 }
 
 /// One handler with `around`.
@@ -114,7 +114,7 @@ async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
 #[tokio::test]
 async fn bodies_of_one_role_have_a_bound() {
     let api = api();
-    let all = api.shares.body("a", u32::try_from(OF_ROLE).unwrap()).await.unwrap();
+    let all = api.permits.body("a", u32::try_from(OF_ROLE).unwrap()).await.unwrap();
     let (large, head) = ("x".repeat(SMALL + 1), format!("Content-Length: {}", SMALL + 1));
     let waiting = {
         let (api, head, large) = (api.clone(), head.clone(), large.clone());

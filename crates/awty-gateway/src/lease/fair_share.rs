@@ -14,7 +14,7 @@ const PART: usize = 4;
 ///
 /// A job at three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim exceeds no limit,
 /// even if all its leases belong to one job.
-pub(super) fn share(
+pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,
     free: usize,
@@ -40,7 +40,7 @@ mod tests {
 
     fn shared(jobs: &[&str], calls: &[(&str, usize)], free: usize, places: usize) -> (Vec<String>, usize) {
         let calls = calls.iter().map(|(job, count)| ((*job).to_owned(), *count)).collect();
-        share(jobs.iter().map(|job| (*job).to_owned()).collect(), &calls, free, places)
+        fair_share(jobs.iter().map(|job| (*job).to_owned()).collect(), &calls, free, places)
     }
 
     #[test]
@@ -66,7 +66,7 @@ mod tests {
                 let mut calls: HashMap<String, usize> = HashMap::new();
                 for turn in 0.. {
                     let free = places - calls.values().sum::<usize>();
-                    let (jobs, most) = share(names.clone(), &calls, free, places);
+                    let (jobs, most) = fair_share(names.clone(), &calls, free, places);
                     let takers: Vec<&String> = jobs.iter().filter(|job| *job != "other").collect();
                     if takers.is_empty() {
                         assert!(free > 0 && jobs == ["other"], "{greedy} of {places}: {free} free, {jobs:?}");

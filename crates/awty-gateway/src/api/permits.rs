@@ -27,7 +27,7 @@ const MANY: usize = 1_000;
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 /// Permits for all requests.
-pub struct Shares {
+pub struct Permits {
     roles: Mutex<HashMap<String, Arc<Role>>>,
     changes: Arc<Semaphore>,
     slow: Arc<Semaphore>,
@@ -100,14 +100,14 @@ async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePer
     permit.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // the semaphore is never closed
 }
 
-impl Default for Shares {
+impl Default for Permits {
     fn default() -> Self {
         let [changes, slow] = [CHANGES, SLOW].map(|permits| Arc::new(Semaphore::new(permits)));
-        Shares { roles: Mutex::default(), changes, slow }
+        Permits { roles: Mutex::default(), changes, slow }
     }
 }
 
-impl Shares {
+impl Permits {
     fn of(&self, role: &str) -> Arc<Role> {
         let mut roles = self.roles.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
@@ -157,66 +157,66 @@ mod tests {
     use super::*;
     use tokio::time::timeout;
 
-    async fn at_once(shares: &Shares, role: &str, changes: bool) -> Option<Permit> {
-        timeout(Duration::ZERO, shares.permit(role, changes)).await.ok().map(Result::unwrap)
+    async fn at_once(permits: &Permits, role: &str, changes: bool) -> Option<Permit> {
+        timeout(Duration::ZERO, permits.permit(role, changes)).await.ok().map(Result::unwrap)
     }
 
     #[tokio::test]
     async fn each_role_has_its_places_and_no_more() {
-        let shares = Shares::default();
-        let held = [shares.permit("a", false).await.unwrap(), shares.permit("a", false).await.unwrap()];
-        assert!(at_once(&shares, "a", false).await.is_none());
-        assert!(at_once(&shares, "b", false).await.is_some());
+        let permits = Permits::default();
+        let held = [permits.permit("a", false).await.unwrap(), permits.permit("a", false).await.unwrap()];
+        assert!(at_once(&permits, "a", false).await.is_none());
+        assert!(at_once(&permits, "b", false).await.is_some());
         drop(held);
-        assert!(at_once(&shares, "a", false).await.is_some());
+        assert!(at_once(&permits, "a", false).await.is_some());
     }
 
     #[tokio::test]
     async fn reads_of_a_role_wait_for_none_of_its_changes() {
-        let shares = Shares::default();
-        let _held = [shares.permit("a", true).await.unwrap(), shares.permit("a", true).await.unwrap()];
-        assert!(at_once(&shares, "a", true).await.is_none(), "one change more than a role may have");
-        assert!(at_once(&shares, "a", false).await.is_some(), "a read waits for a change");
+        let permits = Permits::default();
+        let _held = [permits.permit("a", true).await.unwrap(), permits.permit("a", true).await.unwrap()];
+        assert!(at_once(&permits, "a", true).await.is_none(), "one change more than a role may have");
+        assert!(at_once(&permits, "a", false).await.is_some(), "a read waits for a change");
     }
 
     #[tokio::test]
     async fn changes_of_all_roles_leave_a_place_for_a_read() {
-        let shares = Shares::default();
+        let permits = Permits::default();
         let mut held = Vec::new();
         for role in 0..CHANGES {
-            held.push(shares.permit(&role.to_string(), true).await.unwrap());
+            held.push(permits.permit(&role.to_string(), true).await.unwrap());
         }
-        assert!(at_once(&shares, "other", true).await.is_none(), "one change more than there may be");
-        assert!(at_once(&shares, "other", false).await.is_some(), "a read waits for a change");
+        assert!(at_once(&permits, "other", true).await.is_none(), "one change more than there may be");
+        assert!(at_once(&permits, "other", false).await.is_some(), "a read waits for a change");
         held.pop();
-        assert!(at_once(&shares, "other", true).await.is_some());
+        assert!(at_once(&permits, "other", true).await.is_some());
     }
 
     #[tokio::test]
     async fn slow_roles_have_one_place_together() {
-        let shares = Shares::default();
+        let permits = Permits::default();
         let now = Instant::now();
         for role in ["a", "b"] {
-            shares.of(role).has_read(now, now + LONG);
+            permits.of(role).has_read(now, now + LONG);
         }
-        shares.of("c").has_read(now, now + LONG / 2);
-        let held = at_once(&shares, "a", false).await.unwrap();
-        assert!(at_once(&shares, "a", false).await.is_none(), "a slow role has a second permit");
-        assert!(at_once(&shares, "b", false).await.is_none(), "two slow roles have a permit each");
-        let _others = [at_once(&shares, "c", false).await.unwrap(), at_once(&shares, "c", false).await.unwrap()];
-        let _change = at_once(&shares, "a", true).await.unwrap();
+        permits.of("c").has_read(now, now + LONG / 2);
+        let held = at_once(&permits, "a", false).await.unwrap();
+        assert!(at_once(&permits, "a", false).await.is_none(), "a slow role has a second permit");
+        assert!(at_once(&permits, "b", false).await.is_none(), "two slow roles have a permit each");
+        let _others = [at_once(&permits, "c", false).await.unwrap(), at_once(&permits, "c", false).await.unwrap()];
+        let _change = at_once(&permits, "a", true).await.unwrap();
         drop(held);
-        assert!(at_once(&shares, "b", false).await.is_some());
-        assert!(shares.of("a").is_slow(now + LONG) && !shares.of("a").is_slow(now + LONG + SLOW_FOR));
+        assert!(at_once(&permits, "b", false).await.is_some());
+        assert!(permits.of("a").is_slow(now + LONG) && !permits.of("a").is_slow(now + LONG + SLOW_FOR));
     }
 
     #[tokio::test]
     async fn roles_at_rest_are_forgotten_and_those_at_work_are_not() {
-        let shares = Shares::default();
-        let held = shares.permit("at work", false).await.unwrap();
-        (0..MANY * 2).for_each(|number| drop(shares.of(&number.to_string())));
-        assert!(shares.roles.lock().unwrap().len() <= MANY);
-        assert_eq!(shares.of("at work").reads.available_permits(), EACH - 1);
+        let permits = Permits::default();
+        let held = permits.permit("at work", false).await.unwrap();
+        (0..MANY * 2).for_each(|number| drop(permits.of(&number.to_string())));
+        assert!(permits.roles.lock().unwrap().len() <= MANY);
+        assert_eq!(permits.of("at work").reads.available_permits(), EACH - 1);
         drop(held);
     }
 }
