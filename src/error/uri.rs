@@ -18,18 +18,26 @@ pub struct UriRefused {
 
 impl UriRefused {
     pub(super) fn words(&self) -> Words {
-        let code = match self.why {
-            UriError::TooLong { .. } => Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            _ => Code::ERRCODE_INVALID_PARAMETER_VALUE,
-        };
         let shown: String = self.uri.chars().take(SHOWN).collect();
         let why = self.why.to_string();
         let (reason, _) = why.split_once(';').unwrap_or((&why, ""));
-        let hint = match &self.why {
-            UriError::OtherSpelling(normal) => quote(normal.as_str()),
-            _ => quote("https://api.example.com/tick"),
+        let words = match &self.why {
+            UriError::TooLong { .. } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("URI \"{shown}\" is too long"),
+                "Scheme, host and port have at most 255 bytes, path and query at most 1024.",
+            ),
+            UriError::OtherSpelling(normal) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid URI \"{shown}\""),
+                format!("Write it as {}.", quote(normal.as_str())),
+            ),
+            _ => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid URI \"{shown}\""),
+                "Write it as 'https://api.example.com/tick'.",
+            ),
         };
-        say(code, format!("invalid URI \"{shown}\""), format!("Write it as {hint}."))
-            .detail(format!("The URI {reason}."))
+        words.detail(format!("The URI {reason}."))
     }
 }

@@ -40,7 +40,7 @@ pub enum UriError {
     Fragment,
     /// Another spelling than the normal one, which is here.
     OtherSpelling(Uri),
-    /// An IPv6 address that stands for an IPv4 address.
+    /// An IPv6 address that contains an IPv4 address.
     MappedAddress,
 }
 
@@ -230,7 +230,7 @@ mod tests {
                 prop_assert_eq!(&Uri::parse(uri.as_str()).unwrap(), &uri);
                 prop_assert_eq!(Uri::of_lease(&uri.entity_name(), uri.entity_key()).unwrap(), uri);
             }
-            // What is accepted as normal differs from the normal spelling by letters of the host and a port at most.
+            // Path and query of an accepted text equal those of the normal spelling.
             if let Ok(uri) = Uri::parse_normal(&text) {
                 let path = text.find("://").and_then(|at| Some(at + 3 + text[at + 3..].find(['/', '?'])?));
                 prop_assert_eq!(path.map_or("/", |at| &text[at..]).trim_start_matches('/'), uri.entity_key().trim_start_matches('/'));
