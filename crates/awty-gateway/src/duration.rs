@@ -1,15 +1,12 @@
-//! Durations as text: `1h 30m`, `10 seconds`, `PT10S`.
+//! Durations as text: `1h 30m`, `10 seconds`, `PT10S`. Months and years have no fixed length and are refused.
 //!
 //! Invariant: a duration is a whole positive number of milliseconds, and its canonical form parses to the same number.
-//!
-//! Does not: accept months and years, which have no fixed length.
 
 use jiff::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::time::Duration;
 
-/// Longest text, in bytes.
 const LONGEST_TEXT: usize = 100;
 
 const MILLISECOND: i64 = 1;
@@ -99,7 +96,7 @@ fn bare_number(text: &str, number: f64) -> String {
     format!("{count} of what? write {millis} or {count} ms")
 }
 
-/// Sum in milliseconds. Days have 24 hours.
+/// Days have 24 hours.
 fn total(span: Span) -> Result<Length, String> {
     if span.get_years() != 0 || span.get_months() != 0 {
         let days = i64::from(span.get_years()) * 365 + i64::from(span.get_months()) * 30;

@@ -1,6 +1,4 @@
-//! `/livez` and `/readyz`.
-//!
-//! Invariant: neither waits for the database.
+//! `/livez` and `/readyz`. Neither waits for the database.
 
 use crate::lease::Worker;
 use axum::extract::State;
@@ -12,7 +10,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Readiness fails after three slots without a turn of the claim loop, and not before 15 s. The loop normally turns at least every 5 s.
+/// Readiness fails after three slots without a turn of the claim loop, and not before 15 s. The loop normally turns at
+/// least every 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
 /// A full gateway in which no call has ended for this long is not ready.
@@ -79,7 +78,6 @@ fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<
     })
 }
 
-/// The extension must be at least as new as the gateway.
 fn fits(version: &str) -> bool {
     let number = |text: &str| -> Option<(u32, u32)> {
         let (major, minor) = text.split_once('.')?;

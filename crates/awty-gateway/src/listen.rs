@@ -1,7 +1,7 @@
 //! Connections of clients, plain or with TLS.
 //!
-//! Invariant: the number of connections is bounded, in total and per peer. The memory of a connection before its request is complete is
-//! bounded, and so is its age.
+//! Invariant: the number of connections is bounded, in total and per peer. The memory of a connection before its
+//! request is complete is bounded, and so is its age.
 
 mod peers;
 
@@ -25,14 +25,13 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at a time. Further ones wait.
+/// Number of connections. Further ones wait.
 const MOST: usize = 1_000;
-/// Bytes of a request's head.
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Time limit of the TLS handshake, and of a request's head, counted from the end of the request before.
+/// Time limit of the TLS handshake, and of a request's head, counted from the end of the previous request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// Time for which a connection accepts requests, and then the time to finish those that have begun. A client that does not read loses its
-/// place.
+/// A connection accepts requests for the first time, and then has the second one to finish them. A client that does not
+/// read loses its place.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 /// TLS of the listener from two PEM files. The version is 1.2 or later.
@@ -55,7 +54,7 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // For example, too many open files. Connections end before long.
+                // Too many open files are a possible cause. Connections end before long.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;
@@ -81,7 +80,6 @@ async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin + Send, router: Ro
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LARGEST_HEAD);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    // It does not matter how the connection ended.
     if timeout(life.0, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(life.1, connection).await;

@@ -33,7 +33,6 @@ async fn what_has_begun_is_answered_and_then_the_connection_ends() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// Sends a request on a new connection from that address.
 async fn ask(listener: SocketAddr, from: [u8; 4], path: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((from, 0).into()).unwrap();
@@ -74,7 +73,6 @@ async fn one_address_with_all_its_connections_leaves_places_for_others() {
         let answer = answer(stream).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    // The place becomes free a moment after the answer.
     let again = async {
         while !answer(ask(address, ONE, "/").await).await.starts_with("HTTP/1.1 200") {
             sleep(Duration::from_millis(10)).await;

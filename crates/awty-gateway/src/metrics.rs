@@ -1,6 +1,4 @@
-//! Counters for Prometheus.
-//!
-//! Invariant: no label has a URI, entity or token, so the number of series is bounded.
+//! Counters for Prometheus. No label has a URI, entity or token, so the number of series is bounded.
 
 use crate::deliver::verdict::Verdict;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -54,7 +52,7 @@ pub struct Metrics {
     last_claim: Gauge,
 }
 
-/// From a millisecond to a quarter of an hour, in seconds.
+/// Bounds of the buckets in seconds.
 const STEPS: [f64; 13] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 900.0];
 
 fn outcome(verdict: &Verdict) -> &'static str {
@@ -144,7 +142,7 @@ impl Metrics {
         }
     }
 
-    /// What became of a lease: one of awty's seven words, or `refused`.
+    /// The result of a lease: one of awty's seven words, or `refused`.
     pub fn lease(&self, word: &str) {
         self.leases.get_or_create(&Lease { result: word.into() }).inc();
     }

@@ -1,6 +1,7 @@
 //! `/metrics`: the gateway's counters and the database's figures.
 //!
-//! Invariant: no label has a URI, entity or token. A scrape waits a few seconds for the database at most, and leaves missing figures out.
+//! Invariant: no label has a URI, entity or token. A scrape waits a few seconds for the database at most, and leaves
+//! missing figures out.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -17,14 +18,13 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-/// Time limit of the database's figures.
 const LONGEST: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct Seen {
-    /// Open breakers, and when each closes.
+    /// Open breakers, each with the time when it closes.
     open: HashMap<(String, String), DateTime<Utc>>,
-    /// Time up to which missed checks are counted, and their number by job.
+    /// Missed checks are counted up to this time.
     until: Option<DateTime<Utc>>,
     missed: BTreeMap<String, u64>,
 }
@@ -41,8 +41,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Breakers that have opened since the last scrape. A breaker stays open for at least 30 s, so a scrape every 30 s sees each one. A
-    /// breaker that opened again closes at another time.
+    /// A breaker stays open for at least 30 s, so a scrape every 30 s sees each one. A breaker that opened again closes
+    /// at another time.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -54,7 +54,7 @@ impl Seen {
         opened as u64
     }
 
-    /// Adds missed checks up to `until`. If the clock was set back, none is counted twice.
+    /// If the clock was set back, none is counted twice.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -100,8 +100,6 @@ async fn metrics(State(scraper): State<Arc<Scraper>>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
-
-// Writing to a String cannot fail.
 
 fn write_connections(text: &mut String, worker: &Worker) {
     let pools = [&worker.db, &worker.answers_db, &worker.requests_db].map(|db| db.connections());

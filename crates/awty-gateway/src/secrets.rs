@@ -1,6 +1,5 @@
-//! The credentials folder: the master key, from which signing keys are derived, and one file per secret.
-//!
-//! Invariant: an existing key is never overwritten.
+//! The credentials folder: the master key, from which signing keys are derived, and one file per secret. An existing
+//! key is never overwritten.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +9,6 @@ use std::path::Path;
 
 /// File of the master key.
 pub const MASTER_KEY: &str = "master-key";
-/// Shortest master key, in bytes.
 const SHORTEST: usize = 32;
 
 /// Creates a master key if there is none. Returns whether it did.

@@ -1,7 +1,7 @@
 //! The whole program: starts, works, stops.
 //!
-//! Invariant: after SIGTERM, running calls may end within `drain`; a second SIGTERM ends the program at once. Leases that are left expire,
-//! and their calls are made again with the same key.
+//! Invariant: after SIGTERM, running calls may end within `drain`; a second SIGTERM ends the program at once. Leases
+//! that are left expire, and their calls are made again with the same key.
 
 use crate::api::Api;
 use crate::config::Config;
@@ -23,16 +23,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Largest numbers of connections. Each purpose has its own, so that a waiting statement holds up no other purpose.
+/// Each purpose has its own connections, so that a waiting statement holds up no other purpose.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 /// `READS` of them are for tokens and reads, so that a change that waits for a lock does not hold up reading.
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
-/// Time between two looks for connections that are not needed any more.
+/// The gateway looks this often for connections that are not needed any more.
 const SHRINK: Duration = Duration::from_secs(10);
 
-/// Time beyond `drain` for giving leases back.
+/// Returning leases may take this time beyond `drain`.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
 /// Runs until `stop` completes, then drains and returns; returns at once when `now` completes.
@@ -110,7 +110,6 @@ pub async fn serve(
     parts.spawn(listen::listen(listener, listen_tls, router, of_peer));
     tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");
-    // These tasks never end by themselves.
     let ended = tokio::select! {
         () = stop => None,
         ended = &mut claims => Some(ended),

@@ -1,8 +1,6 @@
 //! The only table from SQLSTATEs to HTTP.
-//!
-//! Does not: word the problem. The database's message does.
 
-/// What a refused statement means.
+/// Meaning of a refused statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The role lacks a right.

@@ -1,6 +1,4 @@
-//! Authenticates requests by token and checks scopes.
-//!
-//! Invariant: a token is looked up only by its hash, and no log contains it.
+//! Authenticates requests by token and checks scopes. A token is looked up only by its hash, and no log contains it.
 
 use super::permits::Seen;
 use super::problem::Problem;
@@ -13,7 +11,6 @@ use axum::http::request::Parts;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// `awty_` and 43 characters.
 const LENGTH: usize = 48;
 /// The authenticated token of a request. Every token may read.
 #[derive(Clone)]
@@ -79,7 +76,6 @@ impl FromRequestParts<Arc<Api>> for Asker {
 }
 
 impl Api {
-    /// Begins the transaction of a request, as the token's role.
     pub(super) async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
         let permit = Arc::new(self.permits.permit(asker.role(), asker.changes()).await?);
         let request = self.db.begin(asker.role(), permit.clone()).await?;

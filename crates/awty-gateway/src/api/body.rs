@@ -1,6 +1,4 @@
-//! Reads the JSON body of a request. Pure.
-//!
-//! Invariant: the values are read exactly as they were sent.
+//! Reads the JSON body of a request, with the values exactly as they were sent. Pure.
 
 use super::fields::Fields;
 use super::problem::{Fault, Problem};
@@ -11,7 +9,8 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// Prefix of serde_json's internal keys for numbers and raw values. serde_json would read an object with such a key as that value.
+/// serde_json has internal keys with this prefix for numbers and raw values, and would read an object with such a key
+/// as that value.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Value>, Problem> {
@@ -31,13 +30,12 @@ pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Valu
     }
 }
 
-/// Fields of a body, which may be empty.
 pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem> {
     let empty = body.as_ref().is_ok_and(Bytes::is_empty);
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Whether any object has a key with serde_json's prefix. Scanning for quotes is enough, because in JSON only texts have them.
+/// Scanning for quotes is enough, because in JSON only texts have them.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
@@ -51,7 +49,7 @@ fn has_private_key(json: &[u8]) -> bool {
     false
 }
 
-/// Length of a text including its quotes; without a closing quote, all bytes that are left.
+/// Returns all remaining bytes if there is no closing quote.
 fn length_of_text(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| {

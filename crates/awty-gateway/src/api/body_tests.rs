@@ -16,7 +16,6 @@ fn keys_of_serde_json_are_refused_and_no_other_ones() {
             let refused = read(&json).unwrap_err();
             assert!(refused.is("invalid-field"), "{json}: {refused:?}");
         }
-        // The prefix is harmless as a value or within a text.
         let text = format!("{{\"body\": \"{key}\", \"body_text\": \"{{\\\"{key}\\\": 1}}\", \"n\": 1e5}}");
         assert_eq!(read(&text).unwrap().len(), 3, "{text}");
     }

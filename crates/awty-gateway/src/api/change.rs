@@ -13,16 +13,13 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// End it; with a period, only if the schedule has that period.
+    /// A period ends the schedule only if the schedule has it.
     End(Option<Length>),
-    /// Call it now.
     Run,
-    /// Pause it, with a note.
     Pause(Option<String>),
     Resume,
 }
 
-/// Changes an existing schedule and returns its new row.
 pub(super) async fn change(
     api: &Api,
     asker: &Asker,
@@ -61,12 +58,11 @@ pub(super) async fn change(
     Ok(row)
 }
 
-/// A paused or held schedule cannot be called.
 pub(super) fn still() -> Problem {
     Problem::new("precondition-failed", "It stands still; resume it first.")
 }
 
-/// Refuses a call now while the whole database is held.
+/// Refuses while the whole database is held.
 pub(super) async fn runs(request: &Request) -> Result<(), Problem> {
     if changes::held(request).await? {
         return Err(Problem::new("held-until-adopted", "The database is held; in it: SELECT awty.adopt();"));

@@ -1,6 +1,6 @@
 //! Takes fields out of a JSON object and collects the faults. Pure.
 //!
-//! Invariant: every field that does not fit, unknown ones included, is named with the value to write instead.
+//! Invariant: the faults name each unfit or unknown field, with the value to write instead.
 
 use super::number;
 use super::problem::{Fault, Problem};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// Shown instead of a header value that may be a secret.
 pub const HIDDEN: &str = "•••";
 
-/// The remaining fields, and the faults so far.
+/// The fields that were not read yet, and the faults found so far.
 pub struct Fields {
     /// Fields that are not taken yet.
     pub left: Map<String, Value>,

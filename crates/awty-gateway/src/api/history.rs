@@ -15,16 +15,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What a history is asked for.
+/// Query of a history.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryQuery {
     /// Of one URI, with its sends; also of a deleted schedule.
     uri: Option<String>,
-    /// At most so many, 1 to 500; by default 50.
+    /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,
-    /// The cursor of the page before.
+    /// Cursor of the previous page.
     after: Option<String>,
 }
 
@@ -54,7 +54,6 @@ pub async fn list(
     Ok(page.answer_with("/v1/history", &[("uri", uri)], rows, more, &headers))
 }
 
-/// The schedule of a URI, with links to its calls.
 fn about(row: &schedules::Row) -> Value {
     let place = format!("/v1/schedules/{}", row.id);
     let get = |name: &str| row.fields.get(name).cloned().unwrap_or_default();
@@ -63,7 +62,7 @@ fn about(row: &schedules::Row) -> Value {
         "attempts": format!("{place}/attempts"), "stats": format!("{place}/stats")})
 }
 
-/// The call again, now.
+/// Makes the call again now.
 #[utoipa::path(post, path = "/v1/history/{id}/retry", tag = "history", params(("id" = i64, Path)),
     responses((status = 202, body = shape::Retried), (status = "default", body = shape::Problem)))]
 pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {

@@ -1,6 +1,6 @@
 //! Turns a schedule as a client writes it into the arguments of `awty_http.schedule`. Pure.
 //!
-//! Invariant: every field that does not fit, unknown ones included, is named with the value to write instead.
+//! Invariant: the faults name each unfit or unknown field, with the value to write instead.
 
 use super::fields::{Fields, interval};
 use super::problem::Fault;

@@ -14,26 +14,26 @@ use std::sync::Arc;
 
 const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
 
-/// What a list is asked for.
+/// Query of a list of schedules.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ScheduleQuery {
     /// One schedule, by its URI; nothing else can be asked beside it.
     pub(super) uri: Option<String>,
-    /// active, paused, held, blocked or ended.
+    /// Only schedules in this state: active, paused, held, blocked or ended.
     state: Option<String>,
-    /// Scheme, host and port.
+    /// Only schedules with this scheme, host and port.
     origin: Option<String>,
-    /// One of its labels.
+    /// Only schedules with this label.
     label: Option<String>,
-    /// A part of the URI.
+    /// Only schedules whose URI contains this text.
     q: Option<String>,
-    /// Whether its last call failed.
+    /// Only schedules whose last call failed, or did not fail.
     failing: Option<bool>,
-    /// At most so many, 1 to 500; by default 50.
+    /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,
-    /// The cursor of the page before.
+    /// Cursor of the previous page.
     after: Option<String>,
 }
 
@@ -68,7 +68,6 @@ pub async fn list(
     Ok(page.answer_texts("/v1/schedules", &[&query[..], &[failing]].concat(), rows, cut, &headers))
 }
 
-/// Returns the schedule id of a URI for the token's role.
 pub(super) async fn id_of(api: &Api, asker: &Asker, uri: &str) -> Result<String, Problem> {
     let endpoint = parse_uri(uri)?;
     let request = api.begin(asker).await?;

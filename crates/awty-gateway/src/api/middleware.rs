@@ -69,7 +69,6 @@ async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response,
     }
 }
 
-/// Turns a refusal without a problem body into a problem.
 fn refused(response: Response) -> Response {
     let is_problem =
         response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static("application/problem+json"));

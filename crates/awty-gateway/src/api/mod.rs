@@ -1,6 +1,7 @@
 //! The HTTP API, one file per resource.
 //!
-//! Invariant: each request is one transaction with the rights of its token's role. GET changes only the token's time of last use.
+//! Invariant: each request is one transaction with the rights of its token's role. GET changes only the token's time of
+//! last use.
 
 mod auth;
 mod body;
@@ -43,7 +44,6 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// All resources with their OpenAPI document.
 fn resources() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(list::list, schedules::create, schedules::put, schedules::delete_by_uri))

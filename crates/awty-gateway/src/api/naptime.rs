@@ -22,7 +22,7 @@ fn length(period: &str) -> Result<Length, Problem> {
     duration::parse(period).map_err(fault)
 }
 
-/// The schedule with that period.
+/// Returns the schedule with this period.
 #[utoipa::path(get, path = "/naptime/{uri}/{period}", tag = "naptime", params(("uri" = String, Path), ("period" = String, Path)),
     responses((status = 200, body = shape::Schedule), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(
@@ -37,7 +37,7 @@ pub async fn show(
     if has_period(&row, period) { Ok(show::answer(&row, StatusCode::OK, &headers)) } else { Err(another_period()) }
 }
 
-/// Schedules the URI; another period is 409.
+/// Schedules the URI. Another period is a conflict (409).
 #[utoipa::path(put, path = "/naptime/{uri}/{period}", tag = "naptime", params(("uri" = String, Path), ("period" = String, Path)),
     responses((status = 200, body = shape::Schedule), (status = 201, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn put(
@@ -58,7 +58,7 @@ pub async fn put(
     }
 }
 
-/// Ends the schedule with that period.
+/// Ends the schedule with this period.
 #[utoipa::path(delete, path = "/naptime/{uri}/{period}", tag = "naptime", params(("uri" = String, Path), ("period" = String, Path)),
     responses((status = 204), (status = "default", body = shape::Problem)))]
 pub async fn delete(

@@ -1,9 +1,8 @@
-//! Bounds numbers in JSON that the database keeps, because jsonb spells them without an exponent: `1e131000` takes 131,000 characters.
-//! Pure.
+//! Bounds numbers in JSON that the database keeps, because jsonb spells them without an exponent: `1e131000` takes
+//! 131,000 characters. Pure.
 
 use serde_json::{Number, Value};
 
-/// Longest number, in characters without an exponent.
 const LONGEST: i64 = 1_000;
 
 pub fn are_short(value: &Value) -> bool {
@@ -15,7 +14,6 @@ pub fn are_short(value: &Value) -> bool {
     }
 }
 
-/// Upper bound of a number's characters without an exponent.
 fn spelled(number: &Number) -> i64 {
     let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
     let text = number.as_str();

@@ -3,7 +3,6 @@
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, SecurityRequirement};
 
-/// The document's parts besides the paths.
 pub(super) fn frame() -> OpenApi {
     let mut license = License::new("PostgreSQL");
     license.identifier = Some("PostgreSQL".into());

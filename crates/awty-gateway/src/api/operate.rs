@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Calls it now; the plan goes on after that.
+/// Calls the schedule now. Its plan continues afterwards.
 #[utoipa::path(post, path = "/v1/schedules/{id}/run", tag = "schedules", params(("id" = String, Path)),
     responses((status = 202, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn run(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
@@ -29,7 +29,7 @@ pub async fn run(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, 
     Ok(show::answer(&there(row)?, StatusCode::ACCEPTED, &headers))
 }
 
-/// Lets it stand still, with a note that says why.
+/// Pauses the schedule, with a note that gives the reason.
 #[utoipa::path(post, path = "/v1/schedules/{id}/pause", tag = "schedules", params(("id" = String, Path)),
     request_body(content = Option<shape::Note>, description = "Why, in words"),
     responses((status = 200, body = shape::Schedule), (status = "default", body = shape::Problem)))]
@@ -47,7 +47,7 @@ pub async fn pause(
     Ok(show::answer(&there(row)?, StatusCode::OK, &HeaderMap::new()))
 }
 
-/// Lets it go on.
+/// Resumes the schedule.
 #[utoipa::path(post, path = "/v1/schedules/{id}/resume", tag = "schedules", params(("id" = String, Path)),
     responses((status = 200, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn resume(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
@@ -55,14 +55,14 @@ pub async fn resume(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     Ok(show::answer(&there(row)?, StatusCode::OK, &HeaderMap::new()))
 }
 
-/// Which part of a list.
+/// Part of a list.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
     /// At most so many, 1 to 500; by default 50.
     limit: Option<i64>,
-    /// The cursor of the page before.
+    /// Cursor of the previous page.
     after: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl PageQuery {
     }
 }
 
-/// Begins a request about a schedule that exists or was deleted.
+/// The schedule exists or was deleted.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     let request = api.begin(asker).await?;
     if !db::is_known(&request, id).await? {
@@ -100,16 +100,16 @@ pub async fn attempts(
     Ok(page.answer(&format!("/v1/schedules/{id}/attempts"), &[], rows, &headers))
 }
 
-/// How many of the next calls.
+/// Number of calls.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Count {
-    /// 1 to 100; by default 10.
+    /// Number of calls, 1 to 100; by default 10.
     count: Option<i32>,
 }
 
-/// When it is called next; nothing while it stands still.
+/// Times of the next calls; none while the schedule is paused.
 #[utoipa::path(get, path = "/v1/schedules/{id}/next", tag = "schedules", params(("id" = String, Path), Count),
     responses((status = 200, body = shape::Times), (status = "default", body = shape::Problem)))]
 pub async fn next(
@@ -130,20 +130,20 @@ pub async fn next(
     Ok(show::tagged("0", &json!({"items": items}), StatusCode::OK, &headers))
 }
 
-/// Which statistics.
+/// Query of statistics.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Span {
-    /// 1s, 10s, 1m, 10m, 1h, 6h or 1d; by default 1m.
+    /// Length of a bucket: 1s, 10s, 1m, 10m, 1h, 6h or 1d; by default 1m.
     bucket: Option<String>,
-    /// From then on; by default 60 buckets before its end.
+    /// Start; by default 60 buckets before the end.
     from: Option<String>,
-    /// Until then; by default now.
+    /// End; by default now.
     to: Option<String>,
 }
 
-/// What its calls came to, bucket by bucket; a bucket without a call is left out. Also of what was deleted.
+/// Results of the calls by bucket. Buckets without a call are left out. Includes deleted schedules.
 #[utoipa::path(get, path = "/v1/schedules/{id}/stats", tag = "schedules", params(("id" = String, Path), Span),
     responses((status = 200, body = shape::Stats), (status = "default", body = shape::Problem)))]
 pub async fn stats(
@@ -177,7 +177,7 @@ fn point(row: &Value) -> Value {
         "implausible": row["implausible"], "lateness": lengths("lateness"), "duration": lengths("duration")})
 }
 
-/// The key of its signatures, for roles that may schedule it.
+/// The key of the signatures, for roles that may schedule.
 #[utoipa::path(get, path = "/v1/schedules/{id}/secret", tag = "schedules", params(("id" = String, Path)),
     responses((status = 200, body = shape::Secret), (status = "default", body = shape::Problem)))]
 pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {

@@ -1,7 +1,7 @@
 //! Lists in pages: `limit`, a cursor, and a link to the next page.
 //!
-//! Invariant: a cursor is a position in an index. Every page costs the same, and rows that are added or removed meanwhile move no other
-//! item.
+//! Invariant: a cursor is a position in an index. Every page costs the same, and rows that are added or removed
+//! meanwhile move no other item.
 
 use super::problem::Problem;
 use super::show;
@@ -21,7 +21,7 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// Finds the parameter in an error of the query's parser, such as `…: limit: invalid digit` or `…: unknown field `x`, …`.
+/// The parser's error looks like `…: limit: invalid digit` or `…: unknown field `x`, …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
@@ -80,7 +80,8 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// Makes the answer from items that are JSON texts already. With `cut`, there is a next page even if fewer rows were found.
+    /// Makes the answer from items that are JSON texts already. With `cut`, there is a next page even if fewer rows
+    /// were found.
     pub fn answer_texts(
         self,
         path: &str,

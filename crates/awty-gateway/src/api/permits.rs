@@ -1,8 +1,8 @@
 //! Limits the requests that use the database at the same time.
 //!
-//! Invariant: one role never has all connections, however long its requests wait. Reads of a role do not wait for its changes. Changes of
-//! all roles leave connections for tokens and reads. Roles with slow reads share one connection. Other requests wait for a permit, within
-//! their time limit. A role's large bodies, and its answers that are not written yet, have a bound each.
+//! Invariant: one role never has all connections, however long its requests wait. Reads of a role do not wait for its
+//! changes. Changes of all roles leave connections for tokens and reads. Roles with slow reads share one connection.
+//! Other requests wait for a permit, within their time limit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -10,18 +10,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Permits of one role for reads, and as many for changes.
+/// Number of permits of a role for reads, and as many for changes.
 const EACH: usize = 2;
 /// Permits for changes of all roles together.
 pub const CHANGES: usize = 3;
 /// Connections that changes never take.
 pub const READS: usize = 2;
-/// Permits for reads of all slow roles together.
 const SLOW: usize = 1;
 /// A read that takes this long makes its role slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
-/// Number of known roles above which idle ones are forgotten.
+/// Above this number of roles, idle ones are forgotten.
 const MANY: usize = 1_000;
 /// KiB of large bodies of one role, and as many of its answers that are not written yet.
 pub(super) const OF_ROLE: usize = 16 * 1024;
@@ -36,7 +35,6 @@ pub struct Permits {
 pub(super) struct Role {
     reads: Arc<Semaphore>,
     changes: Arc<Semaphore>,
-    /// End of the last slow read.
     long_read: Mutex<Option<Instant>>,
     bodies: Arc<Semaphore>,
     answers: Arc<Semaphore>,
@@ -72,7 +70,7 @@ impl Role {
     }
 }
 
-/// Permit of a request: one of its role, and one among all changes or all reads of slow roles.
+/// Holds a permit of its role, and one of those for all changes or for all reads of slow roles.
 pub struct Permit {
     role: Arc<Role>,
     changes: bool,
@@ -123,21 +121,20 @@ impl Permits {
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Waits for room for a body of this many KiB.
+    /// Waits for this many KiB.
     pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.bodies, kib.min(OF_ROLE as u32)).await?;
         Ok(Room(role, room))
     }
 
-    /// Waits for room for an answer of this many KiB.
+    /// Waits for this many KiB.
     pub async fn answer(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.answers, kib.min(OF_ROLE as u32)).await?;
         Ok(Room(role, room))
     }
 
-    /// Waits for the permit of a request.
     pub async fn permit(&self, role: &str, changes: bool) -> Result<Permit, Problem> {
         let role = self.of(role);
         let of_role = free(if changes { &role.changes } else { &role.reads }, 1).await?;

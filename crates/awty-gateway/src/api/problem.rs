@@ -1,6 +1,5 @@
-//! Problems as in RFC 9457.
-//!
-//! Invariant: an internal error reaches the client only as a number, under which the log has the database's message.
+//! Problems as in RFC 9457. An internal error reaches the client only as a number, under which the log has the
+//! database's message.
 
 use super::problems::{Known, find};
 use crate::db::Trouble;
@@ -20,7 +19,7 @@ pub struct Problem {
     more: Map<String, Value>,
 }
 
-/// Marks a response: the database asks to try the request again.
+/// The database asks to try the request again.
 #[derive(Clone, Copy)]
 pub struct Again;
 
@@ -29,7 +28,7 @@ pub struct Again;
 pub struct Fault {
     /// JSON pointer.
     pub pointer: String,
-    /// What is wrong and, after a semicolon, what to write instead.
+    /// The fault and, after a semicolon, the value to write instead.
     pub reason: String,
 }
 
@@ -74,7 +73,7 @@ impl Problem {
     }
 }
 
-/// JSON pointer of the field with which a message of the database begins.
+/// The message of the database begins with the field's name.
 fn pointer(message: &str) -> String {
     for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
         if message.starts_with(words) {
@@ -110,7 +109,7 @@ impl From<Trouble> for Problem {
                 return Problem::new("invalid-field", message).with("errors", json!([fault]));
             }
             Kind::Standby => "read-only-standby",
-            // The only message of awty that has a problem name of its own.
+            // No other message of awty has a problem name of its own.
             Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },
@@ -148,7 +147,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// What a problem means, as a page.
+/// Explains a problem as a page.
 #[utoipa::path(get, path = "/problems/{name}", tag = "problems", security(()),
     params(("name" = String, Path, description = "The end of a problem's type")),
     responses((status = 200, description = "A page in words", content_type = "text/html", body = String), (status = 404, body = super::shape::Problem)))]

@@ -7,7 +7,7 @@ pub struct Known {
     pub status: u16,
     /// What all problems of this kind have in common.
     pub title: &'static str,
-    /// What the client can do about it.
+    /// Advice to the client.
     pub remedy: &'static str,
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
 const BURST: NonZeroU32 = NonZeroU32::new(100).unwrap();
-/// Number of tokens with a known rate above which idle ones are forgotten.
+/// Above this number of tokens, idle ones are forgotten.
 const MANY: usize = 10_000;
 
 /// Request rate of each token.

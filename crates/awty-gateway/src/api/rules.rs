@@ -46,7 +46,7 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the row: 404 if the schedule never existed, 410 if it was deleted.
+/// 404 if the schedule never existed, 410 if it was deleted.
 pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     match row {
         Some(row) if row.deleted => {
@@ -63,7 +63,6 @@ pub(super) fn history(uri: &str) -> String {
     format!("/v1/history?uri={uri}")
 }
 
-/// The schedule belongs to another job.
 pub(super) fn not_own() -> Problem {
     Problem::new("not-permitted", "The schedule belongs to a job whose schedules this role may not change.")
 }
@@ -73,7 +72,6 @@ pub(super) fn another_period() -> Problem {
     Problem::new("not-found", "The URI is scheduled with another period.")
 }
 
-/// The condition of a change does not hold any more.
 pub(super) fn changed() -> Problem {
     Problem::new("precondition-failed", "It has changed since.")
 }
@@ -90,7 +88,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Whether a schedule has that period, before or after rounding.
+/// Compares the period before and after rounding.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -100,7 +98,7 @@ fn has_ended(row: &Row) -> bool {
     row.fields.get("state").and_then(Value::as_str) == Some("ended")
 }
 
-/// Locks a schedule until the end of the request. Returns its row and whether this role may change it.
+/// The lock lasts until the end of the request. Returns the row and whether this role may change it.
 pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
     let mine = changes::lock(request, id).await?;
     let row = db::one(request, id).await?;
@@ -177,7 +175,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Keeps an existing schedule and resumes it if it has ended. Returns None if its plan is over.
+/// Returns None if the plan is over.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));
@@ -186,7 +184,6 @@ async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     Ok(db::one(request, &row.id).await?.filter(|row| !has_ended(row)))
 }
 
-/// Reads one schedule in its own transaction.
 pub(super) async fn read(api: &Api, asker: &Asker, id: &str) -> Result<Option<Row>, Problem> {
     let request = api.begin(asker).await?;
     let row = db::one(&request, id).await?;

@@ -16,7 +16,7 @@ use axum::response::IntoResponse;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Makes a schedule; if the URI has one, that is 409.
+/// Creates a schedule. A URI that already has one is a conflict (409).
 #[utoipa::path(post, path = "/v1/schedules", tag = "schedules", request_body = shape::ScheduleWanted,
     responses((status = 201, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
@@ -30,7 +30,7 @@ fn uri(query: page::QueryResult<ScheduleQuery>) -> Result<String, Problem> {
     })
 }
 
-/// Makes or replaces the schedule of a URI.
+/// Creates or replaces the schedule of a URI.
 #[utoipa::path(put, path = "/v1/schedules", tag = "schedules", params(("uri" = String, Query)), request_body = shape::ScheduleWanted,
     responses((status = 200, body = shape::Schedule), (status = 201, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn put(
@@ -63,7 +63,7 @@ pub async fn replace(
     write(&api, &asker, &headers, object(&headers, body)?, uri, Write::Replace).await
 }
 
-/// One schedule.
+/// Returns one schedule.
 #[utoipa::path(get, path = "/v1/schedules/{id}", tag = "schedules", params(("id" = String, Path)),
     responses((status = 200, body = shape::Schedule), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
@@ -83,7 +83,7 @@ pub async fn delete_by_uri(
     delete(State(api), asker, headers, Path(id)).await
 }
 
-/// Ends a schedule, whose history stays.
+/// Ends a schedule and keeps its history.
 #[utoipa::path(delete, path = "/v1/schedules/{id}", tag = "schedules", params(("id" = String, Path)),
     responses((status = 204), (status = "default", body = shape::Problem)))]
 pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {

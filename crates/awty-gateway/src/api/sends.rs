@@ -19,12 +19,11 @@ use axum::response::IntoResponse;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Key for a client that gave none.
 fn random() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 
-/// Idempotency key of a request, quoted or not.
+/// Reads the key of the send, which may be quoted.
 fn key(headers: &HeaderMap) -> Result<String, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(random()) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -49,7 +48,7 @@ fn send(mut fields: Fields) -> Result<(Uri, Arguments), Problem> {
     Ok((uri, arguments))
 }
 
-/// Has a URI called once.
+/// Calls a URI once.
 #[utoipa::path(post, path = "/v1/sends", tag = "sends", request_body = shape::SendWanted,
     params(("Idempotency-Key" = Option<String>, Header, description = "With the same key it is sent once; by default a random one")),
     responses((status = 200, description = "Sent before", body = shape::Send), (status = 201, body = shape::Send), (status = "default", body = shape::Problem)))]
@@ -89,7 +88,7 @@ fn there(row: Option<Row>) -> Result<Row, Problem> {
     row.ok_or_else(|| Problem::new("not-found", "Nothing was sent with that key, or it is forgotten."))
 }
 
-/// What became of a send.
+/// Returns the state of a send.
 #[utoipa::path(get, path = "/v1/sends/{key}", tag = "sends", params(("key" = String, Path)),
     responses((status = 200, body = shape::Send), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(key): Path<String>) -> Answer {
@@ -99,7 +98,7 @@ pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     Ok(show::tagged("0", &fields(&row), StatusCode::OK, &headers))
 }
 
-/// Cancels what has not been sent. The key stays used.
+/// Cancels a send that was not made yet. Its key stays used.
 #[utoipa::path(delete, path = "/v1/sends/{key}", tag = "sends", params(("key" = String, Path)),
     responses((status = 204), (status = 410, description = "It is over", body = shape::Problem), (status = "default", body = shape::Problem)))]
 pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, Path(key): Path<String>) -> Answer {

@@ -99,7 +99,7 @@ fn lengths(object: &mut Map<String, Value>, list: FieldList) {
     }
 }
 
-/// Strong tag of the version and a hash of the answer.
+/// The tag has the version and a hash of the answer.
 fn etag(version: &str, body: &str) -> String {
     format!("\"{version}-{}\"", hash(body))
 }

@@ -9,7 +9,6 @@ use crate::net::guard::Shared;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Bytes of the largest body of a request.
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
 /// A body or answer of at most this size needs no room, so that large ones do not hold up small ones.
 pub(super) const SMALL: usize = 16 * 1024;

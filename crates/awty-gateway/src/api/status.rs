@@ -18,18 +18,18 @@ use std::sync::Arc;
 
 const LONGEST: TimeDelta = TimeDelta::days(31);
 
-/// Which slots.
+/// Query of slots.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SlotQuery {
     /// From then on; by default what is due now, too.
     from: Option<String>,
-    /// Until then, 31 days ahead at most; by default an hour from now.
+    /// End, at most 31 days ahead; by default an hour from now.
     to: Option<String>,
-    /// At most so many, 1 to 500; by default 50.
+    /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,
-    /// The cursor of the page before.
+    /// Cursor of the previous page.
     after: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub async fn slots(
     Ok(page.answer("/v1/slots", &[("from", Some(first)), ("to", Some(last))], rows, &headers))
 }
 
-/// The database, the gateways, what is wrong, and the settings of this gateway.
+/// State of the database, the gateways, the findings, and this gateway's settings.
 #[utoipa::path(get, path = "/v1/status", tag = "status",
     responses((status = 200, body = shape::Status), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn status(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap) -> Answer {

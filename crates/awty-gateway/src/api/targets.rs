@@ -1,4 +1,5 @@
-//! `/v1/targets`: limits and blocks of origins. They belong to a job, so a role sees and changes only those of its own jobs.
+//! `/v1/targets`: limits and blocks of origins. They belong to a job, so a role sees and changes only those of its own
+//! jobs.
 
 use super::auth::Asker;
 use super::body::{self, Body, object};
@@ -35,7 +36,6 @@ pub async fn list(
     Ok(page.answer("/v1/targets", &[], rows, &headers))
 }
 
-/// The normal spelling of scheme, host and port.
 pub(super) fn origin(text: &str) -> Result<String, Problem> {
     let refused = |reason| Problem::fields("malformed-uri", &[Fault { pointer: "/origin".into(), reason }]);
     let endpoint = Uri::parse(text).map_err(|why| refused(why.to_string()))?;
@@ -45,7 +45,7 @@ pub(super) fn origin(text: &str) -> Result<String, Problem> {
     Ok(endpoint.entity_name())
 }
 
-/// Version for `If-Match`: a hash of the limits.
+/// For `If-Match`: a hash of the limits.
 fn version(target: &Value) -> String {
     show::hash(&["concurrency", "rate", "burst"].map(|name| target[name].to_string()).join(" "))
 }
@@ -58,7 +58,7 @@ fn there(target: Option<Value>) -> Result<Value, Problem> {
     target.ok_or_else(|| Problem::new("not-found", "Nothing is known of that origin, or it is not this role's to see."))
 }
 
-/// One target.
+/// Returns one target.
 #[utoipa::path(get, path = "/v1/targets/{origin}", tag = "targets", params(("origin" = String, Path, description = "Encoded, such as https%3A%2F%2Fapi.example.com")),
     responses((status = 200, body = shape::Target), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(name): Path<String>) -> Answer {
@@ -84,7 +84,7 @@ fn limits(mut fields: Fields) -> Result<Limits, Problem> {
     Ok(limits)
 }
 
-/// Sets the limits; what is left out has no limit of its own.
+/// Sets the limits of a target. A limit that is left out is removed.
 #[utoipa::path(put, path = "/v1/targets/{origin}", tag = "targets", params(("origin" = String, Path)), request_body = shape::LimitsWanted,
     responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
 pub async fn put(
@@ -125,7 +125,7 @@ async fn set(
     Ok(answer(&target, &HeaderMap::new()))
 }
 
-/// No calls until a time, or for a while; by default until further notice.
+/// Blocks a target until a time, or for a length; by default until further notice.
 #[utoipa::path(post, path = "/v1/targets/{origin}/block", tag = "targets", params(("origin" = String, Path)),
     request_body(content = Option<shape::Block>, description = "Until when, and why"),
     responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
@@ -155,7 +155,7 @@ pub async fn block(
     set(&api, &asker, &name, until.as_deref(), length.as_deref(), note.as_deref()).await
 }
 
-/// Calls go on, and the breaker is closed.
+/// Unblocks a target and closes its breaker.
 #[utoipa::path(post, path = "/v1/targets/{origin}/unblock", tag = "targets", params(("origin" = String, Path)),
     responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
 pub async fn unblock(State(api): State<Arc<Api>>, asker: Asker, Path(name): Path<String>) -> Answer {

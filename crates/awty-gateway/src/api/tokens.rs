@@ -1,6 +1,5 @@
-//! `/v1/tokens`: tokens of all roles that the asking token's role is a member of.
-//!
-//! Invariant: a token is shown only once, when it is created.
+//! `/v1/tokens`: tokens of all roles that the asking token's role is a member of. A token is shown only once, when it
+//! is created.
 
 use super::auth::Asker;
 use super::body::{Body, object};
@@ -19,7 +18,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use std::sync::Arc;
 
-/// Default lifetime of a token.
 const GOOD: Length = Length::seconds(90 * 86_400);
 
 /// Tokens, without what they are; scope admin.
@@ -39,7 +37,7 @@ pub async fn list(
     Ok(page.answer("/v1/tokens", &[], rows, &headers))
 }
 
-/// Makes a token, which is shown this once only; scope admin.
+/// Creates a token, which is shown only this once (scope admin).
 #[utoipa::path(post, path = "/v1/tokens", tag = "tokens", request_body = shape::TokenWanted,
     responses((status = 201, body = shape::NewToken), (status = "default", body = shape::Problem)))]
 pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
@@ -71,7 +69,7 @@ fn number(id: &str) -> Result<i64, Problem> {
     id.parse().map_err(|_| missing())
 }
 
-/// What is kept of a token; scope admin.
+/// Returns a token without its secret (scope admin).
 #[utoipa::path(get, path = "/v1/tokens/{id}", tag = "tokens", params(("id" = i64, Path)),
     responses((status = 200, body = shape::Token), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
@@ -82,7 +80,7 @@ pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     Ok(show::tagged("0", &token, StatusCode::OK, &headers))
 }
 
-/// Makes a token worthless; scope admin.
+/// Deletes a token (scope admin).
 #[utoipa::path(delete, path = "/v1/tokens/{id}", tag = "tokens", params(("id" = i64, Path)),
     responses((status = 204), (status = "default", body = shape::Problem)))]
 pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// KiB of the answers in these tests, of which two fit into the room of a role.
+/// Size in KiB of the answers. Two of them fit into the room of a role.
 const KIB: usize = OF_ROLE / 2;
 
 fn api() -> Arc<Api> {
@@ -26,7 +26,6 @@ fn api() -> Arc<Api> {
     Api::new(db, Guard::default(), Arc::new(Metrics::default()), config)
 }
 
-/// Serves large answers to the role in the path. Returns the address.
 async fn served(api: &Arc<Api>) -> SocketAddr {
     let handler = async |request: Request| {
         request.extensions().get::<Seen>().unwrap().is(request.uri().path());

@@ -34,7 +34,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl Grants {
-    /// Reads the tables below `secrets`. A refusal names the table and what to write.
+    /// A refusal names the table and the value to write.
     pub(super) fn read(value: toml::Value) -> Result<Self, String> {
         let toml::Value::Table(tables) = value else {
             return Err(format!("{TABLE} is no setting; write {}", line("app/API_TOKEN", "https://api.example.com")));
@@ -46,7 +46,7 @@ impl Grants {
             .map(Grants)
     }
 
-    /// May the secret of this path go to this origin?
+    /// Whether the secret of this path may go to this origin.
     pub fn allows(&self, path: &str, origin: &str) -> bool {
         self.0.get(path).is_some_and(|origins| origins.contains(origin))
     }

@@ -82,7 +82,7 @@ pub fn grants(path: &Path, content: &str) -> Result<Grants, String> {
     table.remove(grants::TABLE).map_or(Ok(Grants::default()), Grants::read).map_err(problem)
 }
 
-/// Reads the file's values as text. Lists get commas.
+/// Lists get commas.
 fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;

@@ -137,7 +137,6 @@ fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// Splits a list of files at commas.
 pub fn files(text: &str) -> Vec<PathBuf> {
     listed(text).map(PathBuf::from).collect()
 }
@@ -147,7 +146,6 @@ fn variable(name: &str) -> &'static str {
     setting.and_then(|setting| setting.variables.first()).copied().unwrap_or_default()
 }
 
-/// Reads `10.1.0.0/16`, or `https://one.example=10.1.0.0/16`.
 fn allowed(text: &str) -> Result<Allowed, String> {
     let (origin, network) = match text.rsplit_once('=') {
         Some((origin, network)) => (Some(origin), network),
@@ -161,7 +159,6 @@ fn allowed(text: &str) -> Result<Allowed, String> {
     Ok(Allowed { origin: origin.map(spelled).transpose()?, network })
 }
 
-/// Reads `10.1.0.0/16`. A mapped IPv4 network becomes an IPv4 network, because addresses are judged in that spelling.
 fn denied(text: &str) -> Result<IpNet, String> {
     let wrong = || format!("deny_networks: {text} is no network; write 203.0.113.0/24");
     match text.parse().map_err(|_| wrong())? {
@@ -173,7 +170,6 @@ fn denied(text: &str) -> Result<IpNet, String> {
     }
 }
 
-/// A database URL without its password.
 pub(super) fn masked(text: &str) -> String {
     match Url::parse(text) {
         Ok(mut url) => {

@@ -1,6 +1,7 @@
 //! Books many answers of leases at once, with the rows that awty_http keeps of them.
 //!
-//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. A void lease has no consequences.
+//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. A void lease has no
+//! consequences.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -87,7 +88,8 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Books calls in one transaction. Returns what became of each check, in awty's words. Waits for a lock at most `patience`.
+    /// Books calls in one transaction, waiting for a lock at most `patience`. Returns the result of each check, in
+    /// awty's words.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
@@ -104,7 +106,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // A change that is left out here is written with the next answer, because each answer is compared with the stored row.
+            // A change that is left out here is written with the next answer, because each answer is compared with the
+            // stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {
@@ -126,7 +129,7 @@ impl Db {
     }
 }
 
-/// Locks the schedules that the answers change. Returns the schedules that another session has locked.
+/// Returns the schedules that another session has locked.
 async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
     if ids.is_empty() {
@@ -136,7 +139,6 @@ async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<Has
     Ok(locked.into_iter().collect())
 }
 
-/// Forgets the content of sends that went well.
 async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Result<(), Error> {
     let (mut jobs, mut names, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for booking in bookings.iter().filter(|booking| matches!(booking.answer, Answer::Complete { again: None })) {
@@ -153,7 +155,7 @@ async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resu
     transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
-/// Longest pause of each target. The order is always the same, so that two gateways lock targets in one order.
+/// Each target gets its longest pause. The order is always the same, so that two gateways lock targets in one order.
 fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {

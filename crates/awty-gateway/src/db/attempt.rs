@@ -4,7 +4,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A call from awty.attempt, as SQL.
 macro_rules! attempt {
     () => {
         "pg_catalog.jsonb_build_object('slot', a.first_check_at, 'at', a.leased_at, 'ended_at', a.ended_at, 'attempt', a.attempt,
@@ -13,7 +12,7 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// Reads a call. A value of another external worker may be nested deeper than serde_json reads, and is left out.
+/// A value of another external worker may be nested deeper than serde_json reads, and is left out.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

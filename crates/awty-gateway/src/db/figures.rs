@@ -1,6 +1,4 @@
-//! Figures of the database for /metrics.
-//!
-//! Invariant: each statement ends within 5 s and returns a bounded number of rows.
+//! Figures of the database for /metrics. Each statement ends within 5 s and returns a bounded number of rows.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -35,13 +33,13 @@ pub struct Target {
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// The timeout ends statements of scrapes that were given up. JIT would compile longer than these statements run. A role's own objects
-/// cannot hide those of pg_catalog.
+/// The timeout ends statements of scrapes that were given up. JIT would compile longer than these statements run. A
+/// role's own objects cannot hide those of pg_catalog.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// The jobs with the most due checks. Each job has a few series, so the number of jobs is bounded.
+/// Each job has a few series, so the number of jobs is bounded.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
@@ -53,13 +51,13 @@ const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Counts at most 10,000 targets. Names that are not ASCII are left out: no call goes to such a name, and a server with encoding SQL_ASCII
-/// could not send it.
+/// Counts at most 10,000 targets. Names that are not ASCII are left out: no call goes to such a name, and a server with
+/// encoding SQL_ASCII could not send it.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, CASE WHEN t.state = 'open' THEN t.blocked_until END
     FROM awty.target AS t WHERE t.job = ANY ($1) AND t.target !~ '[^ -~]' LIMIT 10000";
 
-/// Checks that ended in the last 10 s may not have committed yet, so the next scrape counts them. After a long gap, each scrape counts at
-/// most 10 minutes.
+/// Checks that ended in the last 10 s may not have committed yet, so the next scrape counts them. After a long gap,
+/// each scrape counts at most 10 minutes.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -68,7 +66,7 @@ const MISSED: &str = "SELECT u.until, h.job, h.missed
         GROUP BY f.job) AS h ON true";
 
 impl Db {
-    /// Figures of the jobs and their targets. With `has_http`, failing schedules are counted, too.
+    /// Returns the figures of the jobs and their targets. With `has_http`, failing schedules are counted as well.
     pub async fn figures(&self, jobs: &[String], has_http: bool) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {
         self.on(async |client| {
             let transaction = client.transaction().await?;
@@ -89,8 +87,8 @@ impl Db {
         .await
     }
 
-    /// Counts the missed checks by job after `since`, and returns the time up to which they are counted. Without `since`, returns only that
-    /// time.
+    /// Counts the missed checks by job after `since`, and returns the time up to which they are counted. Without
+    /// `since`, returns only that time.
     pub async fn missed(
         &self,
         jobs: &[String],

@@ -11,8 +11,8 @@ macro_rules! columns {
     };
 }
 
-/// Reads one page of each visible tenant, because the index has the problems of one job in the order of a page. The entity key of a send is
-/// the URI's path, `#` and the send's key.
+/// Reads one page of each visible tenant, because the index has the problems of one job in the order of a page. The
+/// entity key of a send is the URI's path, `#` and the send's key.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (
@@ -25,7 +25,7 @@ pub const LIST: &str = concat!(
 );
 const ONE: &str =
     concat!(columns!(), "FROM awty_http_internal.problem AS p WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
-/// Key of a send that the role itself sent, as long as awty_http keeps it.
+/// Finds the key of a send of this role, as long as awty_http keeps the send.
 const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
     JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.key = p.key AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key
     WHERE p.id = $1 AND s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() LIMIT 1";

@@ -1,7 +1,7 @@
 //! Claims, heartbeats, and giving leases back.
 //!
-//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to. Heartbeats commit
-//! asynchronously, by a setting of their own transaction; claims are flushed.
+//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to. Heartbeats
+//! commit asynchronously, by a setting of their own transaction; claims are flushed.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Delivery;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
 
-/// Time before the deadline that is reserved for booking the answer.
+/// This time before the deadline is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 /// A claimed check.
@@ -63,9 +63,10 @@ impl Lease {
     }
 }
 
-/// A claim is flushed, with everything before it: if a crash undid the beginning of an occurrence after its call, the occurrence would get
-/// another key. A claim waits for a synchronous standby only with `awty.synchronous_commit`. lock_timeout is shorter than the time after
-/// which the gateway gives up a connection, because a claim that succeeded later would have no worker.
+/// A claim is flushed, with everything before it: if a crash undid the beginning of an occurrence after its call, the
+/// occurrence would get another key. A claim waits for a synchronous standby only with `awty.synchronous_commit`.
+/// lock_timeout is shorter than the time after which the gateway gives up a connection, because a claim that succeeded
+/// later would have no worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
@@ -76,7 +77,7 @@ const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// Definitions of schedules and sends. A schedule whose content this role cannot see is not called.
+/// A schedule whose content this role cannot see is not called.
 const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
     coalesce(e.request, '{}') OPERATOR(pg_catalog.||) c.content
     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j)
@@ -89,7 +90,7 @@ const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.ro
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
 
-/// Reads a lease. [`Db::add_definitions`] adds the tenant.
+/// [`Db::add_definitions`] adds the tenant.
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let delivery = Delivery {
         job: row.try_get(1)?,
@@ -150,7 +151,8 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// Adds tenants and definitions to the leases. The query runs after the claim, so its snapshot is newer than the claim.
+    /// Adds tenants and definitions to the leases. The query runs after the claim, so its snapshot is newer than the
+    /// claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Delivery) -> &String| leases.iter().map(|lease| of(&lease.delivery).clone()).collect::<Vec<_>>();

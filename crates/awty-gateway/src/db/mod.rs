@@ -1,7 +1,7 @@
 //! The database: a few connections, and all statements of the gateway.
 //!
-//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so a pooler in transaction mode may be in
-//! between.
+//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so a pooler in
+//! transaction mode may be in between.
 
 mod answers;
 mod arguments;
@@ -35,13 +35,13 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Time limit of a statement. A connection whose statement takes longer is closed.
+/// A connection whose statement takes longer is closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Pause before a purpose looks for a free connection again, if the server has no slot for another one.
+/// The server may have no slot for another connection. After this pause, the purpose looks for a free one again.
 const AGAIN: Duration = Duration::from_millis(20);
-/// A purpose closes its extra connections when they have been idle for `REST` or are older than `AGE`, because another purpose may have
-/// none.
+/// A purpose closes its extra connections when they have been idle for `REST` or are older than `AGE`, because another
+/// purpose may have none.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
@@ -107,7 +107,7 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// A connection in use. If its work is dropped, a statement may still be running on it, so the connection is closed instead of returned.
+/// If the work is dropped, a statement may still be running on the connection, so it is closed instead of returned.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -142,7 +142,7 @@ impl Db {
         }
     }
 
-    /// Returns an idle or a new connection. If the server has no slot for a new one, waits for one of this pool.
+    /// If the server has no slot for a new connection, waits for one of this pool.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -162,7 +162,7 @@ impl Db {
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
     }
 
-    /// Runs `work` on one connection. If it takes longer than `PATIENCE`, the connection is closed.
+    /// If `work` takes longer than `PATIENCE`, the connection is closed.
     async fn on<T>(
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
@@ -182,8 +182,9 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, for the guard. A database behind a socket or on loopback may listen on every address of this
-    /// machine; the unspecified address stands for all of them. A name that is not resolved in time has no address.
+    /// Returns the addresses of the database, for the guard. A database behind a socket or on loopback may listen on
+    /// every address of this machine, so the unspecified address means all of them. A name that is not resolved in time
+    /// has no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

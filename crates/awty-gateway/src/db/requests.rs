@@ -22,21 +22,19 @@ pub struct Token {
 /// Runs before the terms of a request are set, so every name is qualified.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
-/// Only pg_catalog is in the search path, because an object that a role created would run with the rights of this session. lock_timeout
-/// frees connections of requests that wait for row locks. JIT is off, because it would compile for seconds what runs for milliseconds when
-/// tables were never analyzed.
+/// Only pg_catalog is in the search path, because an object that a role created would run with the rights of this
+/// session. lock_timeout frees connections of requests that wait for row locks. JIT is off, because it would compile
+/// for seconds what runs for milliseconds when tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";
-/// Qualified for the same reason as [`TOKEN`].
 const CREATE: &str =
     "SELECT awty_http.create_token($1::pg_catalog.text::pg_catalog.name, $2, $3::pg_catalog.text::pg_catalog.interval)";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
-/// Length limit of names in PostgreSQL, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// Refuses names that PostgreSQL would truncate, because the truncated name may be another role's.
+/// PostgreSQL would truncate such a name, and the truncated name may be another role's.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -90,7 +88,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns the last row, if there is one.
     pub(super) async fn maybe(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, Trouble> {
         Ok(self.rows(sql, values).await?.pop())
     }
@@ -116,7 +113,7 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// Rolls back. If that fails, the connection is closed instead of returned.
+    /// If the rollback fails, the connection is closed instead of returned.
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             let place = self.place.take();
@@ -139,7 +136,6 @@ mod tests {
         let long = "r".repeat(LONGEST_NAME);
         assert!(role_name(&long).is_ok());
         assert!(role_name(&format!("{long}x")).unwrap_err().is("42704"));
-        // The limit counts bytes, not characters.
         assert!(role_name(&"ü".repeat(32)).is_err());
     }
 }

@@ -41,7 +41,6 @@ pub struct Filter {
     pub failing: Option<bool>,
 }
 
-/// A length in milliseconds, as SQL.
 macro_rules! ms {
     ($column:literal) => {
         concat!("(EXTRACT(epoch FROM ", $column, ") * 1000)::bigint")
@@ -49,8 +48,8 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// Schedules with their current state, as SQL. The subqueries per schedule run after the page is chosen. Rows beyond 4 MiB of requests have
-/// no fields, so that the memory of a page is bounded.
+/// The subqueries per schedule run after the page is chosen. Rows beyond 4 MiB of requests have no fields, so that the
+/// memory of a page is bounded.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -86,12 +85,12 @@ const LIST: &str = schedules!(
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
-/// Uses the job that awty_http chooses for the current user, so the id is one of its own job.
+/// The job is the one that awty_http chooses for the current user, so the id is one of its own job.
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
 const IS_KNOWN: &str = "SELECT true FROM awty_http.endpoint AS e WHERE e.id = $1";
-/// No row: this role may not schedule it.
+/// No row if this role may not schedule it.
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
@@ -114,7 +113,6 @@ fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     }))
 }
 
-/// First column of the row, if there is one.
 pub(super) async fn value<T: FromSqlOwned>(request: &Request, sql: &str, id: &str) -> Result<Option<T>, Trouble> {
     Ok(request.maybe(sql, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }

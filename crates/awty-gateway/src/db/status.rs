@@ -11,7 +11,6 @@ const STATUS: &str = concat!(
         'library', s.library)
     FROM awty.status AS s"
 );
-/// Gateways that hold leases now.
 const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),
         'last_claim_at', pg_catalog.max(l.leased_at))
     FROM awty.lease AS l JOIN awty_http.tenant AS t ON t.job = l.job WHERE l.expires_at > pg_catalog.clock_timestamp()

@@ -41,7 +41,8 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// A request compares the current limits with its condition and then replaces them. The lock lets one request of a tenant do so at a time.
+/// A request compares the current limits with its condition and then replaces them. The lock lets one request of a
+/// tenant do so at a time.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
 /// Targets by name. The first row has no name and holds for all targets.

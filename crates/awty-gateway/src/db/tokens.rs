@@ -16,7 +16,6 @@ macro_rules! tokens {
 const LIST: &str = concat!(tokens!(), "WHERE t.id > coalesce($1::bigint, 0) ORDER BY t.id LIMIT $2");
 const ONE: &str = concat!(tokens!(), "WHERE t.id = $1");
 const CREATE: &str = "SELECT awty_http.create_token(coalesce($1::text::name, CURRENT_USER), $2, $3::text::interval)";
-/// The newest token of this transaction.
 const NEW: &str = concat!(
     tokens!(),
     "WHERE t.created_at = pg_catalog.now() AND pg_catalog.pg_get_userbyid(t.created_by) = CURRENT_USER ORDER BY t.id DESC LIMIT 1"

@@ -1,6 +1,5 @@
-//! Definition of a call: the `args` of awty_http's checks.
-//!
-//! Invariant: missing fields have their defaults, and unknown fields are refused.
+//! Definition of a call: the `args` of awty_http's checks. Missing fields have their defaults, and unknown fields are
+//! refused.
 
 use super::range::Ranges;
 use crate::duration::Length;
@@ -113,7 +112,7 @@ impl Default for Definition {
     }
 }
 
-/// Distinguishes `"body": null`, which is a body, from a missing body.
+/// `"body": null` is a body, and a missing body is none.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }

@@ -2,7 +2,7 @@
 
 use hyper::header::HeaderName;
 
-/// Headers that only the gateway or the connection sets. A name that ends with `-` is a prefix.
+/// Only the gateway or the connection sets these headers. A name that ends with `-` is a prefix.
 pub(super) const RESERVED: &[&str] = &[
     "webhook-",
     "idempotency-key",

@@ -1,6 +1,4 @@
 //! Turns leases into requests, and results of calls into verdicts. Pure.
-//!
-//! Does not: use the database or the network.
 
 pub mod definition;
 pub mod header;

@@ -1,8 +1,4 @@
-//! Turns a lease into a request.
-//!
-//! Invariant: only the gateway sets the headers by which receivers detect duplicates and forgeries.
-//!
-//! Does not: read a clock or a file. Time and secrets are arguments.
+//! Turns a lease into a request. Only the gateway sets the headers by which receivers detect duplicates and forgeries.
 
 use super::definition::{Definition, Method};
 use super::header::user_header;
@@ -55,7 +51,7 @@ pub struct RequestContext<'a> {
 /// Looks a secret up by its name.
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// Number of a user's headers. A HeaderMap panics beyond 24,576.
+/// A HeaderMap panics beyond 24,576.
 const MOST_HEADERS: usize = 1_000;
 
 /// Start of a reference to a secret.
@@ -65,7 +61,7 @@ pub const MOST_REFERENCES: usize = 16;
 /// Bytes of the user's headers, names and filled-in values together.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
-/// The secrets of one call. Each is looked up once.
+/// Each secret is looked up once.
 struct Secrets<'a> {
     look_up: &'a LookUp<'a>,
     known: BTreeMap<String, String>,
@@ -79,7 +75,7 @@ impl Secrets<'_> {
         Ok(&self.known[name])
     }
 
-    /// Replaces `{{secret:NAME}}` by secrets. The result has at most `most` bytes.
+    /// `{{secret:NAME}}` becomes the secret. The result has at most `most` bytes.
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
         let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);

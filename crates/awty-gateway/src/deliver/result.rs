@@ -1,13 +1,12 @@
 //! The result of a call that awty.attempt stores.
 //!
-//! Invariant: all text from an endpoint is free of control characters. At most [`KEPT`] bytes of the body are kept, and of the headers only
-//! a redirect's location.
+//! Invariant: all text from an endpoint is free of control characters. At most [`KEPT`] bytes of the body are kept, and
+//! of the headers only a redirect's location.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Bytes of an answer's body that are kept.
 const KEPT: usize = 1_024;
 
 /// Facts beside the report.
@@ -50,7 +49,6 @@ pub fn of_none(lateness: f64, fault: &'static str) -> Value {
 }
 
 fn seconds(length: Duration) -> f64 {
-    // Rounded to microseconds.
     (length.as_secs_f64() * 1e6).round() / 1e6
 }
 
@@ -70,7 +68,7 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// At most [`KEPT`] bytes as text. Control characters are escaped, because jsonb refuses some of them.
+/// Control characters are escaped, because jsonb refuses some of them.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

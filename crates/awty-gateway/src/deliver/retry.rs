@@ -1,11 +1,11 @@
 //! Times of retries.
 //!
-//! Invariant: a delay is at most `max_delay` plus a fifth, unless the endpoint asks for more. What the endpoint asks for is bounded.
+//! Invariant: a delay is at most `max_delay` plus a fifth, unless the endpoint asks for more. Requests of an endpoint
+//! have a bound as well.
 
 use super::definition::Retries;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
-/// Longest delay that an endpoint can ask for.
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
 /// Time of the attempt after failure number `attempt`, or None. `spread` is between -1 and 1.
@@ -42,7 +42,7 @@ pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     Some(at.clamp(now, now + LONGEST_ASKED))
 }
 
-/// Reads an HTTP date in the current format or one of the two obsolete ones (RFC 9110, 5.6.7).
+/// Reads the current format or one of the two obsolete ones (RFC 9110, 5.6.7).
 fn date(text: &str) -> Option<DateTime<Utc>> {
     let today = DateTime::parse_from_rfc2822(text).map(|date| date.to_utc());
     let before = |form| NaiveDateTime::parse_from_str(text, form).map(|date| date.and_utc());

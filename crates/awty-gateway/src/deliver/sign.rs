@@ -39,7 +39,7 @@ pub fn secret(key: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Example of the specification.
+    /// The example is from the specification.
     #[test]
     fn the_example_of_standard_webhooks_comes_out() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

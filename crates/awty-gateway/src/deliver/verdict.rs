@@ -1,6 +1,6 @@
 //! Turns the result of a call into an answer for the lease. Pure: the time and the random spread are arguments.
 //!
-//! Invariant: a call is repeated only if repeating can help. A call of which no byte was sent is `not_started`.
+//! Invariant: a call is repeated only if repeating can help. A call that sent no byte is `not_started`.
 
 use super::definition::Definition;
 use super::request::Delivery;
@@ -11,7 +11,6 @@ use crate::net::report::{Answer, Report};
 use chrono::{DateTime, Utc};
 use hyper::StatusCode;
 
-/// Characters of external text in a message.
 const LONGEST_NOTE: usize = 200;
 
 /// Outcome of a check.
@@ -75,7 +74,6 @@ pub fn verdict(
 }
 
 fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
-    // The header counts with or without a reason as its value.
     let stop = answer.headers.contains_key("awty-stop");
     let stop =
         stop.then(|| header(answer, "awty-stop").unwrap_or_else(|| "the endpoint asks for no more calls".into()));
@@ -87,7 +85,7 @@ fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
     Verdict::Done { again, stop, note }
 }
 
-/// Reads a duration such as `5 min`, or a time.
+/// A duration such as `5 min`, or a time.
 fn again(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let length = duration::parse(text).ok().and_then(|length: Length| now.checked_add_signed(length.delta()));
     length.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()))
@@ -135,14 +133,12 @@ fn unanswered(failure: &Failure, sent: bool, retry: &Retry<'_>) -> Failed {
     }
 }
 
-/// A header as short text without control characters.
 fn header(answer: &Answer, name: &str) -> Option<String> {
     let value = answer.headers.get(name)?;
     let text = cut(&String::from_utf8_lossy(value.as_bytes()));
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Short text without control characters, safe in a message.
 fn cut(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NOTE).collect()
 }

@@ -1,7 +1,7 @@
 //! Books answers. All answers that arrive while one batch is booked form the next batch.
 //!
-//! Invariant: an answer is kept until it is booked or the database refuses it, also while the database is away. Until then heartbeats
-//! extend its lease. An answer that waits for a client's lock does not hold up the others for long.
+//! Invariant: an answer is kept until it is booked or the database refuses it, also while the database is away. Until
+//! then heartbeats extend its lease. An answer that waits for a client's lock does not hold up the others for long.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -12,21 +12,19 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Answers in one transaction.
 const MANY: usize = 500;
 /// Shortest and longest pause while the database is away. Pauses double.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Lock timeouts of a whole batch, and of its parts aside. Booking never waits for the lock of the check itself.
+/// Longest wait for locks, of a whole batch and of its parts. Booking never waits for the lock of the check itself.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Delay before an answer is tried again that a client's lock kept from being booked.
+/// An answer that a client's lock kept from being booked is tried again after this time.
 const ASIDE: Duration = Duration::from_secs(1);
 
-/// Answers with their places, and the time to book them.
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// A lock kept this batch from being booked. Other batches come first.
+    /// Other batches come first.
     is_locked: bool,
 }
 
@@ -35,7 +33,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Splits the batch in halves; Err if it has a single answer.
+    /// Err if the batch has a single answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -45,7 +43,7 @@ impl Batch {
         Ok([Batch::new(self.bookings, self.places), rest])
     }
 
-    /// Separates the answers whose check a client has locked from the booked ones.
+    /// A client has locked the checks of `busy`.
     fn split(self, busy: &HashSet<i64>) -> (Batch, Option<Batch>) {
         let all = self.bookings.into_iter().zip(self.places);
         let (locked, booked): (Vec<_>, Vec<_>) = all.partition(|(booking, _)| busy.contains(&booking.lease));
@@ -63,9 +61,8 @@ impl Batch {
 }
 
 enum Unbooked {
-    /// Another session holds a lock on a row that it changes.
+    /// Another session holds a lock on a row that the batch changes.
     Locked,
-    /// The database refuses the batch, or one answer in it.
     Refused(String),
 }
 
@@ -124,8 +121,8 @@ impl Worker {
         }
     }
 
-    /// Removes the booked answers' leases from the heartbeats and frees their places. Returns the answers that a client's lock kept from
-    /// being booked.
+    /// Removes the booked answers' leases from the heartbeats and frees their places. Returns the answers that a
+    /// client's lock kept from being booked.
     fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
         let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();
@@ -135,7 +132,8 @@ impl Worker {
         rest
     }
 
-    /// Retries until the database answers. Returns the leases whose check a client has locked; their answers are not booked.
+    /// Retries until the database answers. Returns the leases whose check a client has locked; their answers are not
+    /// booked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

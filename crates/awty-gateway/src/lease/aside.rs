@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest and longest pause of a job. Each failure doubles the pause.
+/// Each failure doubles the pause of a job.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Aside {
     }
 }
 
-/// Whether one job may be the cause, and not the whole database.
+/// The job, and not the whole database, may be the cause.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(aside.add("a", start + PAUSES.0), PAUSES.0 * 2);
         let later = start + PAUSES.0 * 3;
         assert!(!aside.has("a", later));
-        // After a time as long as the pause without a failure, pauses start again with the shortest.
+        // Pauses start again with the shortest after an equal time without a failure.
         assert_eq!(aside.add("a", later + PAUSES.0 * 2), PAUSES.0);
         for _ in 0..20 {
             aside.add("c", start);

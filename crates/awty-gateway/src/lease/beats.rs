@@ -1,6 +1,4 @@
-//! Heartbeats of leases in flight.
-//!
-//! Invariant: a call whose lease is void is aborted, and its place is free again.
+//! Heartbeats of leases in flight. A call whose lease is void is aborted, and its place is free again.
 
 use super::{Activity, Worker};
 use std::sync::Arc;
@@ -8,9 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Time between heartbeats, unless a job needs them more often.
+/// Heartbeats have this interval, unless a job needs a shorter one.
 const USUAL: Duration = Duration::from_secs(5);
-/// Leases per statement.
 const MANY: usize = 10_000;
 
 /// Sends heartbeats until the program ends. Without leases it sends nothing.

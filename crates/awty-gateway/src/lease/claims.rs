@@ -1,6 +1,5 @@
-//! The loop that claims checks.
-//!
-//! Invariant: an idle turn is a single statement, and happens when awty says that something may be due.
+//! The loop that claims checks. An idle turn is a single statement, and happens when awty says that something may be
+//! due.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -14,14 +13,13 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Largest claim that awty accepts.
+/// awty accepts no larger claim.
 const LARGEST: usize = 1_000;
-/// Jobs per statement.
 pub(super) const PIECE: usize = 1_000;
-/// Time after which the jobs are read again.
+/// The jobs are read again after this time.
 const REFRESH: Duration = Duration::from_secs(30);
-/// Delay of a claim after an answer was booked. It does not wait for the next slot, because the target has room again and the next
-/// occurrence may be due.
+/// A claim follows a booked answer after this time. It does not wait for the next slot, because the target has room
+/// again and the next occurrence may be due.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// After this many answers the claim follows at once.
 const ENOUGH: usize = 100;
@@ -32,7 +30,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 
 #[derive(Default)]
 struct Turn {
-    /// Time until the next turn.
     wait: Duration,
     /// Jobs that already had their share of the places.
     left_out: usize,
@@ -65,7 +62,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // The first failure because of a removed job only refreshes the jobs. A second one in a row counts as trouble.
+                // The first failure because of a removed job only refreshes the jobs. A second one in a row counts as
+                // trouble.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -85,7 +83,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer and a moment more; less if many answers were booked, or fewer jobs are left out than before.
+    /// Waits for a booked answer and a moment more; less if many answers were booked, or fewer jobs are left out than
+    /// before.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -105,7 +104,6 @@ impl Worker {
         jobs.into_iter().map(|job| job.name).filter(|job| !aside.has(job, now)).collect()
     }
 
-    /// Calls in flight by job.
     fn calls_of_jobs(&self) -> HashMap<String, usize> {
         let mut calls = HashMap::new();
         for in_flight in self.locked_leases().values() {
@@ -122,14 +120,14 @@ impl Worker {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    /// Claims if something is due. With `claim`, claims without asking first.
+    /// With `claim`, claims without asking first.
     async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {
             self.came_through();
             return Ok(Turn::pause(IDLE));
         }
-        // Waits for a free place and room for a body before it asks the database.
+        // A free place and room for a body come before the question to the database.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;
@@ -189,7 +187,6 @@ impl Worker {
         Ok(Turn { wait, left_out, claimed: count > 0 })
     }
 
-    /// Time until something may be due.
     async fn ahead(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         let mut wait = IDLE;
         for delivery in jobs.chunks(PIECE) {

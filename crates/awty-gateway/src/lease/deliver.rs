@@ -22,14 +22,13 @@ use tokio::sync::OwnedSemaphorePermit;
 
 const LONGEST_SECRET: usize = 8 * 1024;
 
-/// Upper bound of a request's bytes after its secrets are filled in.
+/// Returns the size of the request with its secrets.
 pub(super) fn filled_size(lease: &Lease) -> usize {
     let args = lease.args.as_ref().map_or("", |args| args.get());
     let references = args.matches(REFERENCE).take(MOST_REFERENCES).count();
     args.len() + (references * LONGEST_SECRET).min(LARGEST_HEADERS)
 }
 
-/// Makes the call of a lease and passes its booking and place on.
 pub(super) async fn deliver(
     worker: Arc<Worker>,
     mut lease: Lease,
@@ -51,7 +50,6 @@ pub(super) async fn deliver(
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
     let mut booking = booking(&lease, verdict, result);
-    // Only awty_http stores blocks of targets and contents of sends.
     booking.wait = booking.wait.filter(|_| worker.has_http());
     booking.send = booking.send.filter(|_| worker.has_http());
     if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
@@ -61,7 +59,7 @@ pub(super) async fn deliver(
     let _ = worker.answers.send((booking, permit));
 }
 
-/// Result of the work; None if it panicked.
+/// None if the work panicked.
 async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -92,7 +90,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Without its row, a schedule would be called with the defaults.
+        // A schedule without its row would be called with the defaults.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 /// A job may have this many calls per free place.
 const CALLS: usize = 4;
-/// A job may take this fraction of all places: a quarter.
+/// A job may take a quarter of all places.
 const PART: usize = 4;
 
-/// Returns the jobs to claim and the size of the largest claim. With several jobs, each is limited to a quarter of all places and to
-/// `CALLS` calls per free place. A place is kept for each job without calls, up to half of all places.
+/// Returns the jobs to claim and the size of the largest claim. With several jobs, each is limited to a quarter of all
+/// places and to `CALLS` calls per free place. A place is kept for each job without calls, up to half of all places.
 ///
 /// A job at three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim exceeds no limit,
 /// even if all its leases belong to one job.
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(shared(&["a", "b"], &[], 1, 1), (vec!["a".to_owned(), "b".to_owned()], 1));
     }
 
-    /// However many greedy jobs never give a place back, each stays within its quarter, and a newcomer finds a place.
+    /// Greedy jobs never give a place back.
     #[test]
     fn whatever_greedy_jobs_take_there_is_room_for_another() {
         for places in (4..40).chain([200, 2_000]) {

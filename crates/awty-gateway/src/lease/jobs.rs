@@ -1,21 +1,19 @@
-//! Finds the jobs to claim.
-//!
-//! Invariant: with a role that bypasses row security, the gateway claims nothing.
+//! Finds the jobs to claim. With a role that bypasses row security, the gateway claims nothing.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;
 use super::{Activity, Worker};
 use crate::db::{Job, Trouble};
 
-/// Names of jobs in one log line.
 const NAMES: usize = 20;
 
 impl Worker {
-    /// Reads again the gateway's rights, the database's state, and the jobs to claim.
+    /// Reads the gateway's rights, the database's state, and the jobs to claim again.
     pub(super) async fn refresh(&self) -> bool {
         let looked = async {
             let standing = self.db.standing().await?;
-            // A role that bypasses row security would read and write for all roles, so it claims nothing and is not ready.
+            // A role that bypasses row security would read and write for all roles, so it claims nothing and is not
+            // ready.
             let fit = standing.version.is_some() && standing.has_http && !standing.too_mighty;
             let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
             Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
@@ -42,7 +40,7 @@ impl Worker {
         true
     }
 
-    /// Jobs that awty lets the gateway claim. A member of a role may lack the right to SET ROLE.
+    /// A member of a role may lack the right to SET ROLE.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {
@@ -56,7 +54,7 @@ impl Worker {
         Ok(good)
     }
 
-    /// [`claimable`](Self::claimable), job by job.
+    /// Asks for each job alone.
     async fn claimable_of(&self, jobs: &[Job]) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for job in jobs {

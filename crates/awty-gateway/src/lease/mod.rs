@@ -1,7 +1,7 @@
 //! The worker: claims due checks, calls endpoints, sends heartbeats, books answers.
 //!
-//! Invariant: a claim is at most as large as the free places and the room for bodies. A place is free again only after its answer is
-//! booked, so nothing here grows while the database is away.
+//! Invariant: a claim is at most as large as the free places and the room for bodies. A place is free again only after
+//! its answer is booked, so nothing here grows while the database is away.
 
 mod answers;
 mod aside;
@@ -82,20 +82,20 @@ struct InFlight {
     answered: bool,
 }
 
-/// What the worker knows of the database, for readiness and metrics.
+/// The worker's knowledge of the database, for readiness and metrics.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// The last state of the database.
     pub standing: Option<Standing>,
     /// The jobs that are claimed.
     pub jobs: Vec<Job>,
-    /// Last error of each activity; None after a success.
+    /// The last error of each part; None after a success.
     troubles: [Option<String>; 3],
     /// Time of the last turn that succeeded.
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// What a worker asks the database for. A success of one activity does not clear the error of another.
+/// A success of one part does not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,
@@ -164,7 +164,7 @@ impl Worker {
         (Arc::new(worker), booked)
     }
 
-    /// A copy of what is known of the database.
+    /// Returns a copy of the worker's knowledge of the database.
     pub fn view(&self) -> View {
         self.locked_view().clone()
     }

@@ -1,21 +1,19 @@
 //! Bounds the bytes of requests in memory.
 //!
-//! Invariant: a claim reserves room before it asks for checks, so that requests take at most [`ROOM`], however many places there are. A
-//! request keeps its room, secrets included, until its body is sent; without a body, until the call ends.
-//!
-//! Does not: count answers, which have their own bound.
+//! Invariant: a claim reserves room before it asks for checks, so that requests take at most [`ROOM`], however many
+//! places there are. A request keeps its room, secrets included, until its body is sent; without a body, until the call
+//! ends. Answers have their own bound.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Room of all requests, in KiB.
+/// The room for requests in KiB.
 const ROOM: usize = 128 * 1024;
-/// Room of one request of unknown size, in KiB: body and headers of awty_http's largest call, with base64 and quotes. A larger one, up to 1
-/// MiB by `awty.schedule()`, counts as this size.
+/// Room in KiB for a request of unknown size: body and headers of awty_http's largest call, with base64 and quotes. A
+/// larger one, up to 1 MiB by `awty.schedule()`, counts as this size.
 const LARGEST: u32 = 512;
 
-/// Room for bodies.
 #[derive(Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
@@ -82,7 +80,6 @@ mod tests {
         let mut reserved = room.one().await.unwrap();
         let most = std::iter::repeat_with(|| room.add_one(&mut reserved)).take_while(|added| *added).count() + 1;
         assert!(room.is_full() && most == ROOM / LARGEST as usize);
-        // Each body takes the largest size.
         let bodies: Vec<_> =
             (0..most).map(|_| reserved.split(usize::MAX).unwrap().hold(Bytes::from_static(b"abc"))).collect();
         assert!(reserved.split(0).is_none());

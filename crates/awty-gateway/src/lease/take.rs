@@ -1,6 +1,4 @@
-//! One claim of some jobs, and starting its calls.
-//!
-//! Invariant: a job whose claims fail does not stop the calls of other jobs.
+//! One claim of some jobs, and starting its calls. A job whose claims fail does not stop the calls of other jobs.
 
 use super::aside::is_of_a_job;
 use super::deliver::{deliver, filled_size};
@@ -12,11 +10,11 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// SQLSTATEs of a job that was removed, got a function, or may not be claimed any more.
+/// The job was removed, got a function, or may not be claimed any more.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Claims from some jobs. If that fails, claims from each job alone and skips those that fail. Returns the number of leases.
+    /// If the claim fails, claims from each job alone and skips those that fail. Returns the number of leases.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -48,7 +46,7 @@ impl Worker {
         tracing::warn!(job, %trouble, ?pause, "this job cannot be claimed and is left alone for a while");
     }
 
-    /// Claims once and starts the calls. Returns the number of leases.
+    /// Returns the number of leases.
     async fn take(
         self: &Arc<Self>,
         jobs: &[String],
@@ -82,7 +80,6 @@ impl Worker {
         }
         let Some(leases) = known.ok().filter(|_| !self.is_stopping()) else {
             numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
-            // If this fails as well, the leases expire.
             self.give_back(&numbers).await;
             return;
         };
@@ -99,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// Adds the definitions. If that fails, tries each job alone and gives the leases of a failing job back.
+    /// If that fails, tries each job alone and gives the leases of a failing job back.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}
@@ -125,7 +122,6 @@ impl Worker {
         Ok(good)
     }
 
-    /// Gives back leases whose calls have not begun.
     pub(super) async fn give_back(&self, leases: &[i64]) {
         match self.db.requeue(leases).await {
             Ok(count) => tracing::info!(count, "given back"),

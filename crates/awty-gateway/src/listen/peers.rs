@@ -1,6 +1,4 @@
-//! Counts the connections of each peer.
-//!
-//! Invariant: a peer without connections takes no memory.
+//! Counts the connections of each peer. A peer without connections takes no memory.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,7 +10,7 @@ pub const OF_PEER: usize = 100;
 #[derive(Clone, Default)]
 pub(super) struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// One connection of a peer. Dropping it decreases the count.
+/// One counted connection. Dropping the place decreases the count.
 pub(super) struct Place {
     peers: Peers,
     peer: IpAddr,

@@ -1,9 +1,7 @@
 //! One HTTP call: its connection, its answer, and the length of each phase.
 //!
-//! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. `sent` is false only if no byte of the
-//! request was sent.
-//!
-//! Does not: follow redirects, retry, or know the purpose of the call.
+//! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. `sent` is false
+//! only if no byte of the request was sent. Redirects are not followed.
 
 use super::connect::{Place, connect};
 use super::counted::{Count, Endless};
@@ -26,12 +24,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Bytes of an answer's head.
 const HEAD: usize = 64 * 1024;
-/// Time in which a connection must become ready for the next call.
+/// A connection must become ready for the next call within this time.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Progress of a call. It outlives a call that is cancelled.
+/// The progress outlives a call that is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,
@@ -154,7 +151,7 @@ impl Caller {
         Ok(Exchanged::Answer(answer))
     }
 
-    /// Keeps a connection in the pool once it is ready for the next request.
+    /// Keeps the connection once it is ready for the next request.
     fn keep(&self, key: Key, mut ready: Ready) {
         let pool = self.pool.clone();
         tokio::spawn(async move {
@@ -190,7 +187,7 @@ fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, F
     Ok(request)
 }
 
-/// Reads an answer up to [`BODY`]. Returns whether that was all of it.
+/// Returns whether the answer was complete within [`BODY`].
 async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
     let (head, mut incoming) = response.into_parts();
     let (mut body, mut whole) = (BytesMut::new(), true);

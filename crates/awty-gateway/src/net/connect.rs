@@ -33,7 +33,8 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries the addresses in order until the deadline; each gets its share of the time. `tried` becomes the address of the outcome.
+/// Tries the addresses in order until the deadline; each gets its share of the time. `tried` becomes the address of the
+/// outcome.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -49,7 +50,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // The first failure after TCP is kept, because it says more: a bad certificate is more telling than a refused connection.
+            // The first failure after TCP is kept, because it says more: a bad certificate is more telling than a
+            // refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

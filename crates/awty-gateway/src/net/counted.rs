@@ -1,7 +1,7 @@
 //! A connection, plain or with TLS, that counts written bytes and bounds the bytes before an answer.
 //!
-//! Invariant: while the count is unchanged, no byte of a request was sent. A peer sends at most [`EARLY`] bytes before the head of its
-//! answer is complete, even with many 1xx answers, which the HTTP library skips without a limit.
+//! Invariant: while the count is unchanged, no byte of a request was sent. A peer sends at most [`EARLY`] bytes before
+//! the head of its answer is complete, even with many 1xx answers, which the HTTP library skips without a limit.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 /// Number of bytes that were written to a connection.
 pub type Count = Arc<AtomicU64>;
 
-/// Bytes up to the end of the answer's head: 64 KiB before the head, and a head of 64 KiB.
+/// The head may have 64 KiB, and 64 KiB may come before it.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 
@@ -40,7 +40,7 @@ impl Early {
         self.0.store(ANY, Ordering::Relaxed);
     }
 
-    /// Counts received bytes. Returns false if there were too many.
+    /// Returns false if there were too many.
     fn take(&self, bytes: usize) -> bool {
         let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // no change without a bound

@@ -1,9 +1,7 @@
 //! Decides which addresses the gateway may call.
 //!
-//! Invariant: the guard judges addresses, never text, and refuses an address that no rule allows. Neither `allow_networks` nor
-//! `allow_localhost` opens the gateway's own listeners, the database, or a network in `deny_networks`.
-//!
-//! Does not: resolve names or connect.
+//! Invariant: the guard judges addresses, never text, and refuses an address that no rule allows. No setting opens the
+//! gateway's own listeners, the database, or a network in `deny_networks`.
 
 use super::registry::{IPV4, IPV6, Row};
 use ipnet::IpNet;
@@ -62,7 +60,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A registry, longest prefixes first.
+/// Longest prefixes first.
 fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
     let mut all: Vec<_> =
         rows.iter().filter_map(|(net, ok, name)| Some((net.parse::<IpNet>().ok()?, *ok, *name))).collect();
@@ -106,8 +104,8 @@ impl Guard {
         }
     }
 
-    /// Judges an established connection: `peer` must be the judged address, and not a listener of the gateway. If both ends have the same
-    /// address, the peer is this machine, where a listener on all addresses may have accepted.
+    /// Judges an established connection: `peer` must be the judged address, and not a listener of the gateway. If both
+    /// ends have the same address, the peer is this machine, where a listener on all addresses may have accepted.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();
@@ -151,7 +149,7 @@ impl From<Guard> for Shared {
     }
 }
 
-/// Turns a mapped address into IPv4.
+/// A mapped address becomes IPv4.
 fn canonical(socket: SocketAddr) -> SocketAddr {
     SocketAddr::new(socket.ip().to_canonical(), socket.port())
 }

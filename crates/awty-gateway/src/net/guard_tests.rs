@@ -9,7 +9,7 @@ fn judged(address: &str) -> Result<SocketAddr, Refusal> {
     Guard::default().judge(ORIGIN, address.parse().unwrap(), 443)
 }
 
-/// The addresses directly below and above a network.
+/// Returns the addresses directly below and above the network.
 fn around(net: IpNet) -> Vec<IpAddr> {
     match net {
         IpNet::V4(net) => {
@@ -25,7 +25,7 @@ fn around(net: IpNet) -> Vec<IpAddr> {
     }
 }
 
-/// Judges an address by the registries in another way: the longest matching row decides.
+/// The longest matching row decides.
 fn by_hand(address: IpAddr) -> bool {
     let rows = if address.is_ipv4() { IPV4 } else { IPV6 };
     let nets = rows.iter().map(|(net, ok, _)| (net.parse::<IpNet>().unwrap(), *ok));
@@ -47,7 +47,6 @@ fn both_ends_of_every_prefix_are_judged_as_its_row_says() {
     for (text, ..) in IPV4.iter().chain(IPV6) {
         let net: IpNet = text.parse().unwrap();
         for address in [net.network(), net.broadcast()].into_iter().chain(around(net)) {
-            // A mapped address is judged as its IPv4 address.
             let expected = by_hand(address.to_canonical());
             let found = Guard::default().judge(ORIGIN, address, 443).is_ok();
             assert_eq!(found, expected, "{address} beside {text}");
@@ -179,7 +178,6 @@ fn its_own_listeners_and_the_database_stay_closed() {
         assert!(matches!(judge(refused), Err(Refusal::Own(_))), "{refused}");
     }
     assert!(judge("127.0.0.1:8471").is_ok() && judge("10.0.0.6:5432").is_ok() && judge("10.9.9.9:9000").is_ok());
-    // Only the established connection shows that 10.9.9.9 is this machine.
     let there = |peer: &str, local: &str| {
         let peer: SocketAddr = peer.parse().unwrap();
         guard.is_as_judged(peer, peer, local.parse().unwrap())

@@ -1,7 +1,7 @@
 //! Connections that are kept for the next call.
 //!
-//! Invariant: a connection is reused only for the same scheme, host, port and address, and never after 30 s of idle time or at an age of 5
-//! min. At most [`MOST`] are idle. A dropped connection is closed at once.
+//! Invariant: a connection is reused only for the same scheme, host, port and address, and never after 30 s of idle
+//! time or at an age of 5 min. At most [`MOST`] are idle. A dropped connection is closed at once.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -16,9 +16,7 @@ use tokio::time::{Instant, sleep};
 
 const REST: Duration = Duration::from_secs(30);
 const AGE: Duration = Duration::from_secs(5 * 60);
-/// Idle connections in total.
 const MOST: usize = 1_000;
-/// Time between two sweeps of connections that were idle for too long.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Identity of a connection. The address includes the port.
@@ -47,8 +45,8 @@ pub struct Ready {
 }
 
 impl Drop for Ready {
-    /// Aborts the task. Otherwise a peer that does not read could keep the connection open for ever, because TLS closes only after
-    /// everything is written.
+    /// Closes the socket. A peer that does not read could otherwise keep the connection for ever, because TLS closes
+    /// only after everything is written.
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -62,7 +60,7 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// Connections by key, the one with the longest idle time first. No list is empty.
+    /// The connection with the longest idle time comes first. No list is empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }
@@ -103,8 +101,8 @@ impl Pool {
         fresh
     }
 
-    /// Keeps a connection. In a full pool, the one with the longest idle time is closed. A key has at most as many as it had calls at a
-    /// time, because a new one is opened only while none is idle.
+    /// Keeps a connection. In a full pool, the one with the longest idle time is closed. A key has at most as many as
+    /// it had calls at a time, because a new one is opened only while none is idle.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

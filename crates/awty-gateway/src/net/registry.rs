@@ -1,8 +1,8 @@
-//! IANA's special-purpose address registries as data, with other addresses that no endpoint has.
+//! IANA's special-purpose address registries as data, with other addresses that no endpoint has. The longest prefix
+//! that contains an address decides.
 //!
-//! <https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>.
-//!
-//! Invariant: the longest prefix that contains an address decides.
+//! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
+//! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
 /// A row: prefix, whether it is globally reachable, name.
 pub type Row = (&'static str, bool, &'static str);
@@ -13,7 +13,7 @@ pub const IPV4: &[Row] = &[
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // Not in the registry: in Azure, this is the agent of the host.
+    // This address is not in the registry. In Azure, it is the agent of the host.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),

@@ -1,6 +1,4 @@
-//! Resolves names to addresses that the guard allows.
-//!
-//! Invariant: every returned address was judged. Names are cached for their TTL, within 5 to 60 seconds.
+//! Resolves names to addresses that the guard has judged. Names are cached for their TTL, within 5 to 60 seconds.
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
@@ -12,13 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use url::Host;
 
-/// Time limit of a lookup.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Shortest and longest time for which a name is cached.
+/// Shortest and longest time in the cache.
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
-/// Number of cached names.
 const CACHE: u64 = 10_000;
-/// Addresses of one name that are judged. A name may have thousands.
+/// The guard judges this many addresses of a name, which may have thousands.
 const ADDRESSES: usize = 64;
 
 /// Resolves names by DNS.
@@ -34,7 +30,7 @@ impl Resolver {
         Self::build(builder)
     }
 
-    /// Uses other name servers.
+    /// Asks the name servers of this configuration.
     pub fn with(config: ResolverConfig) -> Result<Self, String> {
         Self::build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
     }
@@ -56,7 +52,7 @@ impl Resolver {
     pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);
-        // Checked before the lookup, because the port is refused for every address.
+        // The port is refused for every address.
         check_port(port).map_err(|refusal| Failure::new(Fault::BlockedAddress, refusal))?;
         let addresses = match url.host() {
             Some(Host::Ipv4(address)) => vec![IpAddr::from(address)],

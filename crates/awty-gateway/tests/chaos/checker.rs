@@ -4,13 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One occurrence: path, slot in µs, and how often the endpoint has asked again.
+/// Path, slot in µs, and how often the endpoint has asked again.
 pub type Occurrence = (String, i64, i64);
 
-/// A request as the receiver recorded it.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Seconds since the start.
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
@@ -25,7 +23,7 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// A schedule. Each period from `first` until the pending occurrence must have been called.
+/// Each period from `first` until the pending occurrence must have been called.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -34,7 +32,6 @@ pub struct Plan {
     pub pending: i64,
 }
 
-/// The client's knowledge of a send's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Committed,
@@ -47,7 +44,7 @@ pub enum Fate {
 pub struct Evidence {
     pub calls: Vec<Call>,
     pub booked: Vec<Booked>,
-    /// Occurrences in the history that ended without success.
+    /// Calls that ended without success.
     pub failed: BTreeSet<(String, i64)>,
     pub plans: Vec<Plan>,
     pub sends: BTreeMap<String, Fate>,
@@ -65,7 +62,6 @@ pub fn findings(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Each occurrence has one key, and each key one occurrence.
 fn keys(evidence: &Evidence) -> Vec<String> {
     let calls = evidence.calls.iter().map(|call| (&call.occurrence, &call.key));
     let all: BTreeSet<_> = calls.chain(evidence.booked.iter().map(|one| (&one.occurrence, &one.key))).collect();
@@ -82,7 +78,6 @@ fn keys(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Each planned slot was called, unless the database says why not.
 fn plans(evidence: &Evidence) -> Vec<String> {
     let place = |(path, slot, _): &Occurrence| (path.clone(), *slot);
     let mut known: BTreeSet<(String, i64)> = evidence.calls.iter().map(|call| place(&call.occurrence)).collect();
@@ -99,7 +94,6 @@ fn plans(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// No send is lost, and no send of a rolled back transaction is called.
 fn sends(evidence: &Evidence) -> Vec<String> {
     let mut arrived: BTreeMap<&str, bool> = BTreeMap::new();
     for call in &evidence.calls {
@@ -119,7 +113,6 @@ fn sends(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Each occurrence has at most one success, and only if the receiver has answered it.
 fn books(evidence: &Evidence) -> Vec<String> {
     let answered: BTreeSet<&str> =
         evidence.calls.iter().filter(|call| call.answered == Some(200)).map(|call| call.key.as_str()).collect();
@@ -135,8 +128,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// A job that is at_most_once is called at most once. Before the first fault, no answered call is repeated, unless the database says why:
-/// on a busy machine, a gateway may be late with its answer or heartbeat.
+/// Before the first fault, no answered call is repeated, unless the database gives a reason: on a busy machine, a
+/// gateway may be late with its answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

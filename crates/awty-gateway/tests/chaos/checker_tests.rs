@@ -1,4 +1,4 @@
-//! Gives the checker true evidence, and evidence that is false in one way.
+//! The checker accepts true evidence, and finds what is false in evidence that is false in one way.
 
 use crate::checker::{Booked, Call, Evidence, Fate, Plan, findings};
 
@@ -12,7 +12,8 @@ fn booked(call: &Call, ok: bool) -> Booked {
     Booked { occurrence: call.occurrence.clone(), key: call.key.clone(), ok }
 }
 
-/// Two slots of a schedule, one of them repeated after a fault; a send; a send that is at most once; a rolled back send.
+/// Two slots of a schedule, one of them repeated after a fault; a send; a send that is at most once; a rolled back
+/// send.
 fn good() -> Evidence {
     let calls = vec![
         call("/s/1", 10, "a", Some(200)),

@@ -1,6 +1,5 @@
 //! Faults in an order that the seed decides: gateways are killed or frozen, the server crashes, cables are pulled.
-//!
-//! Invariant: after each fault everything is restored. Both gateways and the server run, and all cables are connected.
+//! After each fault everything is restored.
 
 use crate::world::{GATEWAYS, World};
 use awty_testkit::{Signal, Stop};
@@ -32,7 +31,7 @@ impl Faults {
         Faults { random: StdRng::seed_from_u64(seed), counts: Counts::default() }
     }
 
-    /// Waits a while, because a fault directly after another one would break nothing.
+    /// A fault directly after another one would break nothing.
     fn pass(&mut self, milliseconds: std::ops::Range<u64>) {
         let until = std::time::Instant::now() + Duration::from_millis(self.random.random_range(milliseconds));
         while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {
@@ -40,13 +39,11 @@ impl Faults {
         }
     }
 
-    /// One gateway, or sometimes both.
     fn some(&mut self) -> Vec<usize> {
         let one = self.random.random_range(0..GATEWAYS);
         if self.random.random_bool(0.25) { (0..GATEWAYS).collect() } else { vec![one] }
     }
 
-    /// Causes the next fault, and ends it.
     pub fn next(&mut self, world: &mut World) {
         let kinds = if world.nets.is_some() { 3 } else { 2 };
         match self.counts.all() % kinds {

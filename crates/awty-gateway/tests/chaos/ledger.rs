@@ -1,6 +1,4 @@
 //! The receiver with the ledger. It records each request first, and then misbehaves as the seed says.
-//!
-//! Does not: know the database or the gateways. Every request in the ledger has arrived.
 
 use crate::checker::Call;
 use awty_testkit::receiver::{Request, accept, answer, hang, requests};
@@ -12,7 +10,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The receiver. Its threads end with the test's process.
+/// Records the calls. Its threads end with the test's process.
 #[derive(Clone)]
 pub struct Ledger {
     seed: u64,
@@ -33,7 +31,6 @@ impl Ledger {
         self.calls.lock().unwrap().clone()
     }
 
-    /// Listens on an address of this machine. Returns the origin.
     pub fn listen(&self, host: &str) -> String {
         let this = self.clone();
         format!("http://{}", accept((host, 0), move |stream| this.serve(stream)))
@@ -59,7 +56,7 @@ impl Ledger {
         })
     }
 
-    /// Number in the ledger, and 0 to 999 by the seed.
+    /// Returns the number in the ledger, and 0 to 999 by the seed.
     fn write_down(&self, request: &Request) -> (usize, u64) {
         let (key, slot) = (request.header("webhook-id"), DateTime::parse_from_rfc3339(request.header("awty-slot")));
         let slot = slot.map_or(0, |slot| slot.timestamp_micros());

@@ -15,7 +15,7 @@ use std::time::Duration;
 const SCHEDULES: usize = 12;
 const SECOND: i64 = 1_000_000;
 
-/// Creates schedules that start now and must not skip a slot.
+/// The schedules start now and must not skip a slot.
 pub fn schedule(world: &World) {
     for (role, path) in TENANTS {
         let mut client = world.cluster.client("postgres", role);
@@ -40,7 +40,6 @@ pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     rows.iter().map(plan).collect()
 }
 
-/// First slot of each schedule, as in the database.
 pub fn first_slots(world: &World) -> BTreeMap<String, i64> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();
@@ -67,7 +66,7 @@ impl Senders {
                     let mut config = awty_testkit::postgres::Config::new();
                     config.host_path(&socket).port(Cluster::PORT).dbname("postgres").user(tenant.0);
                     if let Ok(mut client) = config.connect(NoTls) {
-                        // An error means that the server went away, so the loop ends and a new connection follows.
+                        // An error means that the server went away, so a new connection follows.
                         while !stop.load(Ordering::Relaxed) {
                             count += 1;
                             let origin = &origins[random.random_range(0..origins.len())];
@@ -89,7 +88,7 @@ impl Senders {
         Senders { stop, sent, threads }
     }
 
-    /// Stops the clients. Returns the fates of their transactions.
+    /// Returns the fates of the transactions.
     pub fn stop(self) -> BTreeMap<String, Fate> {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -103,7 +102,6 @@ fn send(client: &mut Client, uri: &str, commits: bool) -> Fate {
         if commits { transaction.commit() } else { transaction.rollback() }
     });
     match sent {
-        // A transaction without COMMIT cannot commit, whatever happens.
         _ if !commits => Fate::RolledBack,
         Ok(()) => Fate::Committed,
         Err(_) => Fate::InDoubt,

@@ -1,8 +1,7 @@
 //! Chaos: schedules and sends while gateways, server and network are killed. A ledger outside records the calls.
 //!
-//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`), `AWTY_SEED` their order. The default takes three minutes.
-//!
-//! Does not: judge times. Lateness is printed only.
+//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`), `AWTY_SEED` their order. The default takes
+//! three minutes. Lateness is only printed.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod checker;
@@ -20,12 +19,11 @@ use load::Senders;
 use std::time::Duration;
 use world::{GATEWAYS, TENANTS, World};
 
-/// Takes about three minutes.
 const KILLS: u64 = 60;
-/// Time to make up all late calls after the last fault.
+/// All late calls are made up within this time after the last fault.
 const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
-/// Late checks. None: only checks of this second are due, and no send is left.
+/// None if only checks of this second are due, and no send is left.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (
     SELECT entity_key, next_check_at FROM awty.future_job WHERE job ^@ 'http' AND (entity_key ~ '#' OR next_check_at < now() - '2 s'::interval)
     ORDER BY next_check_at LIMIT 5) AS late";

@@ -1,14 +1,14 @@
 //! A network for each gateway: a namespace, and a cable to this machine that can be pulled.
 //!
-//! Invariant: a dropped value removes its networks. The next test removes what a killed test has left.
-//! Does not: work without root or `ip`. The gateways then run on this machine, and no cable is pulled.
+//! Invariant: a dropped value removes its networks. The next test removes those of a killed test. Without root or `ip`,
+//! the gateways run on this machine, and no cable is pulled.
 
 use std::process::Command;
 
-/// Names of namespaces: this prefix, the process id and a number.
+/// Begins each name. The process id and a number follow.
 const NAME: &str = "awty-chaos-";
 
-/// The network: the cables, and the address of this machine to which all of them lead.
+/// The cables, and the address of this machine to which all of them lead.
 pub struct Nets {
     pub home: String,
     pub all: String,
@@ -21,7 +21,6 @@ pub struct Net {
     cable: String,
 }
 
-/// Runs `ip` and returns its output.
 fn ip(arguments: &str) -> Result<String, String> {
     let run = Command::new("ip").args(arguments.split(' ')).output();
     let run = run.map_err(|error| format!("ip is missing: {error}; apt-get install iproute2"))?;
@@ -35,7 +34,7 @@ fn must(arguments: &str) {
     ip(arguments).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Removes the namespaces of processes that have ended.
+/// Removes networks whose processes have ended.
 fn sweep() {
     let all = ip("netns list").unwrap_or_default();
     for name in all.lines().filter_map(|line| line.split(' ').next()).filter(|name| name.starts_with(NAME)) {
@@ -47,14 +46,13 @@ fn sweep() {
 }
 
 impl Nets {
-    /// Creates networks. An error says why they cannot be created.
+    /// An error says why networks cannot be created.
     pub fn new(count: usize) -> Result<Self, String> {
         sweep();
         let pid = std::process::id();
         let prefix = format!("10.213.{}", pid % 250);
         let home = format!("{prefix}.254");
         let nets = (0..count).map(|number| Net::new(pid, number, &prefix)).collect::<Result<_, _>>()?;
-        // A killed test may have left the address.
         drop(ip(&format!("addr add {home}/32 dev lo")));
         Ok(Nets { home, all: format!("{prefix}.0/24"), nets })
     }
@@ -83,12 +81,11 @@ impl Net {
         Ok(net)
     }
 
-    /// Connects or pulls the cable. Packets that are sent meanwhile are lost silently.
+    /// A pulled cable loses packets silently.
     pub fn connect(&self, connected: bool) {
         must(&format!("link set {} {}", self.cable, if connected { "up" } else { "down" }));
     }
 
-    /// A command that runs in the namespace.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name, program]);

@@ -11,7 +11,7 @@ use std::process::Command;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 pub const GATEWAYS: usize = 2;
-/// Role of a tenant, and the path prefix of its calls.
+/// Role, and the path prefix of its calls.
 pub type Tenant = (&'static str, &'static str);
 /// The second tenant's job is `at_most_once`.
 pub const TENANTS: [Tenant; 2] = [("app", "/often"), ("careful", "/once")];
@@ -19,7 +19,7 @@ pub const TENANTS: [Tenant; 2] = [("app", "/often"), ("careful", "/once")];
 pub struct World {
     pub cluster: Cluster,
     pub ledger: Ledger,
-    /// Origins of the receivers; each is a target.
+    /// Each origin is a target.
     pub origins: Vec<String>,
     /// None if networks cannot be created.
     pub nets: Option<Nets>,
@@ -83,7 +83,7 @@ impl World {
         self.gateway(number).kill();
     }
 
-    /// Ends a gateway by SIGTERM. It must drain and exit with success.
+    /// A gateway must drain after SIGTERM and exit with success.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
         let ended = self.gateway(number).ended();

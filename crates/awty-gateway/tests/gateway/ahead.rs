@@ -88,7 +88,7 @@ fn statistics_say_what_calls_came_to() {
     ] {
         assert_eq!(problem(&client.get(&format!("{good}/stats?{query}"))), is(422, "invalid-field"), "{query}");
     }
-    // Attempts in pages of one: each appears once, in the order of time.
+    // Each attempt appears once, in the order of time.
     assert_eq!(client.ask("POST", &format!("{good}/pause"), "").status, 200);
     let quiet = || client.get(&good).json()["in_flight"] == json!(false);
     shop::until("the last call", || if quiet() { Ok(()) } else { Err("in flight".to_owned()) });
@@ -125,7 +125,6 @@ fn slots_and_status_show_what_is_due_and_how_all_stands() {
     );
     assert_eq!((&found["gateway"]["name"], &found["database"]["name"]), (&json!("one"), &json!("postgres")));
     assert!(found["findings"].as_array().unwrap().iter().all(|one| one["level"].is_string()), "{}", status.text);
-    // A gateway with calls in flight is shown.
     let receiver = Receiver::start();
     let hanging = json!({"uri": receiver.uri("/hang")}).to_string();
     assert_eq!(client.ask("POST", "/v1/sends", &hanging).status, 201);

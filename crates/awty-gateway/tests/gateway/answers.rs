@@ -43,7 +43,6 @@ fn an_answer_that_waits_for_a_lock_holds_up_no_other() {
         let metrics = gateway.get("/metrics").1;
         if metrics.contains("awty_gateway_leases_total{result=\"busy\"}") { Ok(()) } else { Err(metrics) }
     });
-    // Later calls are booked, one after the other.
     for path in ["/ok/y", "/ok/z"] {
         shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri(path)));
         shop.await_text(&format!("SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '{path}'"), "1");
@@ -110,7 +109,7 @@ fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
     shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
 }
 
-/// Sealed 3 and 6: a locked schedule delays only its own endpoint's requests, such as `Awty-Stop`.
+/// A locked schedule delays only requests of its own endpoint, such as `Awty-Stop`.
 #[test]
 fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -43,7 +43,6 @@ fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
     let id = made.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(place, format!("/v1/schedules/{id}"));
     assert_eq!(made.json()["headers"], json!({"X-Api-Key": "•••"}));
-    // The same definition changes nothing, and POST refuses it.
     let again = client.ask("PUT", &by_uri, &body);
     assert_eq!((again.status, again.json()["id"].as_str()), (200, Some(id.as_str())), "{}", again.text);
     let double = client.ask("POST", "/v1/schedules", &json!({"uri": receiver.uri("/ok"), "every": "1 h"}).to_string());
@@ -51,7 +50,6 @@ fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
         (double.status, double.problem().as_str(), &double.json()["existing"]),
         (409, "uri-already-scheduled", &json!(place))
     );
-    // Run it now and look at the result.
     assert_eq!(client.ask("POST", &format!("{place}/run"), "").status, 202);
     until("the call to be booked", || {
         let attempts = client.get(&format!("{place}/attempts")).json();
@@ -59,7 +57,6 @@ fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
     });
     assert_eq!(receiver.seen("/ok")[0].headers["x-api-key"], "s3cret");
     assert!(client.get(&format!("{place}/secret")).json()["secret"].as_str().unwrap().starts_with("whsec_"));
-    // Pause, resume, change under a condition, delete.
     let paused = client.ask("POST", &format!("{place}/pause"), "{\"note\": \"holidays\"}");
     assert_eq!(
         (&paused.json()["state"], &paused.json()["why"]),
@@ -74,7 +71,6 @@ fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
     let tag = client.get(&place).header("etag");
     let changed = client.ask_with("PUT", &place, "{\"every\": \"20 s\"}", &format!("If-Match: {tag}\r\n"));
     assert_eq!((changed.status, &changed.json()["every"]), (200, &json!("20s")), "{}", changed.text);
-    // A call in between changes the answer.
     until("an answer that has not changed", || {
         let tag = client.get(&place).header("etag");
         let again = client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n"));
@@ -107,7 +103,6 @@ fn naptimes_entry_points_have_the_same_rules() {
     assert!(bare.status == 422 && bare.text.contains("10000 of what? write 10 s or 10000 ms"), "{}", bare.text);
     assert_eq!(client.ask("DELETE", &at("10 s"), "").status, 204);
     assert_eq!(client.get(&at("10 s")).status, 410);
-    // The period is rounded up to a slot of a second.
     let rounded = client.ask("PUT", &at("1500 ms"), "");
     assert_eq!(
         (&rounded.json()["every"], &rounded.json()["rounded_from"]),

@@ -17,7 +17,7 @@ fn bodies_that_only_sql_can_write_are_shown_and_deleted() {
     let list = client.get("/v1/schedules");
     assert!(list.status == 200 && list.text.contains("12345678901234567890123"), "{}", list.text);
     for (path, _) in odd {
-        // naptime also finds them, although it refuses to create schedules of such URIs.
+        // naptime refuses to create schedules of such URIs, but finds them.
         assert_eq!(client.ask("DELETE", &format!("/naptime/http%3A%2F%2F10.0.0.1%2F{path}/1%20h"), "").status, 204);
     }
 }

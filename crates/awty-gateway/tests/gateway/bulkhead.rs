@@ -32,7 +32,6 @@ fn a_job_that_cannot_be_claimed_stops_no_other() {
     assert!(gateway.log().contains("not that one"), "{}", gateway.log());
 }
 
-/// Sealed 5: a tenant whose calls hang gets a quarter of the places, and another tenant's calls are made meanwhile.
 #[test]
 fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -51,7 +50,7 @@ fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
     assert_eq!(gateway.get("/readyz").0, 200);
 }
 
-/// Sealed 5: when every place has a hanging call, `/readyz` says so. When the calls have ended, the gateway is ready again.
+/// When the calls have ended, the gateway is ready again.
 #[test]
 fn a_gateway_that_is_full_of_calls_that_hang_says_so() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -35,12 +35,12 @@ impl Authority {
         assert!(run.status.success(), "{arguments}: {}", String::from_utf8_lossy(&run.stderr));
     }
 
-    /// Starts a server for a name, with a certificate for `days`. Returns its port.
+    /// Returns the server's port.
     async fn server(&self, name: &str, days: u32) -> u16 {
         self.server_that_reads(name, days, 4_096).await
     }
 
-    /// The same, but the server reads at most `bytes` of the request.
+    /// The server reads at most `bytes` of the request.
     async fn server_that_reads(&self, name: &str, days: u32, bytes: usize) -> u16 {
         std::fs::write(self.0.join("names"), format!("subjectAltName=DNS:{name}\n")).unwrap();
         self.openssl(
@@ -137,7 +137,7 @@ async fn a_certificate_that_has_expired_is_refused() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        // A new caller, so that no connection is reused.
+        // No connection is reused.
         report = call(&authority.trusting(), port).await;
     }
     assert_refused(&report, Fault::CertificateExpired);
@@ -153,7 +153,6 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
     let report = call_with(&authority.trusting(), port, body, Duration::from_secs(6)).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, true));
     for _ in 0..3_000 {
-        // The listener and its connection are left.
         if alive() == 2 {
             return;
         }

@@ -40,8 +40,8 @@ impl Client {
         self.ask_with(method, path, body, "")
     }
 
-    /// Asks again if another transaction held a row lock for longer than a request waits, or if a GET timed out on a busy machine. Both
-    /// have changed nothing.
+    /// Another transaction may hold a row lock for longer than a request waits, or a GET may time out on a busy
+    /// machine. Both have changed nothing.
     pub fn ask_with(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         until("an answer in time", || {
             let answer = self.ask_once(method, path, body, headers);
@@ -50,7 +50,6 @@ impl Client {
         })
     }
 
-    /// Makes one request, whatever its answer is.
     pub fn ask_once(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let authorization =
@@ -74,7 +73,6 @@ impl Client {
     }
 }
 
-/// Percent-encodes everything except letters and digits.
 pub fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })

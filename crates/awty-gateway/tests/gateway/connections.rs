@@ -1,10 +1,9 @@
-//! Three connections to the database are enough: one each for claims, answers and requests.
+//! One connection to the database each is enough for claims, answers and requests.
 
 use crate::people;
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Many requests at a time leave connections to claims, answers and heartbeats.
 #[test]
 fn with_three_connections_all_is_answered_and_booked() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -29,7 +28,7 @@ fn with_three_connections_all_is_answered_and_booked() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "0");
 }
 
-/// P14: the gateway claims, calls and answers while a missing synchronous standby keeps clients waiting.
+/// A missing synchronous standby keeps clients waiting meanwhile.
 #[test]
 fn calls_wait_for_no_standby() {
     let (mut shop, receiver) = (Shop::open(), Receiver::start());

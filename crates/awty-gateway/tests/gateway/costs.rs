@@ -3,7 +3,7 @@
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// KiB that the gateway may hold. Without the bounds, one such row took 140 MB.
+/// Largest memory in KiB. Without the bounds, one such row took 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]
@@ -38,7 +38,7 @@ fn a_small_row_makes_no_large_request() {
     assert!(most < MOST, "it has held {most} KiB");
 }
 
-/// The administrator bounds the time of every call, whatever a tenant's schedule says.
+/// The administrator's bound is stronger than a tenant's schedule.
 #[test]
 fn no_call_takes_longer_than_the_setting_max_timeout() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

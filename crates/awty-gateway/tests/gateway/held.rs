@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Number of requests that fill the room of a role: four pages of 4 MiB fit, and the kernel buffers a few.
+/// Four pages of 4 MiB fill the room of a role, and the kernel buffers a few.
 const REQUESTS: usize = 40;
 
-/// P7: only a request with a good token takes room for a body. A client without a token does not delay large bodies.
+/// Only a request with a good token takes room for a body.
 #[test]
 fn a_large_body_without_a_token_is_refused_before_it_comes() {
     let (_shop, gateway, _client) = open();
@@ -28,7 +28,7 @@ fn a_large_body_without_a_token_is_refused_before_it_comes() {
     }
 }
 
-/// Asks for a page and reads the first bytes of the answer. The kernel takes only a little of the rest.
+/// The kernel takes only a little of the rest of the answer.
 async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -40,7 +40,7 @@ async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) 
     (stream, String::from_utf8_lossy(&first[..count]).into_owned())
 }
 
-/// P7: a role whose clients do not read gets no further pages. Other roles do, and the role itself does once the clients are gone.
+/// The role gets pages again once the clients are gone.
 #[test]
 fn unread_pages_have_a_bound_for_each_role() {
     let (shop, gateway, app) = open();

@@ -1,12 +1,12 @@
-//! Users and endpoints write hostile text in every place. The gateway stays up, its answers and logs stay well-formed, and its memory does
-//! not grow.
+//! Users and endpoints write hostile text in every place. The gateway stays up, its answers and logs stay well-formed,
+//! and its memory does not grow.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use serde_json::{Value, json};
 
-/// Texts that are harmful in HTML, SQL, a log, a header, a path, a terminal or a format string.
+/// Harmful in HTML, SQL, a log, a header, a path, a terminal or a format string.
 const TEXTS: [&str; 9] = [
     "<script>alert(1)</script>",
     "'; DROP TABLE awty_http.endpoint; --",
@@ -19,7 +19,7 @@ const TEXTS: [&str; 9] = [
     "\"}],\"ok\":true,{\"",
 ];
 
-/// Waits for `more` calls, and returns the memory after them.
+/// Returns the memory after `more` calls.
 fn after_calls(shop: &Shop, gateway: &Gateway, more: i64) -> u64 {
     let count = "SELECT count(*) FROM awty.attempt";
     let wanted = shop.text(count).parse::<i64>().unwrap() + more;
@@ -85,7 +85,7 @@ fn hostile_texts_stay_texts_wherever_they_come_out() {
         assert_eq!(made.status, 201, "{text:?}: {}", made.text);
         let found = made.json();
         assert_eq!((&found["labels"][0], &found["description"]), (&json!(text), &json!(text)));
-        // As a header, the text is sent as it is or refused. It never becomes two headers.
+        // The text is sent as it is or refused. It never becomes two headers.
         let header = json!({"every": "1 s", "headers": {"X-From": text}}).to_string();
         let with_header = client.ask(
             "PUT",
@@ -104,7 +104,6 @@ fn hostile_texts_stay_texts_wherever_they_come_out() {
     let seen = |number: usize| receiver.seen(&format!("/note/{number}"));
     until("a call with a header", || if seen(0).is_empty() { Err("none".to_owned()) } else { Ok(()) });
     assert_eq!(seen(0)[0].headers["x-from"], TEXTS[0]);
-    // The master key cannot be used as a secret in headers.
     assert!(seen(6).is_empty(), "{:?}", seen(6));
     for schedule in client.get("/v1/schedules?limit=500").json()["items"].as_array().unwrap() {
         let answer = client.get(&format!("/v1/schedules/{}/attempts", schedule["id"].as_str().unwrap()));

@@ -15,7 +15,6 @@ fn a_request_has_a_bounded_head_and_comes_in_time() {
     assert_eq!(client.ask_with("GET", "/v1/schedules", "", &large).status, 431);
     let fitting = format!("X-Fits: {}\r\n", "x".repeat(8 * 1024));
     assert_eq!(client.ask_with("GET", "/v1/schedules", "", &fitting).status, 200);
-    // The gateway ends a connection with half a head, and one whose body does not come.
     let begun = |text: &str| {
         let mut stream = TcpStream::connect(gateway.address()).unwrap();
         stream.set_read_timeout(Some(shop::PATIENCE)).unwrap();
@@ -92,7 +91,6 @@ fn one_roles_locks_hold_up_no_other_role() {
     let place = made.header("location");
     let put = || client.ask_once("PUT", &place, "{\"every\": \"2 h\"}", "");
     let over = AtomicBool::new(false);
-    // The answer that came after the end.
     let put_until_over = || loop {
         let answer = put();
         if over.load(Ordering::Relaxed) {
@@ -119,14 +117,14 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Each client asks 100 times, and more on a machine so slow that no request is refused.
+/// A machine may be so slow that no request is refused, so each client may ask more than 100 times.
 const ASKING: usize = 8;
 
 #[test]
 fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
     let (shop, gateway, client) = open();
     let other = people::client(&shop, &gateway, "app", "write");
-    // The request is refused, but only after the token was checked.
+    // The token is checked before the request is refused.
     let ask = |client: &Client| client.get("/v1/schedules?limit=0");
     let (start, told) = (Instant::now(), AtomicBool::new(false));
     let asked = || {

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-/// A self-signed certificate for `localhost`, made by openssl.
+/// openssl makes it, self-signed for `localhost`.
 fn certificate(folder: &Path) -> [String; 2] {
     let file = |name: &str| folder.join(name).display().to_string();
     let [certificate, key] = [file("tls.pem"), file("tls.key")];
@@ -60,11 +60,10 @@ fn who_never_says_hello_is_hung_up_on_and_delays_nobody() {
     let gateway = shop.gateway_with("gateway", &["--tls-certificate", &certificate, "--tls-key", &key]);
     let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(gateway.address()).unwrap()).collect();
     let port = gateway.address().rsplit(':').next().unwrap().to_owned();
-    // The silent connections use up all connections of 127.0.0.1.
+    // They use up all connections of 127.0.0.1.
     let url = format!("https://localhost:{port}/livez");
     let answer = curl(&["-4", "--interface", "127.0.0.2", "--cacert", &certificate, &url]);
     assert_eq!(answer, (true, "ok\n".to_owned()));
-    // The read ends when the gateway closes the connection.
     for mut stream in silent {
         drop(stream.read_to_end(&mut Vec::new()));
     }

@@ -5,13 +5,13 @@ use crate::people::{self, is, open, problem, until_answer};
 use crate::receiver::Receiver;
 use serde_json::{Value, json};
 
-/// Objects of `app`, and the document's operations on them.
+/// Resources, with the document's operations on them.
 struct Fixture {
     operations: Vec<(String, String, Value)>,
 }
 
 impl Fixture {
-    /// Creates a schedule, a send, a failed call, a target and a token. Fills their paths into the document's operations.
+    /// A schedule, a send, a failed call, a target and a token. Their paths go into the document's operations.
     fn make(client: &Client, admin: &Client, receiver: &Receiver) -> Self {
         let body = json!({"uri": receiver.uri("/status/404"), "every": "1 h"}).to_string();
         let schedule = client.ask("POST", "/v1/schedules", &body).header("location");
@@ -49,7 +49,6 @@ impl Fixture {
     }
 }
 
-/// The smallest body that the resource accepts.
 fn body(path: &str) -> &'static str {
     match path {
         _ if path.starts_with("/v1/tokens") => "{\"scope\": \"read\"}",
@@ -171,7 +170,7 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
-    // A call in between is no conflict, but it changes the answer.
+    // A call in between changes the answer, and is no conflict.
     let tag = client.get(&place).header("etag");
     shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);
     assert_eq!(client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n")).status, 200);

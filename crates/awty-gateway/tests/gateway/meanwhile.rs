@@ -14,7 +14,7 @@ fn leases_are_beaten_while_a_lock_keeps_their_calls_from_being_known() {
     other.batch_execute("BEGIN; LOCK TABLE awty_http_internal.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/second")));
     shop.await_text("SELECT count(*) FROM awty.lease", "1");
-    // A heartbeat extends the lease beyond its first expiry, and no other worker gets it.
+    // No other worker gets the extended lease.
     let lease = shop.text("SELECT lease FROM awty.lease");
     let expiry = shop.text("SELECT expires_at FROM awty.lease");
     let beaten = format!(
@@ -84,7 +84,7 @@ fn a_call_ends_before_its_lease_does() {
     let retries = "retries => '{\"max_attempts\": 1}'";
     shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '1 s', timeout => '15 min', {retries})"));
     receiver.called("/hang", 1);
-    // The later deadline lets the answer be booked even if the machine pauses for a moment.
+    // The answer can be booked even if the machine pauses for a moment.
     shop.cluster.execute("postgres", &["UPDATE awty_internal.lease SET deadline = deadline + interval '5 min'"]);
     shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "timeout");
     shop.await_text("SELECT string_agg(outcome, ',') FROM awty.future_job_history", "failed");
@@ -93,7 +93,7 @@ fn a_call_ends_before_its_lease_does() {
     drop(gateway);
 }
 
-/// A database behind a socket listens on this machine, perhaps on the same port.
+/// The database may listen on this machine, on the same port.
 #[test]
 fn a_database_behind_a_socket_is_not_called() {
     let shop = Shop::open();

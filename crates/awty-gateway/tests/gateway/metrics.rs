@@ -14,7 +14,7 @@ fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
     until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
 }
 
-/// Names and types of the series after a call and a request, because a series appears with its first value.
+/// A series appears with its first value.
 fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);
@@ -71,7 +71,7 @@ fn each_metric_of_an_alert_is_there() {
 
 #[test]
 fn prometheus_understands_the_alerts() {
-    // promtool is in the PATH, or where scripts/setup puts it: beside the profile's folder.
+    // scripts/setup puts promtool beside the profile's folder.
     let target = std::path::Path::new(env!("CARGO_BIN_EXE_awty-gateway")).ancestors().nth(2).unwrap();
     let own = target.join("prometheus/usr/bin/promtool");
     let run = |program: &std::ffi::OsStr| Command::new(program).args(["check", "rules", RULES]).output();
@@ -93,7 +93,7 @@ fn what_was_missed_is_counted_by_job() {
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
     shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
-    // The series is a counter, not a gauge of the history.
+    // A gauge of the history would fall.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
     assert_eq!(value(&gateway, series), Some(3.0));
 }
@@ -137,7 +137,7 @@ fn only_calls_that_are_made_again_count_as_retries() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_retries_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // The first fails once and then succeeds. The second fails for good.
+    // The first call fails once and then succeeds. The second fails for good.
     for path in ["/flaky", "/status/404"] {
         let uri = receiver.uri(path);
         shop.app(&format!(
@@ -174,7 +174,7 @@ fn a_breaker_that_opens_is_counted() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_breaker_opened_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // Nothing listens there, so each call fails with target_down.
+    // Each call fails with target_down.
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1025/' || n, '1 s') FROM generate_series(1, 5) AS n");
     until_value(&gateway, series, |value| value == 1.0);
     until_value(&gateway, "awty_targets{state=\"open\"}", |value| value == 1.0);
@@ -191,11 +191,10 @@ fn metrics_and_health_have_a_listener_of_their_own() {
     assert!(status == 200 && text.contains("awty_gateway_build_info"), "{status} {text}");
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/v1/schedules").0), (200, 404));
     assert_eq!((gateway.get_at(&main, "/metrics").0, gateway.get_at(&main, "/livez").0), (404, 200));
-    // A client that holds all its connections to the main listener can still read health and metrics.
+    // The client holds all its connections to the main listener.
     let held: Vec<_> = (0..110).map(|_| std::net::TcpStream::connect(&main)).collect();
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/metrics").0), (200, 200));
     drop(held);
-    // The gateway does not call its own listeners.
     shop.app(&format!("SELECT awty_http.send('http://{own}/metrics', '{{}}')"));
     shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "blocked-address");
 }

@@ -26,15 +26,14 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// Long enough to connect and send on a busy machine.
+/// A busy machine must be able to connect and send.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// A call whose timeout comes long before its connect timeout, so that a pause of the machine cannot pass both at once.
+/// The timeout comes long before the connect timeout, so that a pause of the machine cannot pass both at once.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
 
-/// The fault of a call with a short timeout.
 async fn hanging(caller: Arc<Caller>, steps: Vec<Step>, scheme: &str) -> (Fault, bool) {
     let uri = Script::start(steps).uri(scheme);
     let report = caller.call(short(&uri)).await;
@@ -70,7 +69,6 @@ async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_s
         vec![text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), Step::Drip(b"1\r\na\r\n".to_vec())],
         vec![Step::Drip(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec())],
     ];
-    // All calls run at the same time.
     let calls = after.map(|steps| (format!("{steps:?}"), tokio::spawn(hanging(caller.clone(), steps, "http"))));
     for (name, call) in calls {
         assert_eq!(call.await.unwrap(), (Fault::Timeout, true), "{name}");
@@ -176,7 +174,6 @@ async fn answers_before_the_answer_end_after_64_kib() {
     let report = answered(vec![Step::Flood(early.clone())]).await;
     let failure = report.outcome.expect_err("an answer came");
     assert_eq!((failure.fault, report.sent), (Fault::Protocol, true), "{failure}");
-    // A few interim answers are skipped.
     let few = [early.repeat(100), b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()].concat();
     assert_eq!(answered(vec![Step::Say(few)]).await.outcome.unwrap().status, 200);
 }

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Answer of a name server to its n-th question.
+/// The answer to the n-th question.
 enum Says {
     Addresses(Vec<Ipv4Addr>),
     Alias(String),
     Bytes(Vec<u8>),
-    /// Answer to another question.
+    /// An answer to another question.
     Strange(Ipv4Addr),
     Nothing,
 }
@@ -34,7 +34,7 @@ enum Says {
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
-/// A name server. Its thread ends with the test's process.
+/// Answers as told. Its thread ends with the test's process.
 struct NameServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -50,7 +50,7 @@ impl NameServer {
             while let Ok((length, client)) = socket.recv_from(&mut packet) {
                 let Ok(question) = Message::from_vec(&packet[..length]) else { continue };
                 let query = question.queries[0].clone();
-                // Only questions for IPv4 addresses are counted. There are no other addresses.
+                // There are only IPv4 addresses.
                 let is_counted = query.query_type() == RecordType::A;
                 let number = if is_counted { count.fetch_add(1, Ordering::Relaxed) } else { 0 };
                 let says = says(&query.name().to_utf8(), number);
@@ -62,7 +62,7 @@ impl NameServer {
         NameServer { address, asked }
     }
 
-    /// A gateway's caller that asks this server, and may call only `OPEN`.
+    /// Returns a caller that may call only `OPEN`.
     fn caller(&self) -> Caller {
         let mut connection = ConnectionConfig::udp();
         connection.port = self.address.port();
@@ -123,7 +123,6 @@ async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let report = server.caller().call(call(&receiver, "rebind.example")).await;
     assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));
     assert_eq!(report.outcome.unwrap().status, 200);
-    // A new caller has no cached name.
     assert_fault(&server.caller().call(call(&receiver, "rebind.example")).await, Fault::BlockedAddress);
     assert_eq!((receiver.connections.load(Ordering::Relaxed), receiver.reached_at()), (1, vec![OPEN.into()]));
 }

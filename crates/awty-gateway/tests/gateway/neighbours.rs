@@ -1,8 +1,7 @@
 //! Twenty hostile neighbours attack at once, and one victim keeps its calls, its alerts and its privacy.
 //!
-//! `AWTY_MINUTES` makes the run long (`make neighbours MINUTES=5`): the figures of the run and of a quiet twin go to the file `AWTY_PAGE`.
-//!
-//! Does not: judge a time without `AWTY_MINUTES`.
+//! `AWTY_MINUTES` makes the run long (`make neighbours MINUTES=5`): the figures of the run and of a quiet twin go to
+//! the file `AWTY_PAGE`. Without it no time is judged.
 
 mod by_clients;
 mod by_endpoints;
@@ -20,10 +19,10 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// KiB that the gateway may hold: 214 MiB when 128 MiB of requests wait (docs/gateway.md), 64 MiB of bodies of the API, and the rest for the
-/// buffers of 1,000 calls and connections. Without its bounds the gateway took 1.68 GB.
+/// KiB that the gateway may hold: 214 MiB when 128 MiB of requests wait (docs/gateway.md), 64 MiB of bodies of the API,
+/// and the rest for the buffers of 1,000 calls and connections. Without its bounds the gateway took 1.68 GB.
 const MOST: u64 = 320 * 1024;
-/// Calls of the victim during the attack in `make test`, one a second.
+/// The victim gets one call a second.
 const CALLS: usize = 25;
 
 #[allow(clippy::disallowed_methods)] // figures compare moments with the receiver's stamps
@@ -37,7 +36,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// Without a length, the gateway has few places, so that the neighbours can fill all of them in a short time.
+/// A short run has few places, so that the neighbours can fill all of them.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);
@@ -60,7 +59,7 @@ fn quiet(length: Duration) -> Figures {
     figures::figures(&victim.calls(), from, to, gateway.most_memory())
 }
 
-/// The victim beside the neighbours. Without a length, the run ends after some calls.
+/// A run without a length ends after some calls.
 fn attacked(length: Option<Duration>) -> Attacked {
     let (shop, victim, gateway) = open(length);
     let marks = victim.marks(&shop, &gateway);
@@ -87,7 +86,6 @@ fn attacked(length: Option<Duration>) -> Attacked {
     let memory = gateway.most_memory();
     println!("the gateway has held {} MiB; rounds: {rounds:?}", memory / 1024);
     assert!(memory < MOST, "the gateway has held {memory} KiB");
-    // The values of a neighbour stop the statistics of no other.
     shop.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
     let counted =
         "SELECT sum(ok) >= 25 FROM awty_http.stat WHERE id <> job AND job = 'http.victim' AND width = '1 hour'";

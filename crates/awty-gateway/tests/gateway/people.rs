@@ -4,7 +4,7 @@ use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};
 use serde_json::Value;
 
-/// A shop, a gateway, and a client of `app` with scope write.
+/// The client has scope write.
 pub fn open() -> (Shop, Gateway, Client) {
     let shop = Shop::open();
     shop.cluster.execute(
@@ -26,7 +26,6 @@ pub fn client(shop: &Shop, gateway: &Gateway, role: &str, scope: &str) -> Client
     Client { address: gateway.address(), token: shop.token(role, scope) }
 }
 
-/// Asks until the answer is good.
 #[track_caller]
 pub fn until_answer(client: &Client, path: &str, good: impl Fn(&Value) -> bool) -> Answer {
     until(path, || {
@@ -43,7 +42,6 @@ pub fn is(status: u16, name: &str) -> (u16, String) {
     (status, name.to_owned())
 }
 
-/// All items of a list, page by page.
 #[track_caller]
 pub fn pages(client: &Client, path: &str) -> Vec<Value> {
     let (mut path, mut found) = (path.to_owned(), Vec::new());

@@ -24,7 +24,6 @@ fn a_uri_that_is_split_at_another_place_is_never_called() {
     receiver.called("/well", 1);
     let failed = "SELECT count(*) FROM awty.attempt WHERE NOT ok AND message LIKE '%is no target%'";
     shop.await_text(failed, "2");
-    // No further attempt follows.
     shop.await_text(&format!("SELECT count(*) FROM awty.future_job WHERE job = {}", shop.job()), "0");
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "2");
     assert!(receiver.seen("/a").is_empty() && receiver.seen("/b").is_empty());

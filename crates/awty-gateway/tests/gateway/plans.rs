@@ -4,7 +4,6 @@ use crate::people::open;
 use awty_gateway::db::history::LIST;
 use serde_json::Value;
 
-/// Sum of a field over all scans of the history.
 fn of_scans(plan: &Value, field: &str) -> i64 {
     let inner = match plan {
         Value::Array(nodes) => nodes.iter().map(|node| of_scans(node, field)).sum(),

@@ -1,7 +1,7 @@
 //! PgBouncer in transaction mode between gateways and database. Sessions keep no state, so the gateways work.
 //!
-//! Does not: run without PgBouncer 1.21 or later, which supports prepared statements in this mode. The test then prints the reason.
-//! `AWTY_PGBOUNCER` is the program, if it is not in the PATH.
+//! Needs PgBouncer 1.21 or later, which supports prepared statements in this mode. Otherwise the test prints the
+//! reason. `AWTY_PGBOUNCER` is the program, if it is not in the PATH.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -10,14 +10,13 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Fewer than two gateways use, so that they share connections.
+/// Two gateways use more, so they share connections.
 const POOL: i64 = 3;
 
 fn program() -> String {
     std::env::var("AWTY_PGBOUNCER").unwrap_or_else(|_| "pgbouncer".into())
 }
 
-/// The reason why the test cannot run here.
 fn lacking() -> Option<String> {
     let Ok(run) = Command::new(program()).arg("--version").output() else { return Some("there is none".into()) };
     let text = String::from_utf8_lossy(&run.stdout).into_owned();
@@ -71,7 +70,6 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // runuser forwards the signal.
         drop(Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status());
         drop(self.child.wait());
     }
@@ -106,7 +104,6 @@ fn gateways_work_behind_a_pooler_in_transaction_mode() {
         let ready = gateway.get("/readyz");
         assert_eq!(ready.0, 200, "{}", ready.1);
     }
-    // Terminating the pooler's connections loses no state.
     shop.text("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'gateway'");
     let before = shop.text("SELECT count(*) FROM awty.attempt");
     shop.await_text(&format!("SELECT count(*) FILTER (WHERE ok) > {before} + 100 FROM awty.attempt"), "true");

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// The receiver. Its threads end with the test's process.
+/// Receives the calls. Its threads end with the test's process.
 #[derive(Clone)]
 pub struct Receiver {
     pub address: SocketAddr,
@@ -51,7 +51,7 @@ impl Receiver {
         format!("{}{path}", self.origin())
     }
 
-    /// Lets the waiting calls of `/gate/...` be answered.
+    /// The calls of `/gate/...` are then answered.
     pub fn open_gate(&self) {
         *self.state.gate.0.lock().unwrap() = true;
         self.state.gate.1.notify_all();
@@ -61,12 +61,12 @@ impl Receiver {
         self.state.open.load(Ordering::Relaxed)
     }
 
-    /// The local addresses that callers have reached.
+    /// Callers have reached these local addresses.
     pub fn reached_at(&self) -> Vec<IpAddr> {
         self.state.reached_at.lock().unwrap().clone()
     }
 
-    /// Waits for `times` requests of a path, and returns them.
+    /// Returns the requests.
     #[track_caller]
     pub fn called(&self, path: &str, times: usize) -> Vec<Seen> {
         let called = poll(&format!("{times} calls of {path}"), 2 * PATIENCE, || {
@@ -103,7 +103,7 @@ impl State {
     }
 }
 
-/// Answers as the path says. False ends the connection.
+/// Returns false to end the connection.
 fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<bool> {
     let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     match words[0] {
@@ -151,7 +151,7 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
     Ok(true)
 }
 
-/// Waits a tenth of a second on a condition that is never notified.
+/// No thread ever notifies the condition.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));

@@ -1,4 +1,4 @@
-//! Endpoints misbehave in every way. Each call still ends in time and says why.
+//! Endpoints misbehave in every way. Each call still ends in time and has a fault.
 
 use crate::receiver::Receiver;
 use awty_core::uri::Uri;
@@ -36,7 +36,7 @@ pub fn call(uri: &str) -> Call {
     }
 }
 
-/// Its timeout leaves a busy machine time to connect and send.
+/// The timeout leaves a busy machine time to connect and send.
 fn short(uri: &str) -> Call {
     Call { timeout: Duration::from_secs(4), connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
@@ -192,7 +192,6 @@ async fn a_body_is_held_until_it_has_left_and_no_longer() {
     while read < LARGE {
         read += stream.read(&mut buffer).await.unwrap();
     }
-    // The answer has not been sent yet.
     for _ in 0..1_000 {
         if Arc::strong_count(&held) == 1 {
             break;

@@ -5,14 +5,13 @@ use crate::people::{client, open};
 use crate::shop::{Shop, until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Waiting requests of each of two roles.
+/// Number of waiting requests of each of two roles.
 const WAITING: usize = 4;
-/// The gateway's sessions that wait for a lock.
+/// The gateway's sessions wait for a lock.
 const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
-/// Changes that wait for a locked row use three of the five connections. The other two are for tokens and reads, so another role's read is
-/// answered while the three wait.
+/// Changes that wait for a locked row use three of the five connections. The other two are for tokens and reads.
 #[test]
 fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();
@@ -78,7 +77,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
     });
 }
 
-/// Roles with slow reads share one connection, so that reads of other roles find a connection.
+/// Reads of other roles then find a connection.
 #[test]
 fn roles_whose_reads_are_slow_have_one_connection_together() {
     let (shop, gateway, app) = open();

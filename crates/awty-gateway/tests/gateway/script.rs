@@ -6,22 +6,22 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// A step after a request has arrived.
+/// What the server does after a request has arrived.
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),
-    /// Slowly, until the peer closes.
+    /// Sends slowly, until the peer closes.
     Drip(Vec<u8>),
-    /// As fast as the peer reads, until it closes.
+    /// Sends as fast as the peer reads, until it closes.
     Flood(Vec<u8>),
-    /// Until the peer closes.
+    /// Waits until the peer closes.
     Hang,
 }
 
-/// The server. Its threads end with the test's process.
+/// A server that follows a script. Its threads end with the test's process.
 pub struct Script {
     address: SocketAddr,
-    /// Keeps the queue full: its connections, and the listener that accepts none of them.
+    /// The connections keep the queue full, and the listener accepts none of them.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -30,7 +30,7 @@ impl Script {
         Script { address: accept("127.0.0.1:0", move |stream| serve(stream, &steps)), _full: None }
     }
 
-    /// A server that accepts no connection and has a full queue.
+    /// Returns a server that accepts no connection.
     pub fn full() -> Self {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -82,7 +82,7 @@ fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
     }
 }
 
-/// Waits a tenth of a second on a condition that is never notified.
+/// No thread ever notifies the condition.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), Duration::from_millis(100)));

@@ -3,13 +3,11 @@
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop};
 
-/// A send of the tenant with a reference to a secret.
 fn send(shop: &Shop, role: &str, uri: &str, name: &str) {
     let send = format!("SELECT awty_http.send('{uri}', headers => '{{\"X\": \"{{{{secret:{name}}}}}\"}}')");
     shop.cluster.client("postgres", role).batch_execute(&send).unwrap_or_else(|error| panic!("{send}: {error:?}"));
 }
 
-/// Messages of one job's calls that were not made.
 fn refusals(shop: &Shop, job: &str) -> String {
     shop.text(&format!("SELECT string_agg(message, ' | ' ORDER BY entity_key) FROM awty.attempt WHERE job = '{job}'"))
 }
@@ -20,8 +18,8 @@ fn counted(gateway: &Gateway) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Sealed 2 and 7: another tenant, another origin, and a tenant without a line in the file get no secret. Each refusal names the line, is
-/// counted and is logged.
+/// Another tenant, another origin, and a tenant without a line in the file get no secret. Each refusal names the line,
+/// is counted and is logged.
 #[test]
 fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     let (shop, receiver, other) = (Shop::open(), Receiver::start(), Receiver::start());
@@ -50,11 +48,11 @@ fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     assert_eq!(log.matches("a secret may not go there").count(), 3, "{log}");
     assert!(!log.contains("t0p") && !log.contains("n0\""), "a secret has come out");
     assert!(other.seen("/a").is_empty() && receiver.seen("/b").is_empty() && receiver.seen("/c").is_empty());
-    // The failures are final, because a change of the file needs a restart.
+    // A change of the file needs a restart, so the failures are final.
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job LIKE 'http.%'"), "0");
 }
 
-/// Without a file, the gateway gives no secret, and the master key cannot be used as one. A call whose secret has no file is retried.
+/// The master key cannot be used as a secret. A call whose secret has no file is retried.
 #[test]
 fn by_default_no_secret_is_given() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -72,7 +70,7 @@ fn by_default_no_secret_is_given() {
     assert!(["/a", "/b", "/c"].iter().all(|path| receiver.seen(path).is_empty()));
 }
 
-/// `awty-gateway config` shows the origins of each secret, and whether its file exists.
+/// Shows whether the file of each secret exists.
 #[test]
 fn the_configuration_shows_where_secrets_go() {
     let shop = Shop::open();

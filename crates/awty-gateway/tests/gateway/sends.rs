@@ -34,10 +34,8 @@ fn a_send_is_called_once_for_its_key() {
             .status,
         304
     );
-    // A send that has ended cannot be cancelled, and its key stays used.
     assert_eq!(problem(&client.ask("DELETE", "/v1/sends/order%2042", "")), is(410, "deleted"));
     assert_eq!(send(&client, "\"order 42\"", &order).status, 200);
-    // Another role does not see the key.
     for method in ["GET", "DELETE"] {
         let other = people::client(&shop, &gateway, "other", "admin").ask(method, "/v1/sends/order%2042", "");
         assert_eq!(problem(&other), is(404, "not-found"), "{method}");
@@ -106,7 +104,6 @@ fn what_failed_is_in_the_history_and_can_be_called_again() {
     assert_eq!((again.status, again.header("location").as_str()), (202, "/v1/sends/one"), "{}", again.text);
     until_answer(&client, &history, |history| history["items"].as_array().unwrap().len() == 2);
     assert_eq!(receiver.seen("/status/404").len(), 2);
-    // A send of SQL without a key has no location.
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/status/400")));
     let keyless = format!("/v1/history?uri={}", encoded(&receiver.uri("/status/400")));
     let found = until_answer(&client, &keyless, |history| !history["items"].as_array().unwrap().is_empty());
@@ -132,7 +129,6 @@ fn the_history_of_a_deleted_schedule_stays() {
     let past = client.get(gone.json()["history"].as_str().unwrap()).json();
     assert!(past["schedule"]["deleted_at"].is_string() && past["items"].as_array().unwrap().len() >= 3, "{past}");
     assert_eq!(past["items"][0]["schedule"], made.json()["id"]);
-    // Its attempts and statistics are kept as well.
     for link in ["attempts", "stats"] {
         let found = client.get(past["schedule"][link].as_str().unwrap());
         assert!(!found.json()["items"].as_array().unwrap().is_empty(), "{link}: {}", found.text);
@@ -141,7 +137,6 @@ fn the_history_of_a_deleted_schedule_stays() {
     assert_eq!(&json!(paged), &client.get(&history).json()["items"], "page by page it is the same");
     let retry = format!("/v1/history/{}/retry", past["items"][0]["id"]);
     assert_eq!(problem(&client.ask("POST", &retry, "")), is(410, "deleted"));
-    // After it is scheduled again, it can be retried.
     assert_eq!(client.ask("PUT", &by_uri, "{\"every\": \"1 h\", \"paused\": true}").status, 201);
     assert_eq!(problem(&client.ask("POST", &retry, "")), is(412, "precondition-failed"));
     assert_eq!(client.ask("POST", &format!("{place}/resume"), "").status, 200);

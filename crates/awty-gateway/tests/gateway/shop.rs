@@ -9,7 +9,7 @@ use std::process::Command;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 
-/// A database with a role `app` that schedules and a role `gateway` that may claim.
+/// `app` schedules, and `gateway` may claim.
 pub struct Shop {
     pub cluster: Cluster,
     credentials: PathBuf,
@@ -24,12 +24,11 @@ impl Shop {
         Shop { cluster, credentials }
     }
 
-    /// Makes another role a tenant of the gateway.
     pub fn add_tenant(&self, role: &str) {
         self.cluster.create_tenant(role);
     }
 
-    /// Job of the role `app`, as an SQL literal.
+    /// Returns the job's name as an SQL literal.
     pub fn job(&self) -> &'static str {
         "'http.app'"
     }
@@ -40,7 +39,7 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Allows a secret of a tenant for an origin, for gateways that start later with `--config`. Returns the file's path.
+    /// For gateways that start later with `--config`. Returns the file's path.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
@@ -48,13 +47,11 @@ impl Shop {
         file.to_str().unwrap().to_owned()
     }
 
-    /// Runs a statement as the role `app`.
     #[track_caller]
     pub fn app(&self, sql: &str) {
         self.cluster.client("postgres", "app").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// Result of a query as text.
     #[track_caller]
     pub fn text(&self, sql: &str) -> String {
         self.cluster.value::<Option<String>>("postgres", &format!("SELECT ({sql})::text")).unwrap_or_default()
@@ -73,12 +70,12 @@ impl Shop {
         awty_gateway::secrets::read(&self.credentials).unwrap()
     }
 
-    /// A gateway that may call this machine.
+    /// Starts a gateway that may call this machine.
     pub fn gateway(&self, name: &str) -> Gateway {
         self.gateway_at(&self.url("gateway"), name)
     }
 
-    /// The same with another database URL.
+    /// Starts a gateway with another database URL.
     pub fn gateway_at(&self, url: &str, name: &str) -> Gateway {
         self.start(url, &["--name", name])
     }
@@ -93,7 +90,7 @@ impl Shop {
         Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }
 
-    /// A token that the program creates as the role itself.
+    /// The program creates the token as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);
@@ -101,7 +98,6 @@ impl Shop {
         gateway::output(&mut command).trim().to_owned()
     }
 
-    /// Output of `awty-gateway config`.
     pub fn config(&self, flags: &[&str]) -> String {
         let mut command = Command::new(BINARY);
         gateway::output(command.args(["config", "--credentials"]).arg(&self.credentials).args(flags))
@@ -115,7 +111,7 @@ impl Shop {
     }
 }
 
-/// A port without a listener, below the range that the system assigns.
+/// Returns a port below the range that the system assigns.
 pub fn free_port() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
     (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

@@ -1,10 +1,10 @@
-//! Stopping a gateway: running calls may end for a while, and leases that have not begun are given back.
+//! Running calls may end for a while, and leases that have not begun are given back.
 
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use awty_testkit::postgres::Client;
 
-/// Starts a call that hangs until long after the test.
+/// Schedules a call that hangs until long after the test.
 #[track_caller]
 fn hanging(shop: &Shop, receiver: &Receiver) {
     let uri = receiver.uri("/hang");
@@ -17,7 +17,7 @@ fn until_ready(gateway: &Gateway) {
     until("readiness", || if gateway.get("/readyz").0 == 200 { Ok(()) } else { Err(gateway.get("/readyz").1) });
 }
 
-/// Sends SIGTERM, and waits until `/readyz` says that the gateway is stopping.
+/// Waits until `/readyz` says that the gateway is stopping.
 #[track_caller]
 fn stop(gateway: &Gateway) {
     gateway.signal("TERM");
@@ -27,8 +27,8 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// Three leases whose calls cannot begin, because a client has locked their schedules. If the gateway does not give them back, they are due
-/// again only long after the test.
+/// The three calls cannot begin, because a client has locked their schedules. If the gateway does not give the leases
+/// back, they are due again only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);
@@ -40,7 +40,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
     holder
 }
 
-/// Asserts that the next gateway makes the calls as first attempts.
+/// The calls are first attempts.
 #[track_caller]
 fn the_next_one_calls_them(shop: &Shop, receiver: &Receiver) {
     let _next = shop.gateway("next");
@@ -58,7 +58,6 @@ fn while_it_drains_it_is_not_ready_and_claims_nothing() {
     stop(&gateway);
     assert_eq!(gateway.get("/livez").0, 200);
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/ok")));
-    // No gateway takes the send for some slots.
     let late =
         "SELECT count(*) FROM awty.future_job WHERE entity_key ^@ '/ok' AND next_check_at < now() - interval '3 s'";
     shop.await_text(late, "1");
@@ -100,7 +99,7 @@ fn what_hangs_is_waited_for_no_longer_than_drain_and_called_again_with_its_key()
     hanging(&shop, &receiver);
     gateway.signal("TERM");
     assert_eq!(gateway.ended(), Some(0));
-    // Its call has begun, so it is not given back. The lease expires.
+    // A call that has begun is not given back. Its lease expires.
     assert_eq!(shop.text("SELECT string_agg(worker, ',') FROM awty.lease"), "other");
     let _next = shop.gateway("next");
     let seen = receiver.called("/hang", 2);

@@ -6,7 +6,7 @@ use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
 
-/// Keys of advisory locks are public, so a stranger could take any such lock that a request waits for.
+/// Keys of advisory locks are public, so a stranger could take any lock that a request waits for.
 #[test]
 fn no_advisory_lock_holds_up_a_change_of_limits() {
     let (shop, gateway, _app) = open();
@@ -19,8 +19,8 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// A role takes the name of a dropped tenant's job before the gateway refreshes its tenants. The gateway claims that role's checks, but
-/// makes no call with the former tenant's secrets, headers and signing keys.
+/// The role takes the name before the gateway refreshes its tenants. The gateway claims that role's checks, but makes
+/// no call with the former tenant's secrets, headers and signing keys.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -53,7 +53,7 @@ fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     assert_eq!(receiver.seen("/ok").len(), before);
 }
 
-/// A tenant's list reads only its own schedules, however many another tenant has.
+/// Another tenant may have any number of schedules.
 #[test]
 fn a_list_reads_no_schedule_of_another_tenant() {
     let (shop, _gateway, app) = open();
@@ -81,7 +81,7 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// With encoding SQL_ASCII, text may be any bytes. A row that the server cannot send stops no other tenant.
+/// With encoding SQL_ASCII, text may be any bytes. The server cannot send such a row.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

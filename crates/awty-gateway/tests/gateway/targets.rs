@@ -22,7 +22,6 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
         "{}",
         before.text
     );
-    // Limits with a condition.
     let limits = json!({"concurrency": 3, "rate": 2.5, "burst": 4}).to_string();
     assert_eq!(tenant.ask_with("PUT", &place, &limits, "If-Match: \"0-0\"\r\n").status, 412);
     let limited = tenant.ask_with("PUT", &place, &limits, &format!("If-Match: {}\r\n", before.header("etag")));
@@ -53,7 +52,6 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
     let listed = pages(&tenant, "/v1/targets?limit=1");
     let named: Vec<&str> = listed.iter().filter_map(|target| target["origin"].as_str()).collect();
     assert_eq!((listed.len(), named), (2, vec![receiver.origin().as_str()]), "{listed:?}");
-    // While the target is blocked, nothing is called, and the schedule says so.
     let blocked =
         tenant.ask("POST", &format!("{place}/block"), "{\"blocked_until\": \"1 h\", \"note\": \"they move\"}");
     assert_eq!((blocked.status, &blocked.json()["state"]), (200, &json!("blocked")), "{}", blocked.text);
@@ -69,7 +67,6 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
         tenant.ask("POST", &format!("{place}/block"), "{\"blocked_until\": \"2099-01-01T00:00:00Z\"}").status,
         200
     );
-    // A target without its own limits has the limits for all targets.
     assert_eq!(tenant.ask("POST", &format!("{place}/unblock"), "").status, 200);
     assert_eq!(tenant.ask("PUT", &place, "{}").json()["concurrency"], json!(10));
     for body in ["{\"concurrency\": 0}", "{\"rate\": \"fast\"}", "{\"rate\": 0}", "{\"burst\": 1.5}", "{\"colour\": 1}"]
@@ -81,11 +78,9 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
     }
     assert_eq!(problem(&tenant.get("/v1/targets/nonsense")), is(422, "malformed-uri"));
     assert_eq!(problem(&tenant.get("/v1/targets/https%3A%2F%2Fa.example%2Fpath")), is(422, "malformed-uri"));
-    // Other roles do not see the target, and scope write may not limit it.
     assert_eq!(problem(&app.get(&place)), is(404, "not-found"));
     let writer = people::client(&shop, &gateway, "tenant", "write");
     assert_eq!(writer.get(&place).status, 200);
-    // The right to schedule is not enough.
     shop.cluster.execute(
         "postgres",
         &["SELECT awty.allow('http.tenant', 'other')", "ALTER ROLE other SET awty_http.tenant = 'tenant'"],
@@ -159,7 +154,7 @@ fn a_token_is_shown_once_and_can_be_dropped() {
     assert!(!gateway.log().contains(&token[5..]), "a token is in the log");
     let ids: Vec<_> = pages(&admin, "/v1/tokens?limit=1").iter().map(|token| token["id"].clone()).collect();
     assert!(ids.contains(&made.json()["id"]) && ids.len() >= 3, "{ids:?}");
-    // Another role's tokens are not visible and cannot be dropped. A role cannot create tokens of a role that it is not a member of.
+    // A role cannot create tokens of a role that it is not a member of.
     let other = people::client(&shop, &gateway, "other", "admin");
     assert_eq!(problem(&other.get(&place)), is(404, "not-found"));
     assert_eq!(problem(&other.ask("DELETE", &place, "")), is(404, "not-found"));
@@ -172,7 +167,7 @@ fn a_token_is_shown_once_and_can_be_dropped() {
         problem(&other.ask("POST", "/v1/tokens", "{\"scope\": \"read\", \"role\": \"nobody\"}")),
         is(404, "not-found")
     );
-    // A name that PostgreSQL would truncate is not another role's.
+    // PostgreSQL would truncate the name.
     let name = "r".repeat(63);
     shop.cluster.execute("postgres", &[&format!("CREATE ROLE {name}"), &format!("GRANT {name} TO other")]);
     let of = |role: &str| other.ask("POST", "/v1/tokens", &json!({"scope": "read", "role": role}).to_string());

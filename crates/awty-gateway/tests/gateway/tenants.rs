@@ -1,9 +1,9 @@
-//! The gateway works only for tenants. Neither a job's name nor a right from its owner makes the gateway claim.
+//! The gateway works only for tenants. A job's name, or a right from its owner, is not enough.
 
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// A role with USAGE on awty that is not a tenant. The gateway is a member of it and may claim its job.
+/// Bob has USAGE on awty and is no tenant. The gateway is a member of his role and may claim his job.
 fn with_bob(shop: &Shop) {
     shop.cluster.execute(
         "postgres",
@@ -15,7 +15,7 @@ fn as_bob(shop: &Shop, sql: &str) {
     shop.cluster.client("postgres", "bob").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// Sealed 2: by the name of his job, bob once became a tenant and read all secrets of the gateway.
+/// By the name of his job, bob once became a tenant and read all secrets of the gateway.
 #[test]
 fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -38,7 +38,7 @@ fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");
 }
 
-/// Sealed 4: ten thousand jobs with such names once made each claim fail.
+/// Such jobs once made each claim fail.
 #[test]
 fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -56,7 +56,7 @@ fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     assert!(!gateway.log().contains("http.m"), "{}", gateway.log());
 }
 
-/// add_tenant does not restart the schedules that drop_tenant has ended. Ids and keys stay the same.
+/// add_tenant does not restart the schedules that drop_tenant has ended. Ids and keys stay.
 #[test]
 fn a_tenant_that_is_dropped_is_called_no_more() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -67,7 +67,6 @@ fn a_tenant_that_is_dropped_is_called_no_more() {
     receiver.called("/ok", 1);
     shop.cluster.execute("postgres", &["SELECT awty_http.drop_tenant('app')"]);
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "0");
-    // A new schedule has the same id and keys.
     let id = shop.text("SELECT id FROM awty_http.endpoint WHERE entity_key = '/ok'");
     shop.cluster.execute("postgres", &["SELECT awty_http.add_tenant('app')"]);
     shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));

@@ -1,9 +1,4 @@
 //! Shapes of requests and answers for `/v1/openapi.json`. Tests compare them with real answers.
-//!
-//! A field of a schedule or a send stands in one list, from which come the document, the reading of requests (`fields`), the call of the
-//! SQL function, and the spelling of answers (`show`).
-//!
-//! Does not: read or write anything. The database and `show` build the answers.
 #![allow(dead_code, missing_docs)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;
@@ -48,7 +43,7 @@ pub use other::*;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// A length of time, such as `10s` or `1h 30m`; what is written may also be `10 seconds` or `PT10S`.
+/// A length of time, such as `10s` or `1h 30m`. Requests may also write `10 seconds` or `PT10S`.
 #[derive(ToSchema)]
 #[schema(value_type = String, example = "10s")]
 pub struct Length(String);
@@ -95,20 +90,20 @@ fields! {
     paused: Option<bool> = Switch,
 }
 
-/// A call in short.
+/// Short form of a call.
 #[derive(ToSchema)]
 pub struct Last {
     slot: DateTime<Utc>,
     at: DateTime<Utc>,
     attempt: i32,
     status: Option<i32>,
-    /// The short name of what went wrong.
+    /// Short name of the fault.
     fault: Option<String>,
     duration: Option<Length>,
     lateness: Option<Length>,
 }
 
-/// Calls of the last 24 hours, whole ones, and of the one that has begun.
+/// Calls of the last 24 hours, in whole hours, and of the current hour.
 #[derive(ToSchema)]
 pub struct Counts {
     ok: i64,
@@ -116,13 +111,13 @@ pub struct Counts {
     dropped: i64,
 }
 
-/// A schedule and how it stands.
+/// A schedule and its state.
 #[derive(ToSchema)]
 pub struct Schedule {
     #[serde(flatten)]
     wanted: ScheduleWanted,
     id: String,
-    /// active, paused by a person, held by awty or its endpoint, blocked target, ended.
+    /// active, paused (by a client), held (by awty or its endpoint), blocked (its target) or ended.
     state: String,
     why: Option<String>,
     next_slot: Option<DateTime<Utc>>,
@@ -136,13 +131,13 @@ pub struct Schedule {
     deleted_at: Option<DateTime<Utc>>,
 }
 
-/// A page of schedules, or one where a URI is asked.
+/// A page of schedules, or one schedule of a URI.
 #[derive(ToSchema)]
 pub struct Schedules {
     items: Vec<Schedule>,
 }
 
-/// Why, in words.
+/// A reason in words.
 #[derive(ToSchema)]
 pub struct Note {
     note: Option<String>,
@@ -163,7 +158,7 @@ pub struct Attempt {
     location: Option<String>,
     note: Option<String>,
     body: Option<String>,
-    /// queue, name, connect, tls, first_byte, total.
+    /// Seconds by phase: queue, name, connect, tls, first_byte, total.
     phases: Map<String, Value>,
 }
 
@@ -184,7 +179,7 @@ pub struct Lengths {
     max: Option<Length>,
 }
 
-/// One bucket.
+/// Results of one bucket.
 #[derive(ToSchema)]
 pub struct Stat {
     at: DateTime<Utc>,
@@ -205,7 +200,7 @@ pub struct Stats {
 
 #[derive(ToSchema)]
 pub struct Secret {
-    /// whsec_ and base64, as Standard Webhooks has it.
+    /// The key in the format of Standard Webhooks: whsec_ and base64.
     secret: String,
 }
 
@@ -220,12 +215,12 @@ fields! {
     method: Option<String> = Text,
 }
 
-/// What became of it.
+/// The state of a send.
 #[derive(ToSchema)]
 pub struct Send {
     key: String,
     uri: String,
-    /// pending, in_flight, held, done, cancelled, or the outcome of awty.
+    /// pending, in_flight, held, done, cancelled, or another outcome of awty.
     state: String,
     next_slot: Option<DateTime<Utc>>,
     due_at: DateTime<Utc>,

@@ -4,14 +4,14 @@ use super::{Counts, Last, Length};
 use chrono::{DateTime, Utc};
 use utoipa::ToSchema;
 
-/// A call that ended otherwise than well.
+/// A call that ended without success.
 #[derive(ToSchema)]
 pub struct Past {
     id: i64,
     uri: String,
-    /// The schedule that it is of.
+    /// The schedule of the call.
     schedule: Option<String>,
-    /// Of a send: its key.
+    /// The key of a send.
     key: Option<String>,
     slot: DateTime<Utc>,
     finished_at: DateTime<Utc>,
@@ -20,7 +20,7 @@ pub struct Past {
     message: Option<String>,
 }
 
-/// The schedule of a URI, and where its calls are.
+/// The schedule of a URI, and links to its calls.
 #[derive(ToSchema)]
 pub struct About {
     id: String,
@@ -36,7 +36,7 @@ pub struct About {
 
 #[derive(ToSchema)]
 pub struct History {
-    /// Where a URI is asked.
+    /// The schedule, if the query has a URI.
     schedule: Option<About>,
     items: Vec<Past>,
 }
@@ -64,15 +64,15 @@ pub struct Slots {
 pub struct Database {
     name: String,
     enabled: Option<bool>,
-    /// Nothing is called until it is adopted.
+    /// The database is held. No call is made before it is adopted.
     held: Option<bool>,
     why: Option<String>,
-    /// The command that mends it, or what to do.
+    /// The command or action that fixes the problem.
     fix: Option<String>,
     last_slot_run: Option<DateTime<Utc>>,
     lag: Option<Length>,
     oldest_overdue: Option<DateTime<Utc>>,
-    /// Exact up to 100,000, above that an estimate.
+    /// Exact up to 100,000, an estimate above.
     pending: i64,
     held_checks: i64,
     last_error: Option<String>,
@@ -88,7 +88,7 @@ pub struct Gateway {
     version: String,
 }
 
-/// A gateway that is calling something now.
+/// A gateway that has calls in progress.
 #[derive(ToSchema)]
 pub struct Busy {
     name: String,
@@ -96,13 +96,13 @@ pub struct Busy {
     last_claim_at: DateTime<Utc>,
 }
 
-/// Of awty.doctor().
+/// A finding of awty.doctor().
 #[derive(ToSchema)]
 pub struct Finding {
     level: String,
     finding: String,
     detail: Option<String>,
-    /// The command that mends it, or what to do.
+    /// The command or action that fixes the problem.
     fix: Option<String>,
 }
 
@@ -120,17 +120,17 @@ pub struct Status {
 
 #[derive(ToSchema)]
 pub struct LimitsWanted {
-    /// Calls at a time.
+    /// Concurrent calls.
     concurrency: Option<i32>,
-    /// Calls a second.
+    /// Calls per second.
     rate: Option<f64>,
-    /// Calls at once, within the rate.
+    /// Calls that may begin at once within the rate.
     burst: Option<i32>,
 }
 
 #[derive(ToSchema)]
 pub struct Target {
-    /// None: what is for all.
+    /// The origin; none for the limits of all origins.
     origin: Option<String>,
     concurrency: Option<i32>,
     rate: Option<f64>,
@@ -150,14 +150,14 @@ pub struct Targets {
 
 #[derive(ToSchema)]
 pub struct Block {
-    /// A time or a length; none: until further notice.
+    /// A time or a length; by default until further notice.
     blocked_until: Option<String>,
     note: Option<String>,
 }
 
 #[derive(ToSchema)]
 pub struct TokenWanted {
-    /// By default that of the asking token.
+    /// By default the role of the token that makes the request.
     role: Option<String>,
     /// read, write or admin.
     scope: String,
@@ -185,11 +185,11 @@ pub struct Tokens {
 pub struct NewToken {
     #[serde(flatten)]
     kept: Token,
-    /// Shown this once only.
+    /// The token. It is shown only this once.
     token: String,
 }
 
-/// One field that does not fit.
+/// A field that does not fit.
 #[derive(ToSchema)]
 pub struct FieldError {
     /// JSON pointer.
@@ -206,8 +206,8 @@ pub struct Problem {
     status: u16,
     detail: String,
     errors: Option<Vec<FieldError>>,
-    /// Where the schedule is that stands in the way.
+    /// Link to the existing schedule.
     existing: Option<String>,
-    /// Where to see what became of what was deleted.
+    /// Link to the history of the deleted schedule.
     history: Option<String>,
 }

@@ -42,7 +42,6 @@ fn endpoints_that_hang_take_no_thread_and_hold_up_no_other() {
     for number in 0..20 {
         assert_eq!(client.ask("PUT", &at(&good.uri(&format!("/ok/{number}")), "1 s"), "").status, 201);
     }
-    // All schedules get their calls round by round.
     for number in 0..20 {
         until(&format!("three calls of number {number}"), || {
             let calls = good.seen(&format!("/ok/{number}")).len();
@@ -64,7 +63,6 @@ fn no_more_calls_are_in_flight_than_configured() {
             if receiver.open() >= count { Ok(()) } else { Err(receiver.open().to_string()) }
         });
     };
-    // Each of two tenants gets a quarter of the places.
     shop.app(&sends);
     calls(2);
     assert_eq!(shop.text("SELECT count(*) FROM awty.lease"), "2");
@@ -78,7 +76,6 @@ fn no_more_calls_are_in_flight_than_configured() {
 fn a_late_call_is_made_or_dropped_as_its_schedule_says() {
     let (shop, first, client) = open();
     let receiver = Receiver::start();
-    // No gateway calls them before both are late.
     shop.cluster.execute("postgres", &["SELECT awty.pause('http.app')"]);
     let place = |path: &str, lateness: &str| {
         let body = json!({"uri": receiver.uri(path), "after": "1 s", "max_lateness": if lateness.is_empty() { json!(null) } else { json!(lateness) }});
@@ -86,7 +83,6 @@ fn a_late_call_is_made_or_dropped_as_its_schedule_says() {
     };
     let (late, dropped) = (place("/behind", ""), place("/dropped", "500 ms"));
     drop(first);
-    // Both are later than the second one's `max_lateness`.
     shop.await_text(
         "SELECT bool_and(next_check_at < clock_timestamp() - interval '2 s') FROM awty.future_job WHERE job = 'http.app'",
         "true",
@@ -159,7 +155,6 @@ fn a_period_does_not_drift() {
         "/v1/schedules",
         &json!({"uri": receiver.uri("/slow"), "every": "2 s", "jitter": null}).to_string(),
     );
-    // Each call takes longer than a slot, but the slots keep their distance.
     let place = made.header("location");
     until_answer(&client, &place, |schedule| schedule["counts"]["ok"].as_i64().unwrap() >= 3);
     let seconds = shop.text("SELECT bool_and(extract(epoch FROM first_check_at)::numeric % 2 = (SELECT extract(epoch FROM min(first_check_at))::numeric % 2 FROM awty.attempt)) FROM awty.attempt");

@@ -6,7 +6,7 @@ use crate::shop::until;
 use serde_json::json;
 
 const URI: &str = "http://a.example/x";
-/// Removes the check, as after `Awty-Stop`.
+/// Ends the schedule as `Awty-Stop` does.
 const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]
@@ -26,12 +26,10 @@ fn what_has_ended_goes_on_when_it_is_put_again() {
     let again = put(&format!("If-Match: {}\r\n", ended.header("etag")));
     assert_eq!((again.status, &again.json()["state"]), (200, &json!("active")), "{}", again.text);
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "1");
-    // A schedule whose plan is over gets a new one, as by PUT /v1/schedules.
     let over = "UPDATE awty_http_internal.endpoint SET ends = now() - interval '1 s'";
     shop.cluster.execute("postgres", &[over, CANCEL]);
     let anew = put("").json();
     assert_eq!((&anew["state"], &anew["ends"]), (&json!("active"), &json!(null)), "{anew}");
-    // A paused schedule stays paused.
     let schedule = format!("/v1/schedules/{}", anew["id"].as_str().unwrap());
     assert_eq!(client.ask("POST", &format!("{schedule}/pause"), "").status, 200);
     assert_eq!(put("").json()["state"], json!("paused"));

@@ -55,7 +55,6 @@ fn the_same_uri_is_never_there_twice_even_for_another_period_and_at_once() {
         let every = client_every(&clients[0], &uri);
         assert_eq!(json!(every), made[0].json()["every"], "what was answered is what is scheduled");
     }
-    // Other spellings are the same URI.
     let again = clients[0].ask("PUT", &at("HTTP://A.example:80/x/../0", "1 h"), "");
     assert_eq!(problem(&again), is(409, "uri-already-scheduled"));
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "5");

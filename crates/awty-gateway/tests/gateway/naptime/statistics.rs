@@ -20,7 +20,6 @@ fn statistics_are_by_time_from_a_second_to_a_day_and_never_too_many() {
             stats.text
         );
     }
-    // A day in seconds would have 86,400 rows.
     let day = client.get(&format!("{place}/stats?bucket=1s&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"));
     assert_eq!(problem(&day), is(422, "invalid-field"));
     assert!(day.text.contains("360"), "{}", day.text);
@@ -29,7 +28,6 @@ fn statistics_are_by_time_from_a_second_to_a_day_and_never_too_many() {
 #[test]
 fn values_are_cleaned_and_what_no_clock_can_explain_is_counted_apart() {
     let (shop, first, client) = open();
-    // Only the test works on this job.
     shop.cluster.execute("postgres", &["SELECT awty.pause('http.app')"]);
     let body = json!({"uri": "http://a.example/x", "after": "1 ms"}).to_string();
     let place = client.ask("POST", "/v1/schedules", &body).header("location");

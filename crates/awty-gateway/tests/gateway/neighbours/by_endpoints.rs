@@ -6,7 +6,6 @@ use super::trap::Trap;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Schedules of every second to a trap, the same in each round.
 fn every_second(n: &Neighbour, client: &mut Client, trap: &Trap, count: usize) {
     let (uri, before) = (trap.uri("/"), trap.accepted());
     must(
@@ -16,11 +15,10 @@ fn every_second(n: &Neighbour, client: &mut Client, trap: &Trap, count: usize) {
              FROM generate_series(1, {count}) AS i"
         ),
     );
-    // A round is complete when the trap has a call.
     while trap.accepted() == before && n.wait(Duration::from_millis(100)) {}
 }
 
-/// Due sends of a job, each with the longest timeout.
+/// Each send has the longest timeout.
 fn due(client: &mut Client, origin: &str, job: &str, path: &str, count: usize) {
     must(
         client,
@@ -31,7 +29,7 @@ fn due(client: &mut Client, origin: &str, job: &str, path: &str, count: usize) {
     );
 }
 
-/// Sealed 5: calls that hang for 15 minutes, more than there are places.
+/// More calls than there are places hang for 15 minutes.
 pub fn hangs(n: &Neighbour, client: &mut Client) {
     let (origin, job, before) = (n.traps.hang.uri(""), n.job(), n.traps.hang.accepted());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', concurrency => 1000)"));
@@ -40,7 +38,7 @@ pub fn hangs(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Sealed 5: calls that hang in 50 jobs with names of tenants, which the gateway may claim.
+/// Calls hang in 50 jobs with names of tenants, which the gateway may claim.
 pub fn hangs_in_many_jobs(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.hang.uri(""), n.job());
     if n.round == 0 {
@@ -54,7 +52,7 @@ pub fn hangs_in_many_jobs(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Sealed 7: headers of 60 KB and bodies of 250 KB to a peer that never reads.
+/// A peer that never reads gets headers of 60 KB and bodies of 250 KB.
 pub fn large_requests(n: &Neighbour, client: &mut Client) {
     let (origin, job, before) = (n.traps.deaf.uri(""), n.job(), n.traps.deaf.accepted());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', concurrency => 1000)"));
@@ -73,7 +71,7 @@ pub fn large_requests(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Sealed 14: `100 Continue` without end.
+/// The endpoint sends `100 Continue` without end.
 pub fn early_answers(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.early, 6);
 }
@@ -87,7 +85,7 @@ pub fn drips(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.drip, 20);
 }
 
-/// Endpoints that ask for the next call at once, and schedules that end and begin again.
+/// Endpoints ask for the next call at once, and schedules end and begin again.
 pub fn asks_again(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.again, 20);
     must(

@@ -4,13 +4,13 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Runs a statement that must succeed, so that no attack is empty.
+/// A statement that fails would make the attack empty.
 #[track_caller]
 pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// Sealed 6: due checks, locked while the gateway calls them.
+/// Due checks are locked while the gateway calls them.
 pub fn locks_due_checks(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.quick.uri(""), n.job());
     let each = |conflict: &str| {
@@ -24,7 +24,7 @@ pub fn locks_due_checks(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Sealed 3: schedules of every second, locked as a change of them would.
+/// Schedules of every second are locked as a change of them would.
 pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     let uri = n.traps.quick.uri("/locked/");
     must(client, &format!("SELECT awty_http.schedule('{uri}' || i, every => '1 s') FROM generate_series(1, 20) AS i"));
@@ -32,7 +32,7 @@ pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Sealed 3: the job of 200 due sends with limits is unregistered, and the transaction stays open.
+/// The job of 200 due sends with limits is unregistered, and the transaction stays open.
 pub fn unregisters(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.quick.uri(""), n.job());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', rate => 1, burst => 1)"));
@@ -48,7 +48,7 @@ pub fn unregisters(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Names that the victim or a new tenant would need, registered in a transaction that stays open.
+/// The victim or a new tenant would need these names. The transaction stays open.
 pub fn takes_names(n: &Neighbour, client: &mut Client) {
     must(client, "BEGIN");
     for name in ["http.newco", "http.victim-2", "orders_2"] {
@@ -64,7 +64,8 @@ pub fn takes_names(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Statements that would end, move, hold or read the checks of the victim. Most are refused, and none may have an effect.
+/// Statements that would end, move, hold or read the checks of the victim. Most are refused, and none may have an
+/// effect.
 pub fn meddles(n: &Neighbour, client: &mut Client) {
     let (origin, path, id) = (&n.target.origin, &n.target.path, &n.target.id);
     for sql in [

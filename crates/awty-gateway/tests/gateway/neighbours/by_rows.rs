@@ -5,10 +5,10 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// A neighbour registers this many job names in a round, and this many in all.
+/// Number of jobs in a round, and in all rounds.
 const NAMES: (usize, usize) = (500, 5_000);
 
-/// Sealed 7: a small row with 60,000 references to secrets.
+/// A small row has 60,000 references to secrets.
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.deaf.uri(""), n.job());
     must(
@@ -22,7 +22,7 @@ pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Sealed 2: sends that name the victim's secret in each way.
+/// The sends name the victim's secret in each way.
 pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     for name in ["TOKEN", "victim/TOKEN", "../victim/TOKEN", "master-key", "../master-key"] {
         for origin in [n.traps.quick.uri(""), n.target.origin.clone()] {
@@ -33,7 +33,7 @@ pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Sealed 4: thousands of jobs with names of tenants, which the gateway may claim.
+/// Thousands of jobs have names of tenants, which the gateway may claim.
 pub fn job_names(n: &Neighbour, client: &mut Client) {
     let (first, last) = (n.round * NAMES.0 + 1, (n.round + 1) * NAMES.0);
     if last <= NAMES.1 {
@@ -55,7 +55,7 @@ pub fn job_names(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Sealed 12: the victim's URI, split into target and path at another place. The victim's server must see no such call.
+/// The victim's URI is split into target and path at another place. The victim's server must see no such call.
 pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     let (job, origin) = (n.job(), &n.target.origin);
     let (all, last) = origin.split_at(origin.len() - 1);
@@ -64,7 +64,6 @@ pub fn other_spellings(n: &Neighbour, client: &mut Client) {
             must(client, &format!("SELECT awty.schedule('{name}', '{key}#{number}', '{job}', after => '0')"));
         }
     }
-    // Limits of the neighbour's job for the victim's target are of no concern to the victim.
     must(
         client,
         &format!(
@@ -74,7 +73,7 @@ pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_millis(500));
 }
 
-/// Sealed 11: a neighbour claims its own checks and answers with values that no clock explains.
+/// A neighbour claims its own checks and answers with values that no clock explains.
 pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     let (uri, job) = (n.traps.quick.uri("/implausible/"), n.job());
     must(
@@ -104,7 +103,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     }
 }
 
-/// Runs of the database that take all their time, and end their own process.
+/// Runs take all their time, and end their own process.
 pub fn slow_runs(n: &Neighbour, client: &mut Client) {
     let role = &n.role;
     if n.round == 0 {

@@ -5,24 +5,24 @@ use chrono::DateTime;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Figures of the victim's calls, in seconds.
+/// The victim's figures. Times are in seconds.
 pub struct Figures {
     pub calls: usize,
     pub longest_gap: f64,
     pub p50: f64,
     pub p99: f64,
-    /// MiB that the gateway has held at most.
+    /// Largest memory of the gateway in MiB.
     pub memory: u64,
 }
 
-/// A run with neighbours also has the rounds of each attack, and the longest gap after they left.
+/// The figures under attack, the neighbours' rounds, and the longest gap after they left.
 pub struct Attacked {
     pub figures: Figures,
     pub rounds: Vec<(&'static str, usize)>,
     pub gap_after: f64,
 }
 
-/// Seconds between calls that follow one another, at most.
+/// Longest time in seconds between calls that follow one another.
 pub fn longest_gap(calls: &[Seen], from: SystemTime, to: SystemTime) -> f64 {
     let within = calls.iter().map(|call| call.at).filter(|at| (from..=to).contains(at));
     let moments: Vec<SystemTime> = std::iter::once(from).chain(within).chain([to]).collect();
@@ -30,7 +30,6 @@ pub fn longest_gap(calls: &[Seen], from: SystemTime, to: SystemTime) -> f64 {
     gaps.max().unwrap_or_default().as_secs_f64()
 }
 
-/// Figures of the calls that arrived between two moments.
 pub fn figures(calls: &[Seen], from: SystemTime, to: SystemTime, memory: u64) -> Figures {
     let late = |seen: &Seen| {
         let slot = DateTime::parse_from_rfc3339(&seen.headers["awty-slot"]).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 type Attack = fn(&Neighbour, &mut Client);
 
-/// The attacks. Each neighbour has one, and begins it again until the neighbours leave.
+/// Each neighbour begins its attack again until the neighbours leave.
 pub const ATTACKS: [(&str, Attack); 20] = [
     ("due checks that are locked", locks::locks_due_checks),
     ("schedules that are locked", locks::locks_schedules),
@@ -76,13 +76,11 @@ impl Traps {
     }
 }
 
-/// A neighbour in one of its rounds.
 pub struct Neighbour {
     pub role: String,
     pub round: usize,
     pub target: Target,
     pub traps: Arc<Traps>,
-    /// Address of the gateway's API.
     pub api: String,
     leaving: Arc<Leaving>,
 }
@@ -91,14 +89,14 @@ pub struct Neighbour {
 struct Leaving(Mutex<bool>, Condvar);
 
 impl Neighbour {
-    /// Waits, and returns false when the neighbours leave.
+    /// Returns false when the neighbours leave.
     pub fn wait(&self, length: Duration) -> bool {
         let lock = self.leaving.0.lock().unwrap();
         let (left, _) = self.leaving.1.wait_timeout_while(lock, length, |left| !*left).unwrap();
         !*left
     }
 
-    /// Keeps what it has done for some seconds: a transaction, connections.
+    /// Keeps a transaction or connections for some seconds.
     pub fn hold(&self) {
         self.wait(Duration::from_secs(5));
     }
@@ -119,7 +117,7 @@ pub fn role(number: usize) -> String {
     format!("n{number:02}")
 }
 
-/// Makes the roles of the neighbours. Each is a tenant of the gateway with a schema of its own.
+/// Each neighbour is a tenant of the gateway with a schema of its own.
 pub fn add_roles(shop: &Shop) {
     for number in 0..ATTACKS.len() {
         let role = role(number);
@@ -153,7 +151,7 @@ impl Hood {
         Hood { threads: threads.collect(), traps, leaving, rounds }
     }
 
-    /// The attack that has not been carried out yet, or has failed.
+    /// The attack was not carried out yet, or has failed.
     pub fn missing(&self) -> Option<&'static str> {
         let number = self.rounds.iter().position(|rounds| rounds.load(Ordering::Relaxed) == 0);
         let failed = self.threads.iter().position(|thread| thread.is_finished());
@@ -166,7 +164,7 @@ impl Hood {
         self.rounds.iter().zip(&ATTACKS).map(of).collect()
     }
 
-    /// Ends all transactions, connections and servers of the neighbours. Their rows stay.
+    /// Stops the neighbours. Their rows stay.
     pub fn leave(self) {
         *self.leaving.0.lock().unwrap() = true;
         self.leaving.1.notify_all();

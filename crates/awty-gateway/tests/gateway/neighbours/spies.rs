@@ -8,7 +8,7 @@ use awty_testkit::postgres;
 /// Each value of the victim contains this text.
 pub const MARK: &str = "victims-5d1e";
 
-/// Relations with the columns that the role may read.
+/// Lists the relations with the columns that the role may read.
 const READABLE: &str = "SELECT format('%I.%I', n.nspname, c.relname), string_agg(quote_ident(a.attname), ', ')
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relkind IN ('r', 'v', 'm', 'p', 'S') AND n.nspname NOT LIKE 'pg_toast%' AND n.nspname <> 'information_schema'
@@ -23,7 +23,7 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// Relations in which a role finds one of the marks. The marks are parameters, so that the query itself does not contain them.
+/// The marks are parameters, so that the query itself does not contain them.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(_) => (),
             // Some views of the catalog call functions that only superusers may call.
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take longer. The search also reads the tables of these views.
+            // With thousands of jobs, some views of awty take longer. The search reads their tables as well.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
@@ -57,7 +57,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
     found
 }
 
-/// Answers of the API that contain a mark, and requests for the victim's schedule that succeeded.
+/// Answers that contain a mark, and requests for the victim's schedule that succeeded.
 fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<String> {
     let (id, uri) = (&target.id, encoded(&format!("{}{}", target.origin, target.path)));
     let lists = [
@@ -88,10 +88,9 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
     found
 }
 
-/// Asserts that no neighbour sees a value of the victim.
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // The search works: the victim finds its own values.
+    // This shows that the search works.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");

@@ -1,6 +1,5 @@
-//! Servers of the neighbours. They hang, never read, or send an endless answer. They keep the requests.
-//!
-//! Invariant: when a trap is dropped, its listener and all its connections are closed.
+//! Servers of the neighbours. They hang, never read, or send an endless answer, and keep the requests. A dropped trap
+//! closes its connections.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -9,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// A trap keeps this many bytes of each connection.
+/// Number of bytes that are kept of each connection.
 const KEPT: usize = 16 * 1024;
 
-/// How a trap behaves after the first bytes of a request have arrived.
+/// What the trap does after the first bytes of a request have arrived.
 #[derive(Clone, Copy)]
 pub enum Manner {
     /// Reads, and answers nothing.
@@ -21,7 +20,7 @@ pub enum Manner {
     Deaf,
     /// Sends the first text once and the second one without end.
     Endless(&'static str, &'static str),
-    /// The same with a tenth of a second after each text.
+    /// As `Endless`, with a tenth of a second after each text.
     Slow(&'static str, &'static str),
     /// Answers one request with this status and these headers, and closes the connection.
     Answer(&'static str, &'static str),
@@ -70,7 +69,6 @@ impl Trap {
         self.state.accepted.load(Ordering::Relaxed)
     }
 
-    /// The first bytes of all connections.
     pub fn heard(&self) -> String {
         String::from_utf8_lossy(&self.state.heard.lock().unwrap()).into_owned()
     }

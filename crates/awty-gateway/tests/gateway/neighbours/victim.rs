@@ -13,13 +13,13 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Slots of the schedule without exactly one successful attempt. The slot of the pending check is left out.
+/// The slot of the pending check is left out.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
         LEFT JOIN awty.attempt AS a ON a.job = 'http.victim' AND a.entity_key = '/victims-path' AND a.first_check_at = s.slot AND a.ok
     WHERE f.job = 'http.victim' AND f.entity_key = '/victims-path' GROUP BY s.slot HAVING count(a.lease) <> 1) AS wrong";
-/// Rows of the watched table whose number of alerts, or of reports of an alert, is wrong. Odd rows are late.
+/// Rows of the watched table with a wrong number of alerts, or of reports of an alert. Odd rows are late.
 const WRONG_ALERTS: &str =
     "SELECT string_agg(id || ': ' || alerts || ' alerts, ' || reports || ' reports', '; ') FROM (
     SELECT o.id, (SELECT count(*) FROM awty.alert AS a WHERE a.rule = 'orders' AND a.entity_key = o.id::text) AS alerts,
@@ -29,12 +29,10 @@ const WRONG_ALERTS: &str =
 pub struct Victim {
     pub receiver: Receiver,
     pub target: Target,
-    /// Path of the gateway's file with settings.
     pub settings: String,
     first_slot: String,
 }
 
-/// The client that writes to the watched table.
 pub struct Writer {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<i64>,
@@ -67,7 +65,7 @@ impl Victim {
         Victim { receiver, target, settings, first_slot }
     }
 
-    /// Inserts ten rows a second. Every second row is late after two seconds.
+    /// Ten rows a second. Every second row is late after two seconds.
     pub fn write(shop: &Shop) -> Writer {
         let (stop, config) = (Arc::<AtomicBool>::default(), shop.cluster.config("postgres", "victim"));
         let stopped = stop.clone();
@@ -85,19 +83,17 @@ impl Victim {
         Writer { stop, thread }
     }
 
-    /// Calls of the schedule, in order.
     pub fn calls(&self) -> Vec<Seen> {
         self.receiver.seen(PATH)
     }
 
-    /// Waits for more calls than there are now.
     #[track_caller]
     pub fn await_calls(&self, more: usize) {
         let before = self.calls().len();
         self.receiver.called(PATH, before + more);
     }
 
-    /// The texts that no neighbour may see.
+    /// No neighbour may see these texts.
     pub fn marks(&self, shop: &Shop, gateway: &Gateway) -> Vec<String> {
         let token = shop.token("victim", "write");
         let client = Client { address: gateway.address(), token: token.clone() };
@@ -124,7 +120,6 @@ impl Victim {
             let wrong: Option<String> = superuser.query_one(WRONG_SLOTS, &[&self.first_slot]).unwrap().get(0);
             wrong.map_or(Ok(()), Err)
         });
-        // No alert is doubled by a check that was still running.
         let wrong: Option<String> = superuser.query_one(WRONG_ALERTS, &[]).unwrap().get(0);
         assert_eq!(wrong, None);
         let paths: BTreeSet<String> = self.receiver.all().into_iter().map(|seen| seen.path).collect();
