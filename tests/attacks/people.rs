@@ -8,7 +8,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
         (
             "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC; GRANT CONNECT ON DATABASE postgres TO alice",
             "GRANT CONNECT ON DATABASE postgres TO mallory",
-            "it has no CONNECT",
+            "the role has no CONNECT",
         ),
     ] {
         let field = Field::new();

@@ -71,11 +71,11 @@ pub fn parse(text: &str) -> Result<Length, String> {
     if text.trim_end().ends_with("ago") || span.is_negative() {
         let hint = total(span.abs()).ok().filter(|length| length.0 > 0);
         let hint = hint.map_or("10s".to_owned(), |length| length.to_string());
-        return Err(format!("lies in the past; write {hint}"));
+        return Err(format!("is negative; write {hint}"));
     }
     let length = total(span)?;
     if length.0 == 0 {
-        return Err("is no time at all; write for example 10 s".into());
+        return Err("is zero; write for example 10 s".into());
     }
     Ok(length)
 }
@@ -83,17 +83,17 @@ pub fn parse(text: &str) -> Result<Length, String> {
 fn bare_number(text: &str, number: f64) -> String {
     let whole = number.is_finite() && number.fract() == 0.0 && number > 0.0 && number < 1e15;
     if !whole {
-        return format!("{text} of what? write for example 10 s");
+        return format!("{text} has no unit; write for example 10 s");
     }
     #[allow(clippy::cast_possible_truncation)] // whole and small, as checked above
     let count = number as i64;
     let millis = Length(count).to_string();
     if millis == format!("{count}ms") {
-        return format!("{count} of what? write {count} s or {count} ms");
+        return format!("{count} has no unit; write {count} s or {count} ms");
     }
     // "10 s" reads more easily than "10s" here, because the unit was missing.
     let millis = if count % SECOND == 0 && count < MINUTE { format!("{} s", count / SECOND) } else { millis };
-    format!("{count} of what? write {millis} or {count} ms")
+    format!("{count} has no unit; write {millis} or {count} ms")
 }
 
 /// Days have 24 hours.

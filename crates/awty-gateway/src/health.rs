@@ -41,14 +41,14 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
                 reasons.push(TOO_MIGHTY.into());
             }
             if standing.standby {
-                reasons.push("the database is a standby; it takes no claims until it is promoted".into());
+                reasons.push("the database is a standby; it accepts no claims until it is promoted".into());
             }
             match standing.version {
                 Some(version) if fits(&version) => {}
                 Some(version) => {
                     reasons.push(format!("awty {version} is older than this gateway; ALTER EXTENSION awty UPDATE;"))
                 }
-                None => reasons.push("the extension awty is not there; CREATE EXTENSION awty;".into()),
+                None => reasons.push("the extension awty is not installed; CREATE EXTENSION awty;".into()),
             }
             if view.jobs.is_empty() && !standing.too_mighty {
                 reasons.push(

@@ -116,7 +116,7 @@ pub async fn serve(
         ended = parts.join_next() => ended,
     };
     if let Some(ended) = ended {
-        let why = ended.err().map_or("nobody has asked for it".to_owned(), |error| error.to_string());
+        let why = ended.err().map_or("it stopped without an error".to_owned(), |error| error.to_string());
         tracing::error!(why, "a part of the gateway has ended");
         return Err(format!("a part of the gateway has ended: {why}"));
     }

@@ -108,7 +108,7 @@ fn an_endpoint_that_is_gone_is_held_and_one_that_has_enough_is_ended() {
     let lease = http.claim()[0];
     let mut gateway = http.client("gateway");
     let gone = format!(
-        "BEGIN; SELECT awty_http_internal.asked('{id}', 'hold', 'the endpoint says it is gone');
+        "BEGIN; SELECT awty_http_internal.asked('{id}', 'hold', 'the endpoint answered that it is gone');
          SELECT awty.fail({lease}, '410', final => true), awty_http_internal.answered('{id}', false, now()); COMMIT"
     );
     gateway.batch_execute(&gone).unwrap();

@@ -150,8 +150,11 @@ fn each_schedule_says_how_it_stands_and_when_it_is_called() {
     assert_eq!(state(), "paused: until Monday");
     assert_eq!(http.ask("app", &format!("SELECT count(*) FROM awty_http_internal.next_calls('{id}')")), "0");
     http.ask("app", &format!("SELECT awty_http_internal.resume('{id}')"));
-    http.ask("gateway", &format!("SELECT awty_http_internal.asked('{id}', 'hold', 'the endpoint says it is gone')"));
-    assert_eq!(state(), "held: the endpoint says it is gone");
+    http.ask(
+        "gateway",
+        &format!("SELECT awty_http_internal.asked('{id}', 'hold', 'the endpoint answered that it is gone')"),
+    );
+    assert_eq!(state(), "held: the endpoint answered that it is gone");
     http.ask("app", &format!("SELECT awty_http.unschedule('{URI}')"));
     assert_eq!(state(), "ended");
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http_internal.schedule_status"), "0");

@@ -14,7 +14,7 @@ pub(super) type Body = Result<Bytes, BytesRejection>;
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Value>, Problem> {
-    let body = body.map_err(|_| Problem::new("too-large", "A body has at most 512 KiB."))?;
+    let body = body.map_err(|_| Problem::new("too-large", "A body may have at most 512 KiB."))?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("application/json");
     if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
         return Err(Problem::new("unsupported-media-type", "Send the body as application/json."));
@@ -25,7 +25,7 @@ pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Valu
     }
     match serde_json::from_slice(&body) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Problem::new("malformed-json", "The body is no JSON object.")),
+        Ok(_) => Err(Problem::new("malformed-json", "The body is not a JSON object.")),
         Err(error) => Err(Problem::new("malformed-json", error.to_string())),
     }
 }

@@ -46,7 +46,9 @@ pub(super) async fn change(
             runs(&request).await?;
             match row.fields.get("state").and_then(Value::as_str) {
                 Some("paused" | "held") => return Err(still()),
-                Some("ended") => return Err(Problem::new("precondition-failed", "It has ended; PUT it again.")),
+                Some("ended") => {
+                    return Err(Problem::new("precondition-failed", "The schedule has ended; PUT it again."));
+                }
                 _ => changes::run(&request, id).await?,
             }
         }
@@ -59,7 +61,7 @@ pub(super) async fn change(
 }
 
 pub(super) fn still() -> Problem {
-    Problem::new("precondition-failed", "It stands still; resume it first.")
+    Problem::new("precondition-failed", "The schedule is paused or held; resume it first.")
 }
 
 /// Refuses while the whole database is held.

@@ -41,7 +41,7 @@ impl Fields {
         match self.take(name)? {
             Value::String(text) => Some(text),
             _ => {
-                self.fault(name, "is no text; write it in quotes");
+                self.fault(name, "is not a text; write it in quotes");
                 None
             }
         }
@@ -59,7 +59,7 @@ impl Fields {
     pub fn switch(&mut self, name: &str) -> Option<bool> {
         let value = self.take(name)?;
         if !value.is_boolean() {
-            self.fault(name, "is no switch; write true or false");
+            self.fault(name, "is not a boolean; write true or false");
         }
         value.as_bool()
     }
@@ -88,7 +88,7 @@ impl Fields {
     pub fn time(&mut self, name: &str) -> Option<String> {
         let text = self.text(name)?;
         if chrono::DateTime::parse_from_rfc3339(&text).is_err() {
-            self.fault(name, "is no time; write for example 2027-01-15T08:00:00Z");
+            self.fault(name, "is not a time; write for example 2027-01-15T08:00:00Z");
         }
         Some(text)
     }
@@ -166,7 +166,7 @@ impl Fields {
                 Some(Value::Object(headers))
             }
             _ => {
-                self.fault("headers", "is no object of texts; write for example {\"X-From\": \"shop\"}");
+                self.fault("headers", "is not an object of texts; write for example {\"X-From\": \"shop\"}");
                 None
             }
         }
@@ -175,7 +175,7 @@ impl Fields {
     /// Reports all fields that are left as unknown.
     pub fn end(mut self) -> Result<(), Vec<Fault>> {
         let unknown: Vec<String> = self.left.keys().cloned().collect();
-        unknown.iter().for_each(|name| self.fault(name, "is no field of this resource; leave it out"));
+        unknown.iter().for_each(|name| self.fault(name, "is not a field of this resource; leave it out"));
         if self.faults.is_empty() { Ok(()) } else { Err(self.faults) }
     }
 

@@ -67,7 +67,7 @@ fn about(row: &schedules::Row) -> Value {
     responses((status = 202, body = shape::Retried), (status = "default", body = shape::Problem)))]
 pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
     asker.may("write")?;
-    let none = || Problem::new("not-found", "There is no such call in the history, or it is not this role's to see.");
+    let none = || Problem::new("not-found", "There is no such call in the history, or this role may not see it.");
     let id: i64 = id.parse().map_err(|_| none())?;
     let request = api.begin(&asker).await?;
     let call = db::one(&request, id).await?.ok_or_else(none)?;

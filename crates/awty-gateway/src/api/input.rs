@@ -43,7 +43,7 @@ pub fn schedule(
     if let (Some(said), Some(uri)) = (&said, &uri)
         && said != uri
     {
-        reader.fault("uri", "is another one than that of the request; leave it out");
+        reader.fault("uri", "differs from the URI of the request; leave it out");
     }
     let Some(text) = uri.or(said) else {
         let reason = "is missing; write for example https://api.example.com/tick".into();
@@ -64,7 +64,7 @@ pub fn schedule(
     if arguments.iter().filter(|(name, _)| WHEN.contains(name)).count() != 1
         && !reader.faults.iter().any(|fault| WHEN.iter().any(|name| fault.pointer[1..] == **name))
     {
-        reader.fault("every", "or cron, at, after: exactly one of them has to say when; write for example 15 min");
+        reader.fault("every", "or cron, at, after: exactly one of them must be given; write for example 15 min");
     }
     reader.end().map(|()| (uri, arguments)).map_err(Refusal::Fields)
 }

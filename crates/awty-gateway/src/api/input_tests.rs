@@ -48,7 +48,8 @@ fn each_fault_is_named() {
     assert!(refused(json!({"every": "10 s"})).starts_with("/uri is missing"));
     assert!(refused(json!({"uri": "x", "every": "10 s"})).starts_with("/uri is malformed"));
     assert!(
-        refused(json!({"uri": "http://a/", "every": 10_000})).contains("/every 10000 of what? write 10 s or 10000 ms")
+        refused(json!({"uri": "http://a/", "every": 10_000}))
+            .contains("/every 10000 has no unit; write 10 s or 10000 ms")
     );
     assert!(refused(json!({"uri": "http://a/", "every": "100 ms"})).contains("/every is 100ms; write 1s to"));
     assert!(refused(json!({"uri": "http://a/"})).contains("exactly one"));
@@ -61,7 +62,7 @@ fn each_fault_is_named() {
         json!({"uri": "http://a/", "every": "1 s", "tiemout": 1, "retries": {"max_attempts": 0, "x": 1}, "headers": {"Host": "x"}}),
     );
     for part in [
-        "/tiemout is no field",
+        "/tiemout is not a field",
         "/retries/max_attempts is out of range",
         "/retries/x is no",
         "/headers the header Host",

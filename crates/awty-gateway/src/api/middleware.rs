@@ -58,7 +58,7 @@ async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response,
     }
     let _of_all = api.bodies.acquire_many(kib).await; // the semaphore is never closed
     let bytes = to_bytes(body, LARGEST_BODY).await;
-    let bytes = bytes.map_err(|_| Problem::new("too-large", "A body has at most 512 KiB."))?;
+    let bytes = bytes.map_err(|_| Problem::new("too-large", "A body may have at most 512 KiB."))?;
     let mut tries = 1;
     loop {
         let response = next.clone().run(Request::from_parts(parts.clone(), Body::from(bytes.clone()))).await;
@@ -74,10 +74,10 @@ fn refused(response: Response) -> Response {
         response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static("application/problem+json"));
     match response.status() {
         _ if is_problem => response,
-        StatusCode::BAD_REQUEST => Problem::new("not-found", "The address is no text in UTF-8.").into_response(),
+        StatusCode::BAD_REQUEST => Problem::new("not-found", "The address is not valid UTF-8.").into_response(),
         status if status.is_client_error() || status.is_server_error() => {
-            tracing::error!(%status, "a refusal without a name");
-            Problem::new("internal", "The refusal has no name.").into_response()
+            tracing::error!(%status, "a refusal has no problem type");
+            Problem::new("internal", "The refusal has no problem type.").into_response()
         }
         _ => response,
     }

@@ -89,7 +89,7 @@ pub fn router(api: Arc<Api>) -> Router {
     router
         .fallback(async || Problem::new("not-found", "There is no such resource."))
         .method_not_allowed_fallback(async || {
-            Problem::new("method-not-allowed", "The resource does not know this method.")
+            Problem::new("method-not-allowed", "The resource does not have this method.")
         })
         .layer(DefaultBodyLimit::disable()) // `around` has the limit
         .layer(from_fn_with_state(api.clone(), middleware::around))

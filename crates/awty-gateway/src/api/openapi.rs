@@ -9,7 +9,7 @@ pub(super) fn frame() -> OpenApi {
     let info = InfoBuilder::new()
         .title("awty-gateway")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("Has HTTP endpoints called on time. Lengths of time are texts such as 10s, times are RFC 3339 in UTC, and refusals are problems as in RFC 9457."))
+        .description(Some("Calls HTTP endpoints on time. Lengths of time are texts such as 10s, times are RFC 3339 in UTC, and refusals are problems as in RFC 9457."))
         .license(Some(license));
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     OpenApiBuilder::new()

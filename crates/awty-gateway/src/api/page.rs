@@ -48,7 +48,7 @@ impl Page {
         };
         let after = after.map_or(Some(Vec::new()), read);
         let after =
-            after.ok_or_else(|| Problem::parameter("after", "is no cursor of this list; leave it out to begin"))?;
+            after.ok_or_else(|| Problem::parameter("after", "is not a cursor of this list; leave it out to begin"))?;
         Ok(Page { limit: usize::try_from(limit).unwrap_or(usize::MAX), after })
     }
 
@@ -64,7 +64,7 @@ impl Page {
 
     /// PageQuery of the key, as a whole number.
     pub fn number_after(&self, part: usize) -> Result<Option<i64>, Problem> {
-        let refused = |_| Problem::parameter("after", "is no cursor of this list; leave it out to begin");
+        let refused = |_| Problem::parameter("after", "is not a cursor of this list; leave it out to begin");
         let number = |text: &str| text.parse().map_err(refused);
         self.after(part).map(number).transpose()
     }

@@ -95,7 +95,7 @@ impl Drop for Permit {
 
 async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePermit, Problem> {
     let permit = permits.clone().acquire_many_owned(number).await;
-    permit.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // the semaphore is never closed
+    permit.map_err(|_| Problem::new("internal", "The gateway is stopping.")) // the semaphore is never closed
 }
 
 impl Default for Permits {

@@ -93,7 +93,7 @@ impl From<Trouble> for Problem {
     fn from(trouble: Trouble) -> Self {
         let (sqlstate, message, hint) = match trouble {
             Trouble::Away(why) => {
-                tracing::warn!(why, "a request found no database");
+                tracing::warn!(why, "a request could not reach the database");
                 return Problem::new("database-away", "The database does not answer; try again.");
             }
             Trouble::Refused { sqlstate, message, hint } => (sqlstate, message, hint),

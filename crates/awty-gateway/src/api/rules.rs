@@ -54,7 +54,7 @@ pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
             Err(Problem::new("deleted", "The schedule was deleted.").with("history", history(uri)))
         }
         Some(row) => Ok(row),
-        None => Err(Problem::new("not-found", "There is no such schedule, or it is not this role's to see.")),
+        None => Err(Problem::new("not-found", "There is no such schedule, or this role may not see it.")),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn another_period() -> Problem {
 }
 
 pub(super) fn changed() -> Problem {
-    Problem::new("precondition-failed", "It has changed since.")
+    Problem::new("precondition-failed", "It has changed since its ETag was read.")
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -144,7 +144,7 @@ pub(super) async fn write(
             Problem::new("uri-already-scheduled", "The URI is scheduled with another period.")
                 .with("existing", format!("/v1/schedules/{id}"))
         }
-        _ => Problem::new("precondition-failed", "It is there already."),
+        _ => Problem::new("precondition-failed", "It exists already."),
     };
     match &before {
         Some(_) if create_only => return Err(there_already()),

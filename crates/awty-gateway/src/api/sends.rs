@@ -85,7 +85,7 @@ fn fields(row: &Row) -> Value {
 }
 
 fn there(row: Option<Row>) -> Result<Row, Problem> {
-    row.ok_or_else(|| Problem::new("not-found", "Nothing was sent with that key, or it is forgotten."))
+    row.ok_or_else(|| Problem::new("not-found", "Nothing was sent with that key, or its record was removed."))
 }
 
 /// Returns the state of a send.
@@ -100,14 +100,14 @@ pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
 
 /// Cancels a send that was not made yet. Its key stays used.
 #[utoipa::path(delete, path = "/v1/sends/{key}", tag = "sends", params(("key" = String, Path)),
-    responses((status = 204), (status = 410, description = "It is over", body = shape::Problem), (status = "default", body = shape::Problem)))]
+    responses((status = 204), (status = 410, description = "The call has ended", body = shape::Problem), (status = "default", body = shape::Problem)))]
 pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, Path(key): Path<String>) -> Answer {
     asker.may("write")?;
     let request = api.begin(&asker).await?;
     let row = there(db::one(&request, &key).await?)?;
     if row.over || !db::cancel(&request, &key).await? {
         let uri = row.fields.get("uri").and_then(Value::as_str).unwrap_or_default();
-        return Err(Problem::new("deleted", "It is over, or was cancelled.").with("history", history(uri)));
+        return Err(Problem::new("deleted", "The call has ended or was cancelled.").with("history", history(uri)));
     }
     request.commit().await?;
     Ok(StatusCode::NO_CONTENT.into_response())

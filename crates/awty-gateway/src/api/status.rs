@@ -48,7 +48,10 @@ pub async fn slots(
     let first = super::time::of("from", from)?.unwrap_or(DateTime::<Utc>::UNIX_EPOCH);
     let last = super::time::of("to", to)?.unwrap_or_else(|| first.max(now) + TimeDelta::hours(1));
     if last <= now.max(first) || last > now + LONGEST {
-        return Err(Problem::parameter("to", "is out of range; it lies after now and from, and at most 31 days ahead"));
+        return Err(Problem::parameter(
+            "to",
+            "is out of range; write a time after now and after from, at most 31 days ahead",
+        ));
     }
     let request = api.begin(&asker).await?;
     let (first, last) = (first.to_rfc3339(), last.to_rfc3339());

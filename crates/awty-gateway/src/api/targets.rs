@@ -55,7 +55,7 @@ fn answer(target: &Value, headers: &HeaderMap) -> Response {
 }
 
 fn there(target: Option<Value>) -> Result<Value, Problem> {
-    target.ok_or_else(|| Problem::new("not-found", "Nothing is known of that origin, or it is not this role's to see."))
+    target.ok_or_else(|| Problem::new("not-found", "Nothing is known of that origin, or this role may not see it."))
 }
 
 /// Returns one target.
@@ -100,7 +100,7 @@ pub async fn put(
     db::lock(&request).await?;
     let before = db::one(&request, &origin).await?;
     if !show::fits(&headers, before.as_ref().map(version).as_deref()) {
-        return Err(Problem::new("precondition-failed", "It has changed since."));
+        return Err(Problem::new("precondition-failed", "It has changed since its ETag was read."));
     }
     db::limit(&request, &origin, limits).await?;
     // A target without limits and schedules is not known any more.

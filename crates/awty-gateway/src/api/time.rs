@@ -8,7 +8,7 @@ pub fn of(name: &str, text: Option<String>) -> Result<Option<DateTime<Utc>>, Pro
     // A plus sign in a query means a space.
     let read = |text: String| DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
     let read = text.map(read).transpose();
-    let refused = |_| Problem::parameter(name, "is no time; write for example 2027-01-15T08:00:00Z");
+    let refused = |_| Problem::parameter(name, "is not a time; write for example 2027-01-15T08:00:00Z");
     Ok(read.map_err(refused)?.map(|time| time.to_utc()))
 }
 

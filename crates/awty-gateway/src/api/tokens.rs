@@ -62,7 +62,7 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
 }
 
 fn missing() -> Problem {
-    Problem::new("not-found", "There is no such token, or it is not this role's to see.")
+    Problem::new("not-found", "There is no such token, or this role may not see it.")
 }
 
 fn number(id: &str) -> Result<i64, Problem> {

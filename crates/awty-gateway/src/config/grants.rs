@@ -37,7 +37,10 @@ impl Grants {
     /// A refusal names the table and the value to write.
     pub(super) fn read(value: toml::Value) -> Result<Self, String> {
         let toml::Value::Table(tables) = value else {
-            return Err(format!("{TABLE} is no setting; write {}", line("app/API_TOKEN", "https://api.example.com")));
+            return Err(format!(
+                "{TABLE} is not a setting; write {}",
+                line("app/API_TOKEN", "https://api.example.com")
+            ));
         };
         tables
             .into_iter()
@@ -64,8 +67,10 @@ impl Grants {
             out.push_str(&format!("[{TABLE}.{}]  # {file}\norigins = [{}]\n", quoted(path), origins.join(", ")));
         }
         if out.is_empty() {
-            out =
-                format!("# no secret may go anywhere; {} lets one\n", line("app/API_TOKEN", "https://api.example.com"));
+            out = format!(
+                "# no secret may be sent anywhere; {} permits one\n",
+                line("app/API_TOKEN", "https://api.example.com")
+            );
         }
         out
     }
@@ -74,7 +79,7 @@ impl Grants {
 fn named(name: &str) -> Result<String, String> {
     let parts = name.rsplit_once('/').and_then(|(role, secret)| path(role, secret));
     parts.ok_or_else(|| {
-        format!("{TABLE}: {name:?} is no tenant's role and the name of a secret; write \"app/API_TOKEN\"")
+        format!("{TABLE}: {name:?} is not a tenant's role and the name of a secret; write \"app/API_TOKEN\"")
     })
 }
 
@@ -88,7 +93,7 @@ fn origins(name: &str, value: toml::Value) -> Result<BTreeSet<String>, String> {
     list.iter()
         .map(|origin| {
             let text = origin.as_str().ok_or_else(wrong)?;
-            let no_origin = || format!("{TABLE}: {name:?}: {text:?} is no origin; write https://api.example.com");
+            let no_origin = || format!("{TABLE}: {name:?}: {text:?} is not an origin; write https://api.example.com");
             let url = Url::parse(text).map_err(|_| no_origin())?;
             let spelled = url.origin().ascii_serialization();
             let is_origin = matches!(url.scheme(), "http" | "https") && url.as_str() == format!("{spelled}/");

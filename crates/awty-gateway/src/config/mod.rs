@@ -90,7 +90,7 @@ fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, Str
     for (name, value) in table.into_iter().filter(|(name, _)| name != grants::TABLE) {
         if !SETTINGS.iter().any(|setting| setting.name == name) {
             let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
-            return Err(problem(format!("{name} is no setting; there are {}", known.join(", "))));
+            return Err(problem(format!("{name} is not a setting; the settings are {}", known.join(", "))));
         }
         let text = match value {
             toml::Value::String(text) => text,
@@ -99,7 +99,7 @@ fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, Str
             toml::Value::Array(all) if all.iter().all(toml::Value::is_str) => {
                 all.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(",")
             }
-            _ => return Err(problem(format!("{name} is a text, a number, true, false, or a list of texts"))),
+            _ => return Err(problem(format!("{name} must be a text, a number, true, false, or a list of texts"))),
         };
         values.insert(name, text);
     }

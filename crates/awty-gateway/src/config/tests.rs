@@ -46,7 +46,7 @@ fn a_platform_needs_its_environment_only() {
 #[test]
 fn a_refusal_names_the_setting_and_what_to_write() {
     assert!(read(&[], &[], "").map(|_| ()).unwrap_err().contains("AWTY_DATABASE"));
-    assert!(refused(&[("timeout", "30")]).contains("timeout: 30 of what?"));
+    assert!(refused(&[("timeout", "30")]).contains("timeout: 30 has no unit"));
     assert!(refused(&[("timeout", "1 h")]).contains("15m"));
     assert!(refused(&[("max_timeout", "50 ms")]).contains("max_timeout is 50ms; write 100ms to 15m"));
     assert_eq!(read(&[("max_timeout", "5 s")], NEEDED, "").unwrap().0.timeout, Length::seconds(5));
@@ -56,7 +56,7 @@ fn a_refusal_names_the_setting_and_what_to_write() {
     let listens = |flags: &[(&str, &str)]| read(flags, NEEDED, "").unwrap().0.listen_metrics.map(|own| own.port());
     assert_eq!(listens(&[]), Some(8471));
     assert_eq!(listens(&[("listen_metrics", "127.0.0.1:8470")]), None);
-    assert!(refused(&[("listen_metrics", "8471")]).contains("listen_metrics is an address"));
+    assert!(refused(&[("listen_metrics", "8471")]).contains("listen_metrics must be an address"));
     assert!(refused(&[("listen", "0.0.0.0:8470"), ("tls_key", "/k")]).contains("tls_certificate"));
     assert!(read(&[("listen", "0.0.0.0:8470"), ("tls_key", "/k"), ("tls_certificate", "/c")], NEEDED, "").is_ok());
     assert!(

@@ -68,7 +68,7 @@ impl Config {
         };
         let address = |name: &str, port: u16| {
             let address = need(name)?.parse::<SocketAddr>();
-            address.map_err(|_| format!("{name} is an address and a port: 127.0.0.1:{port}"))
+            address.map_err(|_| format!("{name} must be an address and a port, such as 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
         // With port 0, the system gives each listener a different port, so equal texts do not mean the same listener.
@@ -101,7 +101,7 @@ impl Config {
         let timeout = of_call("timeout")?.min(max_timeout);
         let name = text("name").map_or_else(|| bird::name(host), str::to_owned);
         if name.len() > 63 || name.chars().any(char::is_control) {
-            return Err("name has up to 63 bytes and no control characters".into());
+            return Err("name must have at most 63 bytes and no control characters".into());
         }
         let max_in_flight = need("max_in_flight")?.parse().ok().filter(|max| (1..=1_000_000).contains(max));
         Ok(Config {
@@ -115,7 +115,7 @@ impl Config {
             max_period: length("max_period")?,
             timeout,
             max_timeout,
-            max_in_flight: max_in_flight.ok_or("max_in_flight lies between 1 and 1000000")?,
+            max_in_flight: max_in_flight.ok_or("max_in_flight must be between 1 and 1000000")?,
             allow_networks: list("allow_networks").map(allowed).collect::<Result<_, _>>()?,
             deny_networks: list("deny_networks").map(denied).collect::<Result<_, _>>()?,
             extra_roots: files(text("extra_roots").unwrap_or_default()),
@@ -128,7 +128,9 @@ impl Config {
                 "text" => false,
                 other => return Err(format!("log is {other}; write text or json")),
             },
-            log_level: need("log_level")?.parse().map_err(|_| "log_level is error, warn, info or debug".to_owned())?,
+            log_level: need("log_level")?
+                .parse()
+                .map_err(|_| "log_level must be error, warn, info or debug".to_owned())?,
         })
     }
 }
@@ -151,7 +153,8 @@ fn allowed(text: &str) -> Result<Allowed, String> {
         Some((origin, network)) => (Some(origin), network),
         None => (None, text),
     };
-    let network = network.parse().map_err(|_| format!("allow_networks: {network} is no network; write 10.1.0.0/16"))?;
+    let network =
+        network.parse().map_err(|_| format!("allow_networks: {network} is not a network; write 10.1.0.0/16"))?;
     let spelled = |origin: &str| {
         let url = Url::parse(origin).map_err(|error| format!("allow_networks: {origin}: {error}"))?;
         Ok::<_, String>(url.origin().ascii_serialization())
@@ -160,7 +163,7 @@ fn allowed(text: &str) -> Result<Allowed, String> {
 }
 
 fn denied(text: &str) -> Result<IpNet, String> {
-    let wrong = || format!("deny_networks: {text} is no network; write 203.0.113.0/24");
+    let wrong = || format!("deny_networks: {text} is not a network; write 203.0.113.0/24");
     match text.parse().map_err(|_| wrong())? {
         IpNet::V6(network) if network.prefix_len() >= 96 => match network.addr().to_ipv4_mapped() {
             Some(address) => IpNet::new(address.into(), network.prefix_len() - 96).map_err(|_| wrong()),

@@ -232,7 +232,7 @@ mod tests {
         assert!(refused(json!({"method": "CONNECT"})).contains("CONNECT"));
         assert!(refused(json!({"body": 1, "body_text": "1"})).contains("exclude"));
         assert!(refused(json!({"timeout": "20 min"})).contains("15m"));
-        assert!(refused(json!({"timeout": "10000"})).contains("of what"));
+        assert!(refused(json!({"timeout": "10000"})).contains("has no unit"));
         assert!(refused(json!({"retries": {"max_attempts": 0}})).contains("between"));
         assert!(refused(json!({"headers": {"Host": "x"}})).contains("Host"));
         assert!(refused(json!({"success": "600"})).contains("status"));

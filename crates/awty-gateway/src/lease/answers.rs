@@ -113,7 +113,7 @@ impl Worker {
                     (Err(one), Unbooked::Refused(refusal)) => {
                         self.metrics.lease("refused");
                         let lease = one.bookings.first().map(|booking| booking.lease);
-                        tracing::error!(lease, refusal, "an answer was refused; the lease runs out");
+                        tracing::error!(lease, refusal, "an answer was refused; the lease will expire");
                         self.booked(one, &HashSet::new());
                     }
                 },

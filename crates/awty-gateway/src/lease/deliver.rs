@@ -144,7 +144,7 @@ fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
     let (answer, asked, failing) = match verdict {
         Verdict::Done { again, stop, .. } => (Answer::Complete { again }, stop.map(|why| ("stop", why)), Some(false)),
         Verdict::Failed(failed) => {
-            let asked = failed.gone.then(|| ("hold", "the endpoint says it is gone".to_owned()));
+            let asked = failed.gone.then(|| ("hold", "the endpoint answered that it is gone".to_owned()));
             let failing = (failed.fault != "dropped").then_some(true);
             let Failed { message, retry_at, not_started, target_down, block_until, .. } = failed;
             wait = block_until.map(|until| Wait {
@@ -199,7 +199,7 @@ impl Worker {
         let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
         if !self.grants.allows(&path, origin) {
             self.metrics.secret_refused();
-            tracing::warn!(job, secret = path, origin, "a secret may not go there");
+            tracing::warn!(job, secret = path, origin, "a secret may not be sent to this origin");
             return Err(Unmade::not_allowed(name, origin, &grants::line(&path, origin)));
         }
         let text = std::fs::read_to_string(self.credentials.join(path)).map_err(|_| Unmade::missing(name))?;

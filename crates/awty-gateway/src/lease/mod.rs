@@ -207,7 +207,7 @@ impl Worker {
         let (mut view, text) = (self.locked_view(), trouble.to_string());
         // The log gets one line per new error, not one per attempt.
         if !view.troubles.iter().flatten().any(|known| *known == text) {
-            tracing::warn!(%trouble, part = ?activity, "the database does not do what it is asked for");
+            tracing::warn!(%trouble, part = ?activity, "a request to the database failed");
         }
         view.troubles[activity as usize] = Some(text);
     }

@@ -43,7 +43,7 @@ impl Worker {
     fn put_aside(&self, job: &str, trouble: &Trouble) {
         let pause = self.locked_aside().add(job, Instant::now());
         self.metrics.set_aside();
-        tracing::warn!(job, %trouble, ?pause, "this job cannot be claimed and is left alone for a while");
+        tracing::warn!(job, %trouble, ?pause, "this job cannot be claimed; the next attempt comes after a pause");
     }
 
     /// Returns the number of leases.
@@ -125,7 +125,7 @@ impl Worker {
     pub(super) async fn give_back(&self, leases: &[i64]) {
         match self.db.requeue(leases).await {
             Ok(count) => tracing::info!(count, "given back"),
-            Err(trouble) => tracing::warn!(%trouble, count = leases.len(), "cannot give leases back; they run out"),
+            Err(trouble) => tracing::warn!(%trouble, count = leases.len(), "cannot return leases; they will expire"),
         }
     }
 }

@@ -71,7 +71,7 @@ impl Caller {
         let sent = (std::mem::take(&mut call.headers), std::mem::take(&mut call.body));
         let (start, mut progress) = (Instant::now(), Progress::default());
         let outcome = timeout(call.timeout, self.attempt(&call, sent, &mut progress)).await;
-        let too_long = |_| Err(Failure::new(Fault::Timeout, format!("no whole answer within {:?}", call.timeout)));
+        let too_long = |_| Err(Failure::new(Fault::Timeout, format!("no complete answer within {:?}", call.timeout)));
         let outcome = outcome.unwrap_or_else(too_long);
         progress.phases.total = start.elapsed();
         let sent = progress.written.is_some_and(|(count, before)| count.load(Ordering::Relaxed) > before);

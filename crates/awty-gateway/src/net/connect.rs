@@ -71,7 +71,7 @@ async fn one(place: &Place<'_>, guard: &Guard, judged: SocketAddr) -> Result<Con
     if !guard.is_as_judged(judged, peer, local) {
         return Err(Failure::new(
             Fault::BlockedAddress,
-            format!("{peer} is not what was judged, or is the gateway itself"),
+            format!("{peer} is not the address that was checked, or is the gateway itself"),
         ));
     }
     tcp.set_nodelay(true).map_err(failed)?;

@@ -54,7 +54,7 @@ pub struct Endless;
 
 impl std::fmt::Display for Endless {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the head of the answer does not come to an end")
+        f.write_str("the header section of the answer is too long")
     }
 }
 

@@ -50,7 +50,7 @@ impl fmt::Display for Refusal {
             Refusal::Port(port) => write!(f, "port {port} is not allowed; 80, 443 and 1024 and above are"),
             Refusal::Special(address, name) => {
                 let setting = if address.is_loopback() { "allow_localhost" } else { "allow_networks" };
-                write!(f, "{address} is not reachable from everywhere ({name}); the setting {setting} can open it")
+                write!(f, "{address} is not a public address ({name}); the setting {setting} can open it")
             }
             Refusal::Own(address) => {
                 write!(f, "{address} belongs to the gateway or to its database; write another address")

@@ -100,7 +100,7 @@ fn naptimes_entry_points_have_the_same_rules() {
     assert_eq!((other.status, other.problem().as_str()), (409, "uri-already-scheduled"));
     assert_eq!((client.get(&at("20 s")).status, client.ask("DELETE", &at("20 s"), "").status), (404, 404));
     let bare = client.ask("PUT", &at("10000"), "");
-    assert!(bare.status == 422 && bare.text.contains("10000 of what? write 10 s or 10000 ms"), "{}", bare.text);
+    assert!(bare.status == 422 && bare.text.contains("10000 has no unit; write 10 s or 10000 ms"), "{}", bare.text);
     assert_eq!(client.ask("DELETE", &at("10 s"), "").status, 204);
     assert_eq!(client.get(&at("10 s")).status, 410);
     let rounded = client.ask("PUT", &at("1500 ms"), "");

@@ -49,6 +49,6 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
     ));
     shop.await_text(
         "SELECT string_agg(message, ',') FROM awty.attempt",
-        "timeout: no whole answer within 1s (sent, no answer)",
+        "timeout: no complete answer within 1s (sent, no answer)",
     );
 }

@@ -99,7 +99,7 @@ fn an_endpoint_stops_its_calls_asks_again_or_is_gone() {
     shop.await_text(&checks("200/Awty-Stop"), "");
     let note = "SELECT verdict_note FROM awty_http.endpoint WHERE verdict = ";
     shop.await_text(&format!("{note}'stop'"), "it was paid");
-    shop.await_text(&format!("{note}'hold'"), "the endpoint says it is gone");
+    shop.await_text(&format!("{note}'hold'"), "the endpoint answered that it is gone");
     let again = receiver.called("/header/200/Awty-Again/1_s", 3);
     assert_eq!((again[0].headers["awty-count"].as_str(), again[2].headers["awty-count"].as_str()), ("0", "2"));
     assert_eq!(receiver.seen("/header/410/X/y").len(), 1);

@@ -45,7 +45,7 @@ fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     assert!(theirs.starts_with("secret-not-allowed: ") && theirs.contains("[secrets.\"bob/TOKEN\"]"), "{theirs}");
     assert_eq!(counted(&gateway), "awty_gateway_secrets_refused_total 3");
     let log = gateway.log();
-    assert_eq!(log.matches("a secret may not go there").count(), 3, "{log}");
+    assert_eq!(log.matches("a secret may not be sent to this origin").count(), 3, "{log}");
     assert!(!log.contains("t0p") && !log.contains("n0\""), "a secret has come out");
     assert!(other.seen("/a").is_empty() && receiver.seen("/b").is_empty() && receiver.seen("/c").is_empty());
     // A change of the file needs a restart, so the failures are final.

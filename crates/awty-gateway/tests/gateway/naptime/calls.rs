@@ -138,7 +138,11 @@ fn an_endpoint_that_is_gone_is_held_until_a_person_resumes_it() {
     let body = json!({"uri": receiver.uri("/status/410"), "every": "1 s"}).to_string();
     let place = client.ask("POST", "/v1/schedules", &body).header("location");
     let held = until_answer(&client, &place, |schedule| schedule["state"] == json!("held")).json();
-    assert_eq!((&held["why"], &held["next_slot"]), (&json!("the endpoint says it is gone"), &json!(null)), "{held}");
+    assert_eq!(
+        (&held["why"], &held["next_slot"]),
+        (&json!("the endpoint answered that it is gone"), &json!(null)),
+        "{held}"
+    );
     assert_eq!(client.get("/v1/schedules?state=held").json()["items"][0]["id"], held["id"]);
     let calls = receiver.seen("/status/410").len();
     let resumed = client.ask("POST", &format!("{place}/resume"), "").json();

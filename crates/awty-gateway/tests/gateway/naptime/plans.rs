@@ -128,7 +128,7 @@ fn periods_are_written_in_words() {
         assert_eq!((made.status, &made.json()["every"]), (201, &json!(shown)), "{period}: {}", made.text);
     }
     for (period, instead) in [
-        ("10000", "10000 of what? write 10 s or 10000 ms"),
+        ("10000", "10000 has no unit; write 10 s or 10000 ms"),
         ("1 month", "write 30 d"),
         ("-10 s", "write 10s"),
         ("0 s", "write for example 10 s"),
