@@ -27,7 +27,7 @@ fn unread(error: &str) -> Problem {
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
     let quoted = || Some((reason.split('`').nth(1)?, reason));
     let (name, reason) = named.or_else(quoted).unwrap_or(("", reason));
-    Problem::parameter(name, format!("{reason}; what it takes is in /v1/openapi.json"))
+    Problem::parameter(name, format!("{reason}; /v1/openapi.json has the parameters"))
 }
 
 pub(super) struct Page {
