@@ -5,46 +5,25 @@ CREATE FUNCTION awty_internal.nearest(wanted text, names text[]) RETURNS text
 
 COMMENT ON FUNCTION awty_internal.nearest(text, text[]) IS 'The name that the user may have meant; NULL: none is near';
 
--- The table of a rule may have got another name since awty.watch(). The names of other entities come from one pending check of each job.
-CREATE FUNCTION awty_internal.meant(wanted text) RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT coalesce(
-        (SELECT r.entity_name FROM awty.rule AS r
-         WHERE r.relation::oid = to_regclass(meant.wanted)::oid AND r.entity_name <> meant.wanted
-         ORDER BY r.rule LIMIT 1),
-        (SELECT awty_internal.nearest(meant.wanted, array_agg(n.name))
-         FROM (SELECT r.entity_name FROM awty.rule AS r
-               UNION
-               SELECT f.entity_name
-               FROM (SELECT mine.job FROM awty_internal.readable() AS mine LIMIT 1000) AS j
-               CROSS JOIN LATERAL (SELECT c.entity_name FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1) AS f
-         ) AS n (name)
-         WHERE n.name <> meant.wanted));
-END;
-
-COMMENT ON FUNCTION awty_internal.meant(text) IS 'Name of the entities that a user may have meant by the name of a table or by a name with a typo; NULL: none is near';
-
--- Only PL/pgSQL can raise a NOTICE. It names no object, because its caller has no right to schema awty_internal.
-CREATE FUNCTION awty_internal.say_unknown(entity_name text, entity_key text, meant text) RETURNS SETOF boolean
+CREATE FUNCTION awty_internal.say_unknown(entity_name text, entity_key text, meant text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    missing text := CASE WHEN entity_name IS NULL THEN 'entity_name' WHEN entity_key IS NULL THEN 'entity_key' END;
+    missing CONSTANT text := CASE WHEN entity_name IS NULL THEN 'entity_name' WHEN entity_key IS NULL THEN 'entity_key' END;
 BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing),
             HINT = format('Give "%s" a value.', missing);
-    END IF;
-    IF meant IS NULL THEN
+    ELSIF meant IS NULL THEN
         RAISE NOTICE USING MESSAGE = format('nothing is known of "%s" "%s"', entity_name, entity_key);
     ELSE
         RAISE NOTICE USING MESSAGE = format('nothing is known of "%s" "%s"', entity_name, entity_key),
             HINT = format('SELECT * FROM awty.explain(%L, %L);', meant, entity_key);
     END IF;
+    RETURN false;
 END
 $$;
 
-COMMENT ON FUNCTION awty_internal.say_unknown(text, text, text) IS 'Tells the caller that an entity has no row in awty.explain(), and which entity may be meant; returns no row';
+COMMENT ON FUNCTION awty_internal.say_unknown(text, text, text) IS 'Tells the caller that awty.explain() has no row of an entity, and which entity may be meant';
 
 -- JIT is off, because it would compile for seconds what runs for milliseconds. A session with less work_mem would write temporary files,
 -- which temp_file_limit may forbid.
@@ -119,15 +98,27 @@ BEGIN ATOMIC
         SELECT clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', concat_ws('; ', s.why, s.mend)
         FROM awty_internal.standstill AS s
         WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
-    ), unknown AS (
-        SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, awty_internal.meant(explain.entity_name)) AS said
+    ), unknown AS MATERIALIZED (
+        -- The table of a rule may have got another name since awty.watch(). Names of other entities come from one check of each job.
+        SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, coalesce(
+            (SELECT r.entity_name FROM awty.rule AS r
+             WHERE r.relation::oid = to_regclass(explain.entity_name)::oid AND r.entity_name <> explain.entity_name
+             ORDER BY r.rule LIMIT 1),
+            (SELECT awty_internal.nearest(explain.entity_name, array_agg(n.name))
+             FROM (SELECT r.entity_name FROM awty.rule AS r
+                   UNION
+                   SELECT f.entity_name
+                   FROM (SELECT mine.job FROM awty_internal.readable() AS mine LIMIT 1000) AS j
+                   CROSS JOIN LATERAL (SELECT c.entity_name FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1) AS f
+             ) AS n (name)
+             WHERE n.name <> explain.entity_name)))
         WHERE NOT EXISTS (SELECT FROM shown)
     )
     SELECT e.at, e.job, e.event, e.detail
     FROM (
         SELECT * FROM shown
         UNION ALL
-        SELECT NULL, NULL, NULL, NULL, NULL, NULL FROM unknown
+        SELECT NULL, NULL, NULL, NULL, NULL, NULL FROM unknown WHERE unknown.said
     ) AS e
     ORDER BY e.at, e.id, e.step;
 END;

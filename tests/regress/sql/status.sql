@@ -33,3 +33,20 @@ COMMIT;
 RESET ROLE;
 SELECT awty.unregister('unpaid'), awty.unregister('paused');
 SELECT pending, held_checks, lag, oldest_overdue FROM awty.status;
+
+-- awty.explain() of an unknown entity names the one that may be meant: the entity of the table's rule, or one with a similar name.
+SET ROLE regress_shop;
+CREATE TABLE shop.purchase (id integer PRIMARY KEY);
+SELECT awty.watch('shop.purchase', until => 'false', within => '1 hour');
+SELECT * FROM awty.explain('shop.purchase', 1);
+SELECT * FROM awty.explain('purchases', 1);
+SELECT * FROM awty.explain('xyz', 1);
+ALTER TABLE shop.purchase RENAME TO sale;
+SELECT * FROM awty.explain('shop.sale', 1);
+SELECT test.raises($$SELECT * FROM awty.explain(NULL, 1)$$);
+SELECT test.raises($$SELECT * FROM awty.explain('purchase', NULL::text)$$);
+SELECT awty.unwatch('purchase');
+DROP TABLE shop.sale;
+RESET ROLE;
+DELETE FROM awty.alert;
+DELETE FROM awty.future_job_history;

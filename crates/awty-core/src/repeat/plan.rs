@@ -179,3 +179,31 @@ pub(super) fn just_before(t: Time) -> Time {
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repeat::Fixed;
+    use crate::testing::at;
+
+    #[test]
+    fn a_count_is_the_number_of_moments() {
+        let (after, until) = (at("2026-03-28T12:00:00Z"), at("2026-03-28T13:00:00Z"));
+        let seconds = |seconds| Rhythm::Every(Every::Clock(seconds * 1_000_000));
+        for rhythm in [seconds(7), seconds(3600), seconds(7200), Rhythm::new(None, Some("*/7 * * * *")).unwrap()] {
+            for (starts, ends) in [
+                (None, None),
+                (Some("12:00:05Z"), None),
+                (None, Some("12:59:59Z")),
+                (Some("12:10:00Z"), Some("12:10:01Z")),
+            ] {
+                let day = |time: &str| at(&format!("2026-03-28T{time}"));
+                let plan = Plan::new(rhythm.clone(), Fixed::UTC, starts.map(day), ends.map(day));
+                let moments = plan.moments(after).take_while(|&moment| moment <= until).count();
+                assert_eq!(plan.count(after, until), moments as u64, "{plan:?}");
+            }
+        }
+        let plan = Plan::new(seconds(1), Fixed::UTC, None, None);
+        assert_eq!(plan.count(after, after + TimeDelta::days(30)), 2_592_000);
+    }
+}
