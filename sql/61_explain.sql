@@ -111,7 +111,7 @@ BEGIN ATOMIC
                    FROM (SELECT mine.job FROM awty_internal.readable() AS mine LIMIT 1000) AS j
                    CROSS JOIN LATERAL (SELECT c.entity_name FROM awty.future_job AS c WHERE c.job = j.job AND NOT c.held LIMIT 1) AS f
              ) AS n (name)
-             WHERE n.name <> explain.entity_name)))
+             WHERE n.name <> explain.entity_name))) AS said
         WHERE NOT EXISTS (SELECT FROM shown)
     )
     SELECT e.at, e.job, e.event, e.detail

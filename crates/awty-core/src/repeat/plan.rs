@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_count_is_the_number_of_moments() {
         let (after, until) = (at("2026-03-28T12:00:00Z"), at("2026-03-28T13:00:00Z"));
-        let seconds = |seconds| Rhythm::Every(Every::Clock(seconds * 1_000_000));
+        let seconds = |seconds: i64| Rhythm::Every(Every::Clock(seconds * 1_000_000));
         for rhythm in [seconds(7), seconds(3600), seconds(7200), Rhythm::new(None, Some("*/7 * * * *")).unwrap()] {
             for (starts, ends) in [
                 (None, None),
