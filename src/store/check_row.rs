@@ -6,8 +6,6 @@
 //! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
 //! snapshot that sees the row, so the row stays where it is.
 
-mod own;
-
 use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations;
@@ -32,8 +30,6 @@ pub struct Table {
 pub struct Row {
     pub id: i64,
     tid: pg_sys::ItemPointerData,
-    /// Whether this transaction has written the row, as in `awty.travel()`.
-    is_own: bool,
     pub slot: Time,
     pub check_count: i32,
     pub attempt: i32,
@@ -182,7 +178,6 @@ impl Table {
             Some(Row {
                 id,
                 tid: (*tuple).t_self,
-                is_own: pg_sys::TransactionIdIsCurrentTransactionId((*(*tuple).t_data).t_choice.t_heap.t_xmin),
                 slot: clock::clamped(slot as Timestamp),
                 check_count: check_count as i32,
                 attempt: attempt as i32,
@@ -253,9 +248,6 @@ impl Table {
     }
 
     fn lock_as(&self, row: &Row, policy: pg_sys::LockWaitPolicy::Type) -> Locked {
-        if row.is_own {
-            return self.look_at_own(row);
-        }
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
         // SAFETY: the row was read in this transaction (see the file's invariant); the slot is one of this table.
