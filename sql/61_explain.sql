@@ -81,10 +81,10 @@ BEGIN ATOMIC
               ORDER BY t.ended_at DESC LIMIT 100) AS a
         UNION ALL
         SELECT o.at, 9223372036854775807, 7, r.job, 'next',
-            format('repeated %s, %s', coalesce('every ' || r.every::text,
-                'at ' || r.cron), r.zone)
+            format('repeated %s, %s%s', coalesce('every ' || r.every::text,
+                'at ' || r.cron), r.zone, ', while ' || quote_ident(r.calendar) || ' is open')
         FROM awty.repetition AS r
-        CROSS JOIN LATERAL awty_internal.coming(r.every, r.cron, r.zone, greatest(r.next_check_at, clock_timestamp()), 3, r.starts) AS o (at)
+        CROSS JOIN LATERAL awty_internal.coming(r.every, r.cron, r.zone, greatest(r.next_check_at, clock_timestamp()), 3, r.starts, r.calendar) AS o (at)
         WHERE r.entity_name = explain.entity_name AND r.entity_key = explain.entity_key
             AND r.next_check_at IS NOT NULL AND (r.ends IS NULL OR o.at <= r.ends)
         UNION ALL

@@ -44,15 +44,25 @@ BEGIN ATOMIC
         SELECT due.slot, g.job, g.checks * due.checks
         FROM span
         CROSS JOIN (
-            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, max(f.next_check_at) AS after, count(*) AS checks
+            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar, max(f.next_check_at) AS after, count(*) AS checks
             FROM awty.repetition AS r
             JOIN awty.future_job AS f ON f.entity_name = r.entity_name
                 AND f.entity_key = r.entity_key AND f.job = r.job
             LEFT JOIN awty.job AS j ON j.job = r.job
             WHERE j.paused IS NOT TRUE AND NOT f.held
-            GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends
+            GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends, r.calendar
         ) AS g
-        CROSS JOIN LATERAL awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS due
+        CROSS JOIN LATERAL (
+            SELECT p.slot, p.checks
+            FROM awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS p
+            WHERE g.calendar IS NULL
+            UNION ALL
+            -- Open moments are expanded one by one.
+            SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
+                ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END, 1
+            FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar) AS o (at)
+            WHERE g.calendar IS NOT NULL AND o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
+        ) AS due
         UNION ALL
         -- Evaluates the arguments even if nothing is pending, so that bad arguments always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL

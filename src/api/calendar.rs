@@ -1,6 +1,6 @@
 //! `awty.create_calendar()` and `awty.drop_calendar()`.
 //!
-//! Invariant: the name of a calendar that the caller may not change is taken, whether or not the caller sees the
+//! Invariant: a calendar is locked before the checks of its repetitions. The name of a calendar that the caller may not change is taken, whether or not the caller sees the
 //! calendar.
 //! Does not: count open time.
 
@@ -13,6 +13,7 @@ use crate::error::{CalendarError, Error, Result};
 use crate::pg::array::{self, DATE, Element, TEXT};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, zone};
+use crate::repeat::replaced::{self, Users};
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
@@ -41,7 +42,9 @@ fn create(args: &Args) -> Result<()> {
     if !replace {
         return Err(exists(true).into());
     }
+    let users = Users::of(name);
     calendar::update(&definition, caller, now);
+    users.follow(now);
     Ok(())
 }
 
@@ -96,11 +99,19 @@ fn drop(args: &Args) -> Result<()> {
     let name = args.name(0, "calendar", MAX_CALENDAR)?;
     let caller = catalog::current_role();
     match calendar::lock(&name) {
-        Some(calendar) if may_change(caller, &calendar) => calendar::delete(&name),
+        Some(calendar) if may_change(caller, &calendar) => refuse_if_used(&name)?,
         Some(calendar) if may_use(caller, calendar.role) => {
             return Err(CalendarError::NotOwner { calendar: name.to_string() }.into());
         }
         _ => return Err(unknown(&name).into()),
     };
+    calendar::delete(&name);
     Ok(())
+}
+
+fn refuse_if_used(name: &Text) -> Result<()> {
+    match replaced::users(name) {
+        (users, 0) if users.is_empty() => Ok(()),
+        (users, others) => Err(CalendarError::InUse { calendar: name.to_string(), users, others }.into()),
+    }
 }

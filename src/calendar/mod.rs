@@ -27,7 +27,8 @@ const MAX_LISTED: i64 = 1000;
 /// A calendar with its rights.
 pub struct Known {
     role: pg_sys::Oid,
-    pub calendar: Calendar<Local>,
+    pub zone: String,
+    pub calendar: Rc<Calendar<Local>>,
 }
 
 impl Known {
@@ -48,6 +49,18 @@ pub fn usable(name: &Text) -> Result<Rc<Known>> {
     find(name).filter(|known| known.is_usable_by(caller)).ok_or_else(|| unknown(name).into())
 }
 
+/// Returns the calendar with this name for a definition that uses it, if the caller and the role that will run may use
+/// the calendar. Until the transaction ends, no other transaction replaces or drops the calendar.
+pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
+    calendar::lock_for_use(name);
+    let known = usable(name)?;
+    if !known.is_usable_by(runs_as) {
+        let (calendar, role) = (name.to_string(), catalog::role_label(runs_as));
+        return Err(CalendarError::NotUsable { calendar, role }.into());
+    }
+    Ok(known)
+}
+
 /// The error for a calendar that the caller may not use, or that does not exist.
 pub fn unknown(name: &Text) -> CalendarError {
     let caller = catalog::current_role();
@@ -61,8 +74,8 @@ pub fn unknown(name: &Text) -> CalendarError {
     CalendarError::Unknown { calendar, nearest }
 }
 
-/// Returns the calendar with this name, cached until the table changes.
-fn find(name: &Text) -> Option<Rc<Known>> {
+/// Returns the calendar with this name, cached until the table changes. Asks for no right.
+pub fn find(name: &Text) -> Option<Rc<Known>> {
     thread_local! {
         static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
     }
@@ -99,5 +112,5 @@ fn read(stored: Stored) -> Option<Known> {
         // PostgreSQL knows this zone without a file.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
-    Some(Known { role: stored.role, calendar })
+    Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }

@@ -15,6 +15,10 @@ pub enum CalendarError {
     Exists { calendar: String, own: bool },
     /// The caller may use the calendar, but not drop it.
     NotOwner { calendar: String },
+    /// The role that will run may not use the calendar.
+    NotUsable { calendar: String, role: String },
+    /// Repetitions use the calendar.
+    InUse { calendar: String, users: Vec<String>, others: usize },
     /// Hours that cannot be read.
     Hours(HoursError),
     /// The calendar has no open time within ten years.
@@ -63,6 +67,21 @@ impl CalendarError {
                 "Ask a member of the calendar's role, or the owner of the database.",
             )
             .detail("Only members of the calendar's role and the owner of the database may drop it."),
+            CalendarError::NotUsable { calendar, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("role \"{role}\" may not use calendar \"{calendar}\""),
+                "Use a calendar of that role, or of the owner of the database.",
+            ),
+            CalendarError::InUse { calendar, users, others } => say(
+                Code::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("calendar \"{calendar}\" is in use"),
+                "End what uses the calendar, or give it another one.",
+            )
+            .detail(match (users.as_slice(), others) {
+                ([], others) => format!("Repetitions of other roles use it: {others}."),
+                (users, 0) => format!("It is used by {}.", users.join(", ")),
+                (users, others) => format!("It is used by {} and {others} others.", users.join(", ")),
+            }),
             CalendarError::Hours(error) => say(Code::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string(), error.hint()),
             CalendarError::NoOpenTime { calendar } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,

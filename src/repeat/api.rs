@@ -3,10 +3,12 @@
 //! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked
 //! the check's row.
 
+use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
 use super::terms::{self, Arguments};
+use crate::calendar;
 use crate::call::args::Args;
-use crate::call::argument_limits::{MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use crate::call::argument_limits::{MAX_CALENDAR, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::{self, Error, Result};
@@ -16,14 +18,15 @@ use crate::pg::{catalog, clock};
 use crate::repeat;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
-use crate::store::{future_job, history, hold};
+use crate::store::{future_job, hold};
 use crate::{function, settings};
+use awty_core::Time;
 use awty_core::limits::MAX_OCCURRENCES;
-use awty_core::repeat::{Change, Plan, Repetition};
-use awty_core::{Outcome, Time};
+use awty_core::repeat::{Change, Plan, RepeatError, Repetition};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use std::rc::Rc;
 
 /// Tries of a call whose check another transaction has ended in between.
 const ROUNDS: u32 = 100;
@@ -49,7 +52,9 @@ fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampW
 
 fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
-    let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None);
+    let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| calendar::find(&name));
+    let calendar = calendar.map(|known| Rc::clone(&known.calendar));
+    let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
     // The moments are in memory at once, and computing them ignores a cancellation.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(plan.moments(args.time(3, "after").ok()??).take(max).collect())
@@ -61,14 +66,19 @@ fn knows_zone(fcinfo: pg_sys::FunctionCallInfo) -> Option<bool> {
 }
 
 fn moments(args: &Args) -> Result<Vec<Time>> {
-    let Arguments { rhythm, local, .. } = terms::read(args, 0, "")?;
+    let calendar = args.optional_name(6, "calendar", MAX_CALENDAR)?;
+    let calendar = calendar.map(|name| calendar::usable(&name)).transpose()?;
+    let Arguments { rhythm, local, .. } = terms::read(args, 0, "", calendar.as_deref())?;
     let after = args.time(3, "after")?.ok_or(Error::Null { argument: "after" })?;
     let max = args.get::<i32>(4).ok_or(Error::Null { argument: "max" })?;
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
-    let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None);
+    let calendar = calendar.map(|known| Rc::clone(&known.calendar));
+    let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None).within(calendar);
     // `awty.repeat()` refuses the same, and checks the slot as well.
     if plan.next(after).is_none() {
-        let never = awty_core::repeat::RepeatError::NeverComes(plan.rhythm().to_string());
+        let rhythm = plan.rhythm().to_string();
+        let is_shut = plan.is_shut(after);
+        let never = if is_shut { RepeatError::NeverOpen(rhythm) } else { RepeatError::NeverComes(rhythm) };
         return Err(terms::refused(never, ""));
     }
     Ok(plan.moments(after).take(max).collect())
@@ -89,7 +99,9 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     rights::gate("awty.repeat()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let label = name.to_string();
-    let Arguments { rhythm, local, mut terms } = terms::read(args, 1, &label)?;
+    let calendar = args.optional_name(11, "calendar", MAX_CALENDAR)?;
+    let known = calendar.as_ref().map(calendar::usable).transpose()?;
+    let Arguments { rhythm, local, mut terms } = terms::read(args, 1, &label, known.as_deref())?;
     let entity = Entity {
         name: args.name(4, "entity_name", MAX_ENTITY_NAME)?,
         key: args.optional_name(5, "entity_key", MAX_ENTITY_KEY)?.unwrap_or_else(|| name.clone()),
@@ -101,9 +113,20 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
 
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
+    terms.calendar = calendar.as_ref().map(Text::to_string);
+    // Locks the calendar before the check, in the order of `awty.create_calendar()`.
+    let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
+    let calendar = known.map(|known| Rc::clone(&known.calendar));
     let now = clock::now();
     let (entity_name, entity_key) = (entity.name.to_string(), entity.key.to_string());
-    let plan = repeat::repetition(&terms, rhythm, local, [&label, &entity_name, &entity_key], job.options.limits.width);
+    let plan = repeat::repetition(
+        &terms,
+        rhythm,
+        local,
+        calendar,
+        [&label, &entity_name, &entity_key],
+        job.options.limits.width,
+    );
     plan.plan.check(settings::slot(), now).map_err(|error| terms::refused(error, &label))?;
     let subject = Subject {
         job: job.name.clone(),
@@ -183,7 +206,7 @@ impl Call {
                 return Ok(Some(check.slot));
             }
             held = pending.held.then_some(pending.check);
-            end(&pending, self.now);
+            replaced::end(&pending, self.now);
         }
         Err(self.contended())
     }
@@ -201,26 +224,11 @@ impl Call {
             None if occurrence.first <= self.now => Change::Stays { passed: None },
             None => Change::Moves(self.plan.begin(self.now)),
         };
-        match change {
-            Change::Stays { passed } => {
-                repetition::set_passed(pending.check, passed);
-                Some(occurrence.check.slot)
-            }
-            Change::Moves(next) => {
-                end(pending, self.now);
-                match next {
-                    Some(slot) => {
-                        repetition::schedule(&[(stored.id, slot)], pending.held, self.now);
-                        if pending.held {
-                            hold::carry(&[(stored.id, pending.check)]);
-                        }
-                        wakeup::count_written(1);
-                    }
-                    None => repetition::remove(&[stored.id]),
-                }
-                next
-            }
+        let next = replaced::apply(pending, change, self.now);
+        if next.is_none() {
+            repetition::remove(&[stored.id]);
         }
+        next
     }
 
     /// The notice shows the call that ends the repetition.
@@ -233,9 +241,4 @@ impl Call {
         }
         error::log::notice(format!("next at {when}; awty.cancel({}) ends it", words.join(", ")));
     }
-}
-
-fn end(pending: &Pending, now: Time) {
-    wakeup::count_ended(1);
-    history::end(&[pending.check], Outcome::Replaced, now, None);
 }

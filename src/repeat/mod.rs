@@ -3,6 +3,7 @@
 //! - [`api`] has `awty.repeat()` and `awty.occurrences()`; [`terms`] reads their arguments.
 //! - [`continuation`] books the end of an occurrence together with the start of the next one.
 //! - [`own_run`] holds the checks that a run may change as its own.
+//! - [`replaced`] moves the occurrences of repetitions whose calendar is replaced.
 //! - [`upkeep`] maintains repetitions for the maintainer.
 //!
 //! Invariant (P11): while a repetition exists, exactly one check of its job and entity is pending or held. The
@@ -12,16 +13,22 @@ mod api;
 pub mod continuation;
 mod forecast;
 pub mod own_run;
+pub mod replaced;
 pub mod statements;
 mod terms;
 pub mod upkeep;
 
 use self::statements::repetition::{Definition, StoredRepetition};
+use crate::calendar;
+use crate::pg::clock;
+use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
 use awty_core::Width;
+use awty_core::calendar::Calendar;
 use awty_core::repeat::{Plan, RepeatError, Repetition, Rhythm, jitter};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 pub fn rhythm(terms: &Definition) -> Result<Rhythm, RepeatError> {
     Rhythm::new(terms.every, terms.cron.as_deref())
@@ -31,22 +38,32 @@ pub fn repetition(
     terms: &Definition,
     rhythm: Rhythm,
     zone: Local,
+    calendar: Option<Rc<Calendar<Local>>>,
     [job, entity_name, entity_key]: [&str; 3],
     width: Width,
 ) -> Repetition<Local> {
     Repetition {
-        plan: Plan::new(rhythm, zone, terms.starts, terms.ends),
+        plan: Plan::new(rhythm, zone, terms.starts, terms.ends).within(calendar),
         delay: jitter::delay(jitter::hash(job, entity_name, entity_key), terms.jitter),
         width,
         catch_up: terms.catch_up,
     }
 }
 
-/// `None` if its zone is gone or its row is invalid.
+/// Returns a stored repetition at slots of a width; `None` if its zone is gone, its calendar leaves no moment, or its row
+/// is invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
-    let zone = zone::find(&stored.terms.zone)?;
+    let terms = &stored.terms;
+    let zone = zone::find(&terms.zone)?;
     let subject = [&*stored.job, &*stored.entity_name, &*stored.entity_key];
-    Some(repetition(&stored.terms, rhythm(&stored.terms).ok()?, zone, subject, width))
+    let calendar = terms.calendar.as_deref().and_then(stored_calendar);
+    let repetition = repetition(terms, rhythm(terms).ok()?, zone, calendar, subject, width);
+    (!repetition.plan.is_shut(clock::now())).then_some(repetition)
+}
+
+/// The calendar of a stored repetition. If the calendar is gone, which only writes by hand can do, all time is open.
+fn stored_calendar(name: &str) -> Option<Rc<Calendar<Local>>> {
+    calendar::find(&Text::from(name)).map(|known| Rc::clone(&known.calendar))
 }
 
 pub fn say_stopped(stored: &StoredRepetition) {
@@ -55,7 +72,7 @@ pub fn say_stopped(stored: &StoredRepetition) {
     }
     if SAID.with_borrow_mut(|said| said.insert(stored.id)) {
         pgrx::log!(
-            "awty: the repetition of job \"{}\" for \"{}\" \"{}\" has stopped: its time zone \"{}\" is gone, or its row is invalid",
+            "awty: the repetition of job \"{}\" for \"{}\" \"{}\" has stopped: its time zone \"{}\" is gone, its calendar leaves no moment, or its row is invalid",
             stored.job,
             stored.entity_name,
             stored.entity_key,

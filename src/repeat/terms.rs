@@ -4,6 +4,7 @@
 //! the zone.
 
 use super::statements::repetition::Definition;
+use crate::calendar::Known;
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CRON, MAX_ZONE};
 use crate::call::zone_name;
@@ -24,18 +25,26 @@ pub fn refused(error: RepeatError, job: &str) -> Error {
     Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
 }
 
-pub fn read(args: &Args, first: usize, job: &str) -> Result<Arguments> {
+/// The three arguments from `first` on, of a call for that job with that calendar.
+pub fn read(args: &Args, first: usize, job: &str, calendar: Option<&Known>) -> Result<Arguments> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
     let zone = args.text(first + 2, "zone", MAX_ZONE)?.map(|zone| zone.to_string());
     let rhythm = Rhythm::new(every, cron.as_deref()).map_err(|error| refused(error, job))?;
     let zone = match zone {
         Some(zone) => zone_name::known(zone)?,
-        None => rhythm.without_zone().map(|()| "UTC".to_owned()).map_err(|error| refused(error, job))?,
+        None => rhythm.without_zone().map(|()| "UTC".to_owned()).map_err(|error| match calendar {
+            Some(calendar) => Error::Repeat { error, job: job.to_owned(), zone: Some(calendar.zone.clone()) },
+            None => refused(error, job),
+        })?,
     };
     let local = zone::find(&zone).ok_or_else(|| zone_name::unknown(&zone))?;
     let (jitter, catch_up) = (TimeDelta::zero(), TimeDelta::zero());
-    Ok(Arguments { rhythm, local, terms: Definition { every, cron, zone, starts: None, ends: None, jitter, catch_up } })
+    Ok(Arguments {
+        rhythm,
+        local,
+        terms: Definition { every, cron, zone, starts: None, ends: None, jitter, catch_up, calendar: None },
+    })
 }
 
 fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {

@@ -159,7 +159,13 @@ impl<A: Column, B: Column> Row for (A, B) {
     }
 }
 
-/// The fields are in the order of the columns.
+impl<A: Column, B: Column, C: Column> Row for (A, B, C) {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Some((A::read(rows, row, 1)?, B::read(rows, row, 2)?, C::read(rows, row, 3)?))
+    }
+}
+
+/// Reads a struct from a row: its fields in the order of the columns.
 macro_rules! row {
     ($name:ident { $($field:ident),* }) => {
         impl crate::store::typed::Row for $name {

@@ -57,6 +57,12 @@ statement! {
     c"SELECT role::pg_catalog.oid, zone, hours, closed FROM awty.calendar WHERE calendar = $1 FOR UPDATE"
 }
 
+statement! {
+    /// Locks a calendar against other changes until the transaction ends. Other transactions may use it meanwhile.
+    pub fn lock_for_use(name: &Text) = query,
+    c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
+}
+
 // By the caller's snapshot, because the names are suggestions only.
 statement! {
     /// Names and roles of all calendars, up to a limit.

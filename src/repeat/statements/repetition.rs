@@ -26,6 +26,7 @@ pub struct Definition {
     pub ends: Option<Time>,
     pub jitter: TimeDelta,
     pub catch_up: TimeDelta,
+    pub calendar: Option<String>,
 }
 
 /// What a role repeats: job, entity and arguments.
@@ -66,7 +67,7 @@ pub enum Existing {
 statement!(
     select_of_checks,
     [INT8ARRAYOID],
-    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
+    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar,
           f.id, f.first_check_at, f.next_check_at, f.check_count, f.attempt, f.held, u.used_before, u.used_through, o.check_id IS NOT NULL
       FROM awty.future_job AS f
       JOIN awty_internal.repetition AS r
@@ -80,7 +81,7 @@ statement!(
 statement!(
     select_of_row,
     [TEXTOID, TEXTOID, TEXTOID, INT8OID],
-    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
+    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar,
           u.used_before, u.used_through, o.check_id IS NOT NULL
       FROM awty_internal.repetition AS r
       LEFT JOIN awty_internal.check_stat AS u ON u.check_id = $4
@@ -108,11 +109,11 @@ statement!(
     insert_one,
     [
         TEXTOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID,
-        JSONBOID, OIDOID, TIMESTAMPTZOID
+        JSONBOID, OIDOID, TIMESTAMPTZOID, TEXTOID
     ],
     c"INSERT INTO awty_internal.repetition
-          (job, entity_name, entity_key, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by, repeated_at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+          (job, entity_name, entity_key, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by, repeated_at, calendar)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING
       RETURNING id"
 );
@@ -121,10 +122,10 @@ statement!(
     update_one,
     [
         TEXTOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID,
-        JSONBOID, OIDOID, TIMESTAMPTZOID
+        JSONBOID, OIDOID, TIMESTAMPTZOID, TEXTOID
     ],
     c"UPDATE awty_internal.repetition SET every = $4, cron = $5, zone = $6, starts = $7, ends = $8, jitter = $9, catch_up = $10,
-          args = $11, repeated_by = $12, repeated_at = $13
+          args = $11, repeated_by = $12, repeated_at = $13, calendar = $14
       WHERE job = $1 AND entity_name = $2 AND entity_key = $3"
 );
 
@@ -139,8 +140,22 @@ statement!(
     c"DELETE FROM awty_internal.repetition WHERE entity_name = $1 AND entity_key = $2 AND job = $3"
 );
 
-// awty.unregister() is rare, and repetitions are few compared with checks. OFFSET 0 keeps the planner from using an
-// index that begins with another column.
+statement! {
+    /// Locks the pending checks of the repetitions that use a calendar, and returns their ids.
+    pub fn lock_users(calendar: &Text) -> Vec<i64> = query,
+    c"SELECT f.id FROM awty_internal.repetition AS r
+      JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
+      WHERE r.calendar = $1 ORDER BY f.id FOR UPDATE OF f"
+}
+
+statement! {
+    /// Job and entity of each repetition that uses a calendar, by the latest snapshot.
+    pub fn users(calendar: &Text) -> Vec<(Text, Text, Text)> = query_latest,
+    c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
+}
+
+// Scans all repetitions: awty.unregister() is rare, and repetitions are few compared with checks. OFFSET 0 keeps the
+// planner from using an index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -193,7 +208,7 @@ fn key_args(entity_name: &Text, entity_key: &Text, job: &Text) -> [Arg; 3] {
     [Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())]
 }
 
-fn written(subject: &Subject, terms: &Definition) -> [Arg; 13] {
+fn written(subject: &Subject, terms: &Definition) -> [Arg; 14] {
     let every = terms.every.and_then(|(months, days, micros)| Interval::new(months, days, micros).ok());
     [
         Some(subject.job.datum()),
@@ -209,9 +224,11 @@ fn written(subject: &Subject, terms: &Definition) -> [Arg; 13] {
         subject.args,
         arg(subject.repeated_by),
         time(subject.repeated_at),
+        terms.calendar.as_deref().map(|calendar| Text::from(calendar).datum()),
     ]
 }
 
+/// Reads a repetition from the first twelve columns.
 impl typed::Row for StoredRepetition {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
@@ -230,6 +247,7 @@ impl typed::Row for StoredRepetition {
                 ends: moment(9),
                 jitter: length(10),
                 catch_up: length(11),
+                calendar: text(12),
             },
         })
     }
@@ -243,19 +261,19 @@ impl typed::Row for Pending {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
-        let passed = passed(moment(18), moment(19));
-        let check = Check { slot: moment(14)?, check_count: count(15)?, attempt: count(16)? };
+        let passed = passed(moment(19), moment(20));
+        let check = Check { slot: moment(15)?, check_count: count(16)?, attempt: count(17)? };
         Some(Pending {
-            check: rows.get(row, 12)?,
-            occurrence: Occurrence { first: moment(13)?, check, passed },
-            held: rows.get(row, 17)?,
+            check: rows.get(row, 13)?,
+            occurrence: Occurrence { first: moment(14)?, check, passed },
+            held: rows.get(row, 18)?,
             repetition: typed::Row::read(rows, row)?,
         })
     }
 }
 
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
-    let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 20)?));
+    let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 21)?));
     let found = select_of_checks().query(&[arg(checks.to_vec())], |rows| rows.all(|row| read(rows, row)));
     with_holds(found)
 }
@@ -267,8 +285,8 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     let found = select_of_row().query(&args, |rows| {
         let moment = |column| rows.first::<TimestampWithTimeZone>(column).map(from_timestamptz);
         let occurrence =
-            Occurrence { first: check.first(), check: check.check(), passed: passed(moment(12), moment(13)) };
-        let is_noted = rows.first(14)?;
+            Occurrence { first: check.first(), check: check.check(), passed: passed(moment(13), moment(14)) };
+        let is_noted = rows.first(15)?;
         Some((
             Pending { check: check.id, occurrence, held: check.held, repetition: typed::Row::read(rows, 0)? },
             is_noted,

@@ -34,7 +34,7 @@ statement!(
 statement! {
     /// Locked rows are skipped.
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
-    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up
+    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar
       FROM awty_internal.repetition AS r WHERE r.id = ANY ($1) ORDER BY r.id FOR UPDATE SKIP LOCKED"
 }
 
@@ -43,7 +43,7 @@ statement!(
     [INT8OID, INT8OID, TIMESTAMPTZOID],
     c"SELECT pg_catalog.max(p.id), pg_catalog.array_agg(f.id) FILTER (WHERE f.first_check_at > $3)
       FROM (SELECT r.id, r.entity_name, r.entity_key, r.job
-            FROM awty_internal.repetition AS r WHERE r.id > $1 AND r.zone <> 'UTC' ORDER BY r.id LIMIT $2) AS p
+            FROM awty_internal.repetition AS r WHERE r.id > $1 AND (r.zone <> 'UTC' OR r.calendar IS NOT NULL) ORDER BY r.id LIMIT $2) AS p
       LEFT JOIN awty.future_job AS f ON f.entity_name = p.entity_name AND f.entity_key = p.entity_key AND f.job = p.job"
 );
 

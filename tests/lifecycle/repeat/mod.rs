@@ -1,6 +1,7 @@
 //! Repetitions of jobs.
 
 mod asked_now;
+mod calendars;
 mod changes;
 mod clients;
 mod copies;

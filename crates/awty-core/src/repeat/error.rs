@@ -26,6 +26,8 @@ pub enum RepeatError {
     NeverComes(String),
     /// The rhythm has no moment before the end.
     NoneBeforeEnd(String),
+    /// The calendar leaves out all moments of the rhythm within ten years.
+    NeverOpen(String),
     /// Two moments would share a slot of the server.
     TooClose {
         /// The least time between two moments.
@@ -54,6 +56,9 @@ impl fmt::Display for RepeatError {
             Self::NeedsZone(rhythm) => write!(f, "{rhythm} needs a time zone"),
             Self::NeverComes(rhythm) => write!(f, "{rhythm} never comes"),
             Self::NoneBeforeEnd(rhythm) => write!(f, "{rhythm} does not come before it ends"),
+            Self::NeverOpen(rhythm) => {
+                write!(f, "{rhythm} does not come in the open time of its calendar within ten years")
+            }
             Self::TooClose { closest, slot } => write!(
                 f,
                 "moments {} apart are closer together than a slot of {}",

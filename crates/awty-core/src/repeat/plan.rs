@@ -1,13 +1,18 @@
-//! A plan: the moments of `every` or `cron` in a zone, from a start to an end. Moments are whole microseconds and
-//! strictly increasing.
+//! A plan: the moments of `every` or `cron` in a zone, from a start to an end, in the open time of a calendar.
+//!
+//! Invariant: moments are whole microseconds, strictly increasing, open, and within the start and the end.
+//! Does not: know slots, jitter or pending checks; [`super::Repetition`] does.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
+use super::steps::step;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use super::{Cron, Every};
-use crate::{Time, Width};
+use crate::calendar::{Calendar, REACH};
+use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::fmt;
+use std::rc::Rc;
 
 /// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +49,9 @@ pub struct Plan<Z> {
     zone: Z,
     starts: Option<Time>,
     ends: Option<Time>,
-    /// A moment for clock time, a local time for calendar time.
+    /// Moments outside of its open time are left out.
+    calendar: Option<Rc<Calendar<Z>>>,
+    /// Origin of `every`: a moment for clock time, a local time for calendar time.
     anchor: i64,
 }
 
@@ -59,7 +66,12 @@ impl<Z: Zone> Plan<Z> {
             (Rhythm::Every(_), Some(start)) => start.saturating_add(span_at(&zone, start).shift()),
             (Rhythm::Every(every), None) => every.anchor(),
         };
-        Self { rhythm, zone, starts, ends, anchor }
+        Self { rhythm, zone, starts, ends, calendar: None, anchor }
+    }
+
+    /// Returns the plan with the moments in the open time of a calendar only.
+    pub fn within(self, calendar: Option<Rc<Calendar<Z>>>) -> Self {
+        Self { calendar, ..self }
     }
 
     /// Returns the rhythm.
@@ -80,13 +92,43 @@ impl<Z: Zone> Plan<Z> {
     /// # }
     /// ```
     pub fn next(&self, after: Time) -> Option<Time> {
-        let next = match self.starts {
-            // The start is the anchor, so it is the first moment, even in a fold's second pass.
-            Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => start,
-            Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?)?,
-            _ => moment(self.next_micros(micros(after))?)?,
+        let next = match &self.calendar {
+            Some(calendar) => self.next_open(calendar, after)?,
+            None => self.next_planned(after)?,
         };
         self.ends.is_none_or(|end| next <= end).then_some(next)
+    }
+
+    /// Returns the first moment of the rhythm after `after`, whether it is open or not.
+    fn next_planned(&self, after: Time) -> Option<Time> {
+        match self.starts {
+            // The start is the anchor, so it is the first moment, even in a fold's second pass.
+            Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
+            Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
+            _ => moment(self.next_micros(micros(after))?),
+        }
+    }
+
+    /// Returns the first open moment after `after`, within ten years of the first moment. From a closed moment, the
+    /// search continues at the next opening.
+    fn next_open(&self, calendar: &Calendar<Z>, after: Time) -> Option<Time> {
+        let mut next = self.next_planned(after)?;
+        let last = later(next, REACH);
+        while next <= last {
+            step();
+            let opening = calendar.next_opening(next)?;
+            if opening == next {
+                return Some(next);
+            }
+            next = self.next_planned(just_before(opening))?;
+        }
+        None
+    }
+
+    /// Whether the calendar leaves out all moments after `after`, within ten years and whatever the end.
+    pub fn is_shut(&self, after: Time) -> bool {
+        let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
+        self.calendar.as_deref().is_some_and(planned)
     }
 
     fn next_micros(&self, after: i64) -> Option<i64> {
@@ -158,6 +200,7 @@ impl<Z: Zone> Plan<Z> {
         }
         match (self.next(now), self.ends) {
             (Some(_), _) => Ok(()),
+            _ if self.is_shut(now) => Err(RepeatError::NeverOpen(self.rhythm.to_string())),
             (None, None) => Err(RepeatError::NeverComes(self.rhythm.to_string())),
             (None, Some(_)) => Err(RepeatError::NoneBeforeEnd(self.rhythm.to_string())),
         }

@@ -1,0 +1,96 @@
+//! Moves pending occurrences to another plan, and does so for all repetitions whose calendar is replaced.
+//!
+//! Invariant: the caller holds the lock of each check that is moved.
+//! Does not: remove a repetition. Without an open moment, the repetition stays without a check.
+
+use super::of;
+use super::statements::repetition::{self, Pending};
+use crate::call::rights;
+use crate::pg::clock;
+use crate::pg::text::Text;
+use crate::pg::zone::Local;
+use crate::shmem::wakeup;
+use crate::store::job::{self, Job};
+use crate::store::{history, hold};
+use awty_core::repeat::{Change, Repetition};
+use awty_core::{Outcome, Time};
+
+/// Largest number of repetitions that an error names.
+const MOST_NAMED: usize = 20;
+
+/// Applies a change to a pending occurrence. Returns the slot of the check that is pending then.
+pub fn apply(pending: &Pending, change: Change, now: Time) -> Option<Time> {
+    let repetition = pending.repetition.id;
+    match change {
+        Change::Stays { passed } => {
+            repetition::set_passed(pending.check, passed);
+            Some(pending.occurrence.check.slot)
+        }
+        Change::Moves(next) => {
+            end(pending, now);
+            if let Some(slot) = next {
+                repetition::schedule(&[(repetition, slot)], pending.held, now);
+                if pending.held {
+                    hold::carry(&[(repetition, pending.check)]);
+                }
+                wakeup::count_written(1);
+            }
+            next
+        }
+    }
+}
+
+/// Ends a check as replaced.
+pub fn end(pending: &Pending, now: Time) {
+    wakeup::count_ended(1);
+    history::end(&[pending.check], Outcome::Replaced, now, None);
+}
+
+/// The pending occurrences of a calendar's repetitions, with their plans by the calendar of before.
+pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
+
+impl Users {
+    /// Locks the pending checks of the repetitions that use a calendar, and reads the repetitions.
+    pub fn of(calendar: &Text) -> Self {
+        let pending = repetition::of_checks(&repetition::lock_users(calendar));
+        let with_job = |pending: Pending| {
+            let job = job::find(&Text::from(pending.repetition.job.as_str()))?.ok()?;
+            let before = of(&pending.repetition, job.options.limits.width);
+            Some((pending, job, before))
+        };
+        Self(pending.into_iter().filter_map(with_job).collect())
+    }
+
+    /// Moves the occurrences to the plans by the calendar of now. The maintainer goes on with repetitions without a check.
+    pub fn follow(self, now: Time) {
+        for (pending, job, before) in self.0 {
+            let occurrence = &pending.occurrence;
+            let after = of(&pending.repetition, job.options.limits.width);
+            let change = match (before, after) {
+                (Some(before), Some(after)) => before.replaced_by(&after, occurrence, now),
+                _ if occurrence.first <= now => continue,
+                (None, Some(after)) => Change::Moves(after.begin(now)),
+                (_, None) => Change::Moves(None),
+            };
+            if change == Change::Moves(Some(occurrence.first)) && occurrence.passed.is_none() {
+                continue;
+            }
+            if let Some(slot) = apply(&pending, change, now) {
+                wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
+            }
+        }
+        wakeup::inspect_at_commit(false);
+    }
+}
+
+/// The repetitions that use a calendar: those that the caller may see, and the number of the others.
+pub fn users(calendar: &Text) -> (Vec<String>, usize) {
+    let all = repetition::users(calendar);
+    let is_visible = |name: &Text| job::find(name).and_then(Result::ok).is_some_and(|job| rights::may_read(&job));
+    let label = |(job, entity_name, entity_key): &(Text, Text, Text)| {
+        format!("the repetition of job \"{job}\" for \"{entity_name}\" \"{entity_key}\"")
+    };
+    let named: Vec<String> = all.iter().filter(|(job, ..)| is_visible(job)).take(MOST_NAMED).map(label).collect();
+    let others = all.len() - named.len();
+    (named, others)
+}
