@@ -207,7 +207,7 @@ impl MyWorker {
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);
-            // An entry is left to another worker that is already handling it and is still alive.
+            // Another worker that handles the entry and is still alive keeps it.
             let is_left = |entry: &WorkerEntry| {
                 entry.seer.is_none_or(|seer| {
                     let other = &shared.workers[seer.0];

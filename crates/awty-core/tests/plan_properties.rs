@@ -36,8 +36,8 @@ fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
     (prop::collection::vec(any_role(), 0..12), caps)
 }
 
-/// `micros` after now, the role's work is due or nearly due, the role is not parked, and it may have one more worker.
-/// It has no worker, or all its workers have been behind for a second, or one wants help.
+/// Whether the role wants a worker `micros` after now: its work is due or nearly due, it is not parked, it may have one
+/// more worker, and it has none, or all its workers have been behind for a second, or one wants help.
 fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);
