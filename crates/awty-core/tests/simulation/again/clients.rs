@@ -1,5 +1,5 @@
 use super::ledger::Key;
-use super::plans::{SHAPES, Terms};
+use super::plans::{Terms, shapes};
 use super::{ENTITIES, JOBS, World};
 use awty_core::policy;
 use awty_core::repeat::{Change, Occurrence, Passed};
@@ -23,7 +23,7 @@ impl World {
     fn any_terms(&mut self) -> Terms {
         let delay = self.dice.pick(&[0, 0, 1_000, 90_000, 2_000_000, 30_000_000]);
         Terms {
-            shape: self.dice.below(SHAPES.len()),
+            shape: self.dice.below(shapes().len()),
             delay: self.dice.millis(0, delay),
             catch_up: TimeDelta::seconds(self.dice.pick(&[0, 0, 600, 7200])),
         }

@@ -24,7 +24,15 @@ pub struct Terms {
     pub catch_up: TimeDelta,
 }
 
-pub static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+thread_local! {
+    static SHAPES: &'static [Shape] = Box::leak(all().into());
+}
+
+pub fn shapes() -> &'static [Shape] {
+    SHAPES.with(|shapes| *shapes)
+}
+
+fn all() -> Vec<Shape> {
     let hour = |hours| FIRST + TimeDelta::hours(hours);
     let seconds = |seconds: i64| Every::Clock(seconds * 1_000_000);
     vec![
@@ -37,7 +45,7 @@ pub static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
         cron("0,1,5 0-23 * * *", |minute| [0, 1, 5].contains(&(minute % 60)), true),
         days(),
     ]
-});
+}
 
 static ZONE: LazyLock<Changes> = LazyLock::new(|| {
     let days = (0..DAYS / 2).flat_map(|day| CHANGES.map(|(hours, minutes)| (48 * day + hours, minutes * 60)));
@@ -89,12 +97,12 @@ fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
 
 impl Terms {
     pub fn repetition(&self, width: Width) -> Repetition<&'static Changes> {
-        let plan = SHAPES[self.shape].plan.clone();
+        let plan = shapes()[self.shape].plan.clone();
         Repetition { plan, delay: self.delay, width, catch_up: self.catch_up }
     }
 
     fn moments(&self) -> &'static [Time] {
-        &SHAPES[self.shape].moments
+        &shapes()[self.shape].moments
     }
 
     fn delayed(&self, index: usize) -> Time {
