@@ -49,22 +49,22 @@ pub fn slot() -> Width {
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
-/// The limit of workers in all databases.
+/// Returns the limit of workers in all databases.
 pub fn max_workers() -> u32 {
     WORKERS.get().unsigned_abs()
 }
 
-/// The limit of workers for one role in one database.
+/// Returns the limit of workers for one role in one database.
 pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
 
-/// The most checks that a worker takes in one turn.
+/// Returns the largest number of checks that a worker takes in one turn.
 pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// The limit of missed checks per second; 0 for none.
+/// Returns the limit of missed checks per second; 0 for none.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }

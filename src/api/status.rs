@@ -78,8 +78,8 @@ fn timestamptz(timestamp: Timestamp) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(timestamp).ok().filter(|_| timestamp != 0)
 }
 
-/// The workers of this database: role, claimed checks, start of the run, and how long other roles have waited for the
-/// worker.
+/// Returns the workers of this database: role, claimed checks, start of the run, and how long other roles have waited
+/// for the worker.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn worker() -> TableIterator<
@@ -132,7 +132,7 @@ fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
 }
 
 calls! {
-    /// The error in a job's row or function, and its fix; `None` if the function can be called.
+    /// Returns the error in a job's row or function, and its fix; `None` if the function can be called.
     fn cannot_call -> Option<Vec<String>> = job_trouble;
 }
 

@@ -72,7 +72,7 @@ impl Args {
         }
     }
 
-    /// A text, or the text of a value of another scalar type.
+    /// Returns a text, or the text of a value of another scalar type.
     pub fn key(&self, index: usize, argument: &'static str) -> Result<Text> {
         let kind = self.kind(index);
         if kind == pg_sys::TEXTOID {

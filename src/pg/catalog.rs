@@ -19,7 +19,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// The role that created the extension, unless the tables were given away.
+/// Returns the role that created the extension, unless the tables were given away.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
     // SAFETY: a catalog lookup; the tuple is released after its one field is read.

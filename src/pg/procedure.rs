@@ -65,8 +65,8 @@ pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
 
 pub fn by_name(name: &str) -> Vec<Procedure> {
     let wanted = text::server(name);
-    // SAFETY: a catalog lookup in a transaction, by the first column of the key of PROCNAMEARGSNSP; the list is released after its
-    // fields are copied.
+    // SAFETY: a catalog lookup in a transaction, by the first column of the key of PROCNAMEARGSNSP; the list is
+    // released after its fields are copied.
     unsafe {
         let list = pg_sys::SearchSysCacheList(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,

@@ -193,7 +193,7 @@ fn operator(oid: pg_sys::Oid) -> String {
     }
 }
 
-/// The text of a single key column, or for several columns the value of `awty.key()`.
+/// Returns the text of a single key column, or for several columns the value of `awty.key()`.
 pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     let mut texts: Vec<Text> =
         columns.iter().zip(values).map(|(column, value)| scalar::text(*value, column.kind)).collect();

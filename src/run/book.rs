@@ -35,8 +35,8 @@ impl Timing {
 /// Another session has changed or locked a check. The caller must roll back.
 pub struct Conflict;
 
-/// One answer per check. `suspected`: earlier runs may have left a row in `awty_internal.check_stat` although the check
-/// counts none.
+/// Returns one answer per check. `suspected`: earlier runs may have left a row in `awty_internal.check_stat` although
+/// the check counts none.
 pub fn answers(
     table: &Table,
     job: &Job,

@@ -358,7 +358,8 @@ fn say_invalid(id: i64) {
 
 pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
-    // SAFETY: all datums are composites of that type; composites are passed by reference, of variable length, aligned to 8 bytes.
+    // SAFETY: all datums are composites of that type; composites are passed by reference, of variable length, aligned
+    // to 8 bytes.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(
             datums.as_mut_ptr(),

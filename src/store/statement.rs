@@ -94,7 +94,8 @@ impl Statement {
     /// # Safety SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
-        // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected by the contract of this function.
+        // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected by the contract of this
+        // function.
         unsafe {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
@@ -184,7 +185,7 @@ impl Rows {
         (0..self.len()).filter_map(read).collect()
     }
 
-    /// A column (from 1) of a row (from 0); `None` for NULL.
+    /// Returns a column (from 1) of a row (from 0); `None` for NULL.
     ///
     /// Values passed by reference point into SPI's memory, unless `T` copies them, as `String` does.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {

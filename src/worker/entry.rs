@@ -203,7 +203,7 @@ impl MyWorker {
         shmem::write(|shared| shared.leave_quarantine(self.index));
     }
 
-    /// The next run of this role that ended its process and is not handled, at or after entry `from`.
+    /// Returns the next run of this role that ended its process and is not handled, at or after entry `from`.
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);

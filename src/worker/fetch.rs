@@ -121,7 +121,7 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// An empty list at the end of the pass; `None` if the extension is gone.
+    /// Returns an empty list at the end of the pass; `None` if the extension is gone.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
         // Session locks of the last turn may be on the relations of an extension that was since replaced.

@@ -44,7 +44,7 @@ impl Backoff {
         doubled.map_or(self.longest, |wait| wait.min(self.longest))
     }
 
-    /// The longest wait.
+    /// Returns the longest wait.
     pub const fn longest(&self) -> Duration {
         self.longest
     }

@@ -96,7 +96,7 @@ pub struct JobTable<const N: usize, const JOBS: usize> {
     jobs: usize,
 }
 
-/// An FNV-1a hash, which is never 0.
+/// Returns an FNV-1a hash, which is never 0.
 fn key(database: u32, name: &[u8]) -> u64 {
     let bytes = database.to_le_bytes();
     let hash = bytes

@@ -17,7 +17,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket, so that the first second's worth may start at once.
+    /// Returns a full bucket, so that the first second's worth may start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
     }

@@ -25,7 +25,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that starts now.
+    /// Returns a run that starts now.
     pub const fn new(began: Mono, timeout: Duration) -> Self {
         Self { began, timeout, strikes: 0 }
     }

@@ -16,7 +16,7 @@ fn second(number: i64) -> Time {
 const CRONS: [&str; 7] =
     ["* * * * *", "7 * * * *", "0,1,30 * * * *", "*/5 3,4 * * *", "0 0 * * *", "*/20 * * * * *", "0 0 29 2 *"];
 
-/// A number of seconds, or a cron expression with uneven distances.
+/// Returns a number of seconds, or a cron expression with uneven distances.
 fn any_rhythm() -> impl Strategy<Value = Rhythm> {
     prop_oneof![
         (1_i64..20_000).prop_map(|seconds| Rhythm::new(Some((0, 0, seconds * 1_000_000)), None).unwrap()),

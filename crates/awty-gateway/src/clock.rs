@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use std::time::SystemTime;
 
-/// The time of this machine.
+/// Returns the time of this machine.
 #[allow(clippy::disallowed_methods)] // the only call of the clock
 pub fn now() -> DateTime<Utc> {
     SystemTime::now().into()

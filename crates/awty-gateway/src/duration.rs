@@ -21,27 +21,27 @@ const WEEK: i64 = 7 * DAY;
 pub struct Length(i64);
 
 impl Length {
-    /// A length of `seconds`.
+    /// Returns a length of `seconds`.
     pub const fn seconds(seconds: i64) -> Self {
         Length(seconds * SECOND)
     }
 
-    /// A length of `millis`.
+    /// Returns a length of `millis`.
     pub const fn millis(millis: i64) -> Self {
         Length(millis)
     }
 
-    /// The length in milliseconds.
+    /// Returns the length in milliseconds.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// The length as a `Duration`.
+    /// Returns the length as a `Duration`.
     pub fn std(self) -> Duration {
         Duration::from_millis(self.0.unsigned_abs())
     }
 
-    /// The length as a `TimeDelta`.
+    /// Returns the length as a `TimeDelta`.
     pub fn delta(self) -> chrono::TimeDelta {
         chrono::TimeDelta::milliseconds(self.0)
     }

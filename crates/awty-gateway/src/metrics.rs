@@ -190,7 +190,7 @@ impl Metrics {
         self.request_seconds.observe(took.as_secs_f64());
     }
 
-    /// All metrics as text.
+    /// Returns all metrics as text.
     pub fn text(&self, in_flight: usize) -> String {
         self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
         let mut text = String::new();

@@ -57,7 +57,7 @@ impl End {
         (&self.outcome, self.sqlstate.as_deref())
     }
 
-    /// The message, or an empty text.
+    /// Returns the message, or an empty text.
     pub fn message(&self) -> &str {
         self.message.as_deref().unwrap_or_default()
     }
@@ -158,12 +158,12 @@ impl Cluster {
 }
 
 impl Shop {
-    /// A shop on a cluster with one-second slots.
+    /// Returns a shop on a cluster with one-second slots.
     pub fn open() -> Self {
         Self::on(Cluster::builder().start())
     }
 
-    /// A shop on a given cluster.
+    /// Returns a shop on a given cluster.
     pub fn on(cluster: Cluster) -> Self {
         cluster.create_extension("postgres");
         cluster.create_user("postgres", "shop");
@@ -175,7 +175,7 @@ impl Shop {
         shop
     }
 
-    /// A connection as the role.
+    /// Returns a connection as the role.
     pub fn client(&self) -> Client {
         self.cluster.client("postgres", "shop")
     }
@@ -281,18 +281,18 @@ impl Shop {
         })
     }
 
-    /// All rows of an order in the history, in the order of their ids.
+    /// Returns all rows of an order in the history, in the order of their ids.
     pub fn ends(&self, key: &str) -> Vec<End> {
         self.cluster.ends(&format!("entity_name = 'orders' AND entity_key = '{key}'"))
     }
 
-    /// The pending check of an order, as text.
+    /// Returns the pending check of an order, as text.
     pub fn pending(&self, key: &str) -> String {
         let sql = format!("SELECT p FROM awty.future_job AS p WHERE entity_key = '{key}'");
         self.cluster.psql("postgres", &sql).trim().to_owned()
     }
 
-    /// Number of notes that a job has written for an order.
+    /// Returns the number of notes that a job has written for an order.
     pub fn notes(&self, key: &str) -> i64 {
         self.cluster.value("postgres", &format!("SELECT count(*) FROM shop.note WHERE entity_key = '{key}'"))
     }
@@ -348,7 +348,7 @@ impl Shop {
         ready_at(&self.cluster)
     }
 
-    /// The slot of an order's pending check.
+    /// Returns the slot of an order's pending check.
     pub fn slot_of(&self, key: &str) -> DateTime<Utc> {
         self.cluster.value("postgres", &format!("SELECT next_check_at FROM awty.future_job WHERE entity_key = '{key}'"))
     }

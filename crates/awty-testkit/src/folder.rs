@@ -22,7 +22,7 @@ impl Folder {
         Self(files::new_directory())
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -35,7 +35,7 @@ impl Folder {
         path
     }
 
-    /// A command that runs in the folder as the servers' account. The child is the program itself.
+    /// Returns a command that runs in the folder as the servers' account. The child is the program itself.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = account::direct(program);
         command.current_dir(&self.0);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// The widest line: 140 columns with the indent of a list.
 pub const WIDTH: usize = 138;
 
-/// A paragraph, wrapped, after an empty line.
+/// Returns a paragraph, wrapped, after an empty line.
 pub fn paragraph(text: &str) -> String {
     format!("\n{}", wrap(text))
 }
@@ -31,7 +31,7 @@ pub fn wrap(text: &str) -> String {
     lines
 }
 
-/// A table; a row is one line however long it is.
+/// Returns a table; a row is one line however long it is.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
     for row in rows {

@@ -71,7 +71,7 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// The last id of the next piece, and the checks of its repetitions whose first slot is after `now`.
+/// Returns the last id of the next piece, and the checks of its repetitions whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }

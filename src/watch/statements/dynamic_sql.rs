@@ -56,8 +56,8 @@ pub fn evaluate<R>(
     read: impl FnOnce(&Rows) -> R,
 ) -> R {
     let (mut values, nulls) = parameters(types, args);
-    // SAFETY: SPI is connected for the duration; values and nulls have one entry per parameter; an ERROR unwinds and the abort
-    // cleans SPI up.
+    // SAFETY: SPI is connected for the duration; values and nulls have one entry per parameter; an ERROR unwinds and
+    // the abort cleans SPI up.
     unsafe {
         connect(firing);
         let plan = prepared(sql, types);
@@ -140,7 +140,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
         return plan;
     }
     let (source, mut types) = (text::server(sql), types.to_vec());
-    // SAFETY: SPI is connected by the contract of this function; `types` has `types.len()` entries. A kept plan lives until it is freed.
+    // SAFETY: SPI is connected by the contract of this function; `types` has `types.len()` entries. A kept plan lives
+    // until it is freed.
     unsafe {
         let plan = pg_sys::SPI_prepare_cursor(
             source.as_ptr(),

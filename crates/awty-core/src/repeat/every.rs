@@ -60,7 +60,7 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// The start of 1970 in local time, or for whole weeks its first Monday.
+    /// Returns the start of 1970 in local time, or for whole weeks its first Monday.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,

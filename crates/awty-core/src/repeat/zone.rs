@@ -70,8 +70,8 @@ pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     if span.until > t { span } else { Span { until: i64::MAX, ..span } }
 }
 
-/// The latest local time that a wall clock has shown up to and including `t`. In a fold's second pass that is the end
-/// of the first pass.
+/// Returns the latest local time that a wall clock has shown up to and including `t`. In a fold's second pass that is
+/// the end of the first pass.
 pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     let mut latest = i64::MIN;
     let mut span = span_at(zone, t.saturating_sub(REACH));
@@ -82,7 +82,7 @@ pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     latest.max(t.saturating_add(span.shift()))
 }
 
-/// The first moment at which a wall clock shows `local` or later.
+/// Returns the first moment at which a wall clock shows `local` or later.
 pub(crate) fn first_shown(zone: &impl Zone, local: i64) -> i64 {
     let mut begin = local.saturating_sub(REACH);
     loop {

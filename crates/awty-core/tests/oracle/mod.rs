@@ -70,7 +70,7 @@ fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     bits
 }
 
-/// The first second at which a wall clock shows `local` or later.
+/// Returns the first second at which a wall clock shows `local` or later.
 pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) | LocalResult::Ambiguous(t, _) => t.to_utc(),

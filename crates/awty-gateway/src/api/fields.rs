@@ -185,7 +185,7 @@ impl Fields {
     }
 }
 
-/// The length as an interval in PostgreSQL's spelling.
+/// Returns the length as an interval in PostgreSQL's spelling.
 pub fn interval(length: Length) -> String {
     format!("{} milliseconds", length.as_millis())
 }

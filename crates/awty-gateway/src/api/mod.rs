@@ -72,7 +72,7 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }
 
-/// The whole document.
+/// Returns the whole document.
 pub fn whole() -> OpenApi {
     resources().into_openapi()
 }

@@ -52,7 +52,7 @@ impl Page {
         Ok(Page { limit: usize::try_from(limit).unwrap_or(usize::MAX), after })
     }
 
-    /// Rows to fetch. One row more than the limit shows whether there is a next page.
+    /// Returns the number of rows to fetch. One row more than the limit shows whether there is a next page.
     pub fn rows(&self) -> i64 {
         i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
     }

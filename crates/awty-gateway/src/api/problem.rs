@@ -44,7 +44,7 @@ impl Fault {
 }
 
 impl Problem {
-    /// A problem with a name from `PROBLEMS`.
+    /// Returns a problem with a name from `PROBLEMS`.
     pub fn new(name: &'static str, detail: impl Into<String>) -> Self {
         let status = find(name).map_or(500, |known| known.status);
         Problem { status, name, detail: detail.into(), again: false, more: Map::new() }
@@ -60,7 +60,7 @@ impl Problem {
         self
     }
 
-    /// A parameter of the query that does not fit.
+    /// Returns a problem with a parameter of the query.
     pub fn parameter(name: &str, reason: impl Into<String>) -> Self {
         Problem::fields("invalid-field", &[Fault { pointer: format!("/{name}"), reason: reason.into() }])
     }

@@ -122,7 +122,7 @@ pub fn matches(headers: &HeaderMap, row: Option<&Row>) -> bool {
     fits(headers, row.map(|row| row.version.to_string()).as_deref())
 }
 
-/// A JSON answer with its tag; 304 if the client has it.
+/// Returns a JSON answer with its tag; 304 if the client has it.
 pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMap) -> Response {
     tagged_text(version, value.to_string(), status, asked)
 }
@@ -151,7 +151,7 @@ pub fn at(mut response: Response, place: &str) -> Response {
     response
 }
 
-/// A schedule as an answer.
+/// Returns a schedule as an answer.
 pub fn answer(row: &Row, status: StatusCode, asked: &HeaderMap) -> Response {
     let response = tagged_text(&row.version.to_string(), text(row), status, asked);
     if status == StatusCode::CREATED { at(response, &format!("/v1/schedules/{}", row.id)) } else { response }

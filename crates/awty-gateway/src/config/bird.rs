@@ -65,7 +65,7 @@ const BIRDS: &[&str] = &[
     "wryneck",
 ];
 
-/// Name of a gateway that has none configured.
+/// Returns the name of a gateway that has none configured.
 pub fn name(host: &str) -> String {
     let short = host.split('.').next().filter(|short| !short.is_empty()).unwrap_or("gateway");
     let bird = BIRDS.choose(&mut rand::rng()).unwrap_or(&"wren");

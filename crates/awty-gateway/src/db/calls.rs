@@ -34,7 +34,7 @@ pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
     Ok((row.try_get(0)?, place(row)?))
 }
 
-/// The calls of a schedule, newest first.
+/// Returns the calls of a schedule, newest first.
 pub async fn attempts(
     request: &Request,
     id: &str,
@@ -59,7 +59,7 @@ pub async fn stats(request: &Request, id: &str, width: &str, from: &str, to: &st
     request.rows(STATS, &[&id, &width, &from, &to]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// Number of due checks in a span of time, by slot and job.
+/// Returns the number of due checks in a span of time, by slot and job.
 pub async fn slots(
     request: &Request,
     from: &str,

@@ -43,7 +43,7 @@ pub async fn list(
     request.rows(LIST, &[&name, &key, &before, &id, &limit]).await?.iter().map(item).collect()
 }
 
-/// One problem.
+/// Returns one problem.
 pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }

@@ -46,17 +46,17 @@ pub struct Endpoint {
 }
 
 impl Lease {
-    /// The server's time, because this machine's clock may be wrong.
+    /// Returns the server's time, because this machine's clock may be wrong.
     pub fn now(&self) -> DateTime<Utc> {
         self.leased_at + TimeDelta::from_std(self.seen.elapsed()).unwrap_or(TimeDelta::MAX)
     }
 
-    /// Time since the claim returned.
+    /// Returns the time since the claim returned.
     pub fn age(&self) -> Duration {
         self.seen.elapsed()
     }
 
-    /// Time limit of the call, so that heartbeats still keep the lease when its answer is booked.
+    /// Returns the time limit of the call, so that heartbeats still keep the lease when its answer is booked.
     pub fn left(&self) -> Duration {
         let left = (self.deadline - self.now()).to_std().unwrap_or_default();
         left - BOOKING.min(left / 10)

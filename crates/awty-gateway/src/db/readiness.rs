@@ -52,7 +52,7 @@ impl Db {
         .await
     }
 
-    /// The jobs of tenants that this gateway may claim. Needs awty_http.
+    /// Returns the jobs of tenants that this gateway may claim. Needs awty_http.
     pub async fn jobs(&self) -> Result<Vec<Job>, Trouble> {
         self.on(async |client| {
             let rows = client.query(JOBS, &[]).await?;

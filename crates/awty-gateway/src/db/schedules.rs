@@ -122,7 +122,7 @@ pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
 }
 
-/// One schedule, deleted ones included.
+/// Returns one schedule, even if it was deleted.
 pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
@@ -147,7 +147,7 @@ pub async fn is_known(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value(request, IS_KNOWN, id).await?.unwrap_or(false))
 }
 
-/// Number from which the signing key of a schedule is derived. None if this role may not schedule it.
+/// Returns the number from which the signing key of a schedule is derived. None if this role may not schedule it.
 pub async fn tenant(request: &Request, id: &str) -> Result<Option<i64>, Trouble> {
     value(request, NUMBER, id).await
 }

@@ -32,7 +32,7 @@ pub async fn send(request: &Request, arguments: &Arguments) -> Result<(), Troubl
     arguments::call(request, "awty_http.send", arguments).await
 }
 
-/// The send of a key.
+/// Returns the send of a key.
 pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     let row = request.maybe(ONE, &[&key]).await?;
     let read = |row: tokio_postgres::Row| {

@@ -50,7 +50,7 @@ pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
 
-/// One target, if it has limits, calls or schedules.
+/// Returns one target, if it has limits, calls or schedules.
 pub async fn one(request: &Request, origin: &str) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&origin]).await?.map(|row| row.try_get(0)).transpose()?)
 }

@@ -27,7 +27,7 @@ pub async fn list(request: &Request, after: Option<i64>, limit: i64) -> Result<V
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
 
-/// One token.
+/// Returns one token.
 pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }

@@ -31,7 +31,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method in hyper's type.
+    /// Returns the method in hyper's type.
     pub const fn hyper(self) -> hyper::Method {
         match self {
             Method::Post => hyper::Method::POST,
@@ -162,7 +162,7 @@ impl Definition {
         bytes.map_err(|error| format!("body_base64: {error}"))
     }
 
-    /// Time limit of TCP and TLS, at most 5 s.
+    /// Returns the time limit of TCP and TLS, at most 5 s.
     pub fn connect_timeout(&self) -> Length {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }

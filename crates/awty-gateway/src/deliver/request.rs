@@ -179,7 +179,7 @@ fn own_body(delivery: &Delivery, id: &str) -> Bytes {
     Bytes::from(body.to_string())
 }
 
-/// The time as RFC 3339 in UTC.
+/// Returns the time as RFC 3339 in UTC.
 pub fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }

@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// Time of the attempt after failure number `attempt`, or None. `spread` is between -1 and 1.
+/// Returns the time of the attempt after failure number `attempt`, or None. `spread` is between -1 and 1.
 pub fn next(
     retries: &Retries,
     attempt: u32,

@@ -30,7 +30,7 @@ pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-/// The key as receivers get it.
+/// Returns the key as receivers get it.
 pub fn secret(key: &[u8]) -> String {
     format!("whsec_{}", STANDARD.encode(key))
 }

@@ -85,7 +85,7 @@ fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
     Verdict::Done { again, stop, note }
 }
 
-/// A duration such as `5 min`, or a time.
+/// Reads a duration such as `5 min`, or a time.
 fn again(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let length = duration::parse(text).ok().and_then(|length: Length| now.checked_add_signed(length.delta()));
     length.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()))

@@ -31,7 +31,7 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// A third of the shortest heartbeat, so that two may be lost.
+    /// Returns a third of the shortest heartbeat, so that two may be lost.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
         shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))

@@ -104,7 +104,7 @@ enum Activity {
 }
 
 impl View {
-    /// The error of an activity, if there is one.
+    /// Returns the error of a part, if there is one.
     pub fn trouble(&self) -> Option<&str> {
         self.troubles.iter().flatten().next().map(String::as_str)
     }

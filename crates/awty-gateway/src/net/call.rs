@@ -50,7 +50,7 @@ impl Caller {
         Caller { guard: guard.into(), resolver, tls: Arc::new(tls), pool: Arc::default() }
     }
 
-    /// The current guard.
+    /// Returns the current guard.
     pub fn guard(&self) -> Arc<Guard> {
         self.guard.get()
     }

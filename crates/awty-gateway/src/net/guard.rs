@@ -71,7 +71,7 @@ fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
 static REGISTRY_4: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV4));
 static REGISTRY_6: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV6));
 
-/// Name of the registered block that makes a canonical address unreachable.
+/// Returns the name of the registered block that makes a canonical address unreachable.
 fn special(address: IpAddr) -> Option<&'static str> {
     let registry = if address.is_ipv4() { &REGISTRY_4 } else { &REGISTRY_6 };
     let row = registry.iter().find(|(net, ..)| net.contains(&address));
@@ -132,7 +132,7 @@ impl Guard {
 pub struct Shared(Arc<RwLock<Arc<Guard>>>);
 
 impl Shared {
-    /// The current guard.
+    /// Returns the current guard.
     pub fn get(&self) -> Arc<Guard> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

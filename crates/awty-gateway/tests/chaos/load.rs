@@ -29,7 +29,7 @@ pub fn schedule(world: &World) {
     }
 }
 
-/// The calls that were due until now, from the first slot of each schedule to its pending occurrence.
+/// Returns the calls that were due until now, from the first slot of each schedule to its pending occurrence.
 pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();

@@ -40,7 +40,7 @@ fn the_document_has_the_paths_and_methods_of_the_router() {
     }
 }
 
-/// The places of values that do not match a schema.
+/// Returns the places of values that do not match a schema.
 fn misfits(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         return misfits(document, document.pointer(name.trim_start_matches('#')).unwrap(), value, place);

@@ -24,7 +24,7 @@ fn open() -> Caller {
     caller(Guard { allow_localhost: true, ..Guard::default() })
 }
 
-/// A POST with a timeout of 20 s.
+/// Returns a POST with a timeout of 20 s.
 pub fn call(uri: &str) -> Call {
     Call {
         endpoint: Uri::parse(uri).unwrap(),

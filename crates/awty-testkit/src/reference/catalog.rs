@@ -29,7 +29,7 @@ const FUNCTIONS: &str = "
         pg_get_function_result(p.oid)
     FROM pg_proc AS p WHERE p.pronamespace = $1::text::regnamespace AND p.prorettype <> 'trigger'::regtype ORDER BY 1, p.pronargs, p.oid";
 
-/// All functions of a schema.
+/// Returns all functions of a schema.
 pub fn functions(client: &mut Client, schema: &str) -> Vec<Function> {
     let tried = columns(client, "awty.tried");
     let returned = tried.iter().map(|row| format!("{} {}", text(row, 0), short(&text(row, 1)))).collect::<Vec<_>>();
@@ -75,7 +75,7 @@ fn text(row: &Row, column: usize) -> String {
     row.get::<_, Option<String>>(column).unwrap_or_default()
 }
 
-/// The section of one function.
+/// Returns the section of one function.
 pub fn function(functions: &[Function], name: &str) -> String {
     let mut section = format!("\n#### {name}\n");
     let all = functions.iter().filter(|function| function.name == name);
@@ -128,7 +128,7 @@ fn columns(client: &mut Client, relation: &str) -> Vec<Row> {
     client.query(columns, &[&relation]).expect("the columns")
 }
 
-/// Each table, view and row type of a schema, without the partitions.
+/// Returns each table, view and row type of a schema, without the partitions.
 pub fn relations(client: &mut Client, schema: &str) -> String {
     let relations = "SELECT c.relname::text, obj_description(c.oid, 'pg_class'), c.relkind::text FROM pg_class AS c
         WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p', 'v', 'c') AND NOT c.relispartition
@@ -153,7 +153,7 @@ pub fn relations(client: &mut Client, schema: &str) -> String {
     sections
 }
 
-/// The arguments of `awty.register()` after the function, with the meaning that their columns have.
+/// Returns the arguments of `awty.register()` after the function, with the meaning that their columns have.
 pub fn options(client: &mut Client, functions: &[Function]) -> String {
     let register = functions.iter().find(|function| function.name == "register").expect("awty.register()");
     let columns = columns(client, "awty.job");
@@ -169,7 +169,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
     table(&["option", "default", "meaning"], &rows)
 }
 
-/// All settings of the library, with default, range and context.
+/// Returns all settings of the library, with default, range and context.
 pub fn settings(client: &mut Client) -> String {
     // The cluster's file sets a few of them, so the defaults are those of the library.
     let settings =

@@ -19,7 +19,7 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The outcomes, in the order of the source.
+/// Returns the outcomes, in the order of the source.
 pub fn outcomes() -> String {
     let source = read(checkout().join("crates/awty-core/src/outcome.rs"));
     let list = source.split("Outcome for \"outcome\"").nth(1).expect("the list of outcomes");
@@ -82,7 +82,7 @@ fn called(expression: &Expr) -> Option<String> {
     function.path.is_ident("call").then(|| format!("SELECT {}(…);", name.value()))
 }
 
-/// A format with an ellipsis, or the next call, for each of its values.
+/// Returns a format with an ellipsis, or the next call, for each of its values.
 fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();
@@ -128,7 +128,7 @@ impl<'ast> Visit<'ast> for Said {
     }
 }
 
-/// The errors of the library with SQLSTATE, message and hint: by SQLSTATE, then in the order of the source.
+/// Returns the errors of the library with SQLSTATE, message and hint: by SQLSTATE, then in the order of the source.
 pub fn of_the_library(cluster: &Cluster) -> Vec<Vec<String>> {
     let states = states(cluster);
     let mut said = Said::default();
@@ -159,7 +159,7 @@ fn states(cluster: &Cluster) -> BTreeMap<String, String> {
     list.lines().filter_map(row).collect()
 }
 
-/// The errors of awty_http.
+/// Returns the errors of awty_http.
 pub fn of_awty_http() -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for path in files("http/sql", "sql") {

@@ -52,12 +52,12 @@ from the catalog and the source, and a test compares. [jobs.md](jobs.md) explain
 [Settings](#settings) · [Outcomes](#outcomes) · [Errors](#errors) · [Extension awty_http](#extension-awty_http)
 ";
 
-/// The file of the page.
+/// Returns the file of the page.
 pub fn page() -> PathBuf {
     checkout().join("docs/reference.md")
 }
 
-/// The text of the page, from a fresh server.
+/// Returns the text of the page, from a fresh server.
 pub fn reference() -> String {
     let cluster = Cluster::builder().start();
     cluster.create_extension("postgres");

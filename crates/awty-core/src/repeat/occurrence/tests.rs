@@ -3,7 +3,7 @@ use crate::OnMissed;
 use crate::repeat::{Change, Changes, Every, Fixed, Plan, Rhythm};
 use crate::testing::{clock, limits, width};
 
-/// A plan for each quarter of an hour, at one-minute slots.
+/// Returns a plan for each quarter of an hour, at one-minute slots.
 fn quarters() -> Repetition<Fixed> {
     by(Rhythm::Every(Every::Clock(900_000_000)))
 }
