@@ -139,7 +139,7 @@ fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// Returns the files of a list with commas.
+/// Splits a list of files at commas.
 pub fn files(text: &str) -> Vec<PathBuf> {
     listed(text).map(PathBuf::from).collect()
 }
