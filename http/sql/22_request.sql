@@ -1,6 +1,18 @@
 -- Requests: how a call is made.
 
--- The gateway refuses the same headers, because it could not make a call with them.
+-- The library and the gateway check methods, headers and statuses with the same code.
+CREATE FUNCTION awty_http_internal.is_method(method text) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'is_http_method_wrapper';
+COMMENT ON FUNCTION awty_http_internal.is_method(text) IS 'Can a call have this method?';
+
+CREATE FUNCTION awty_http_internal.is_status_list(statuses text) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'is_status_list_wrapper';
+COMMENT ON FUNCTION awty_http_internal.is_status_list(text) IS 'Is this a list of statuses and ranges, such as 200-299,404?';
+
+CREATE FUNCTION awty_http_internal.header_refusal(name text) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'header_refusal_wrapper';
+COMMENT ON FUNCTION awty_http_internal.header_refusal(text) IS 'Why a user cannot set a header of this name; NULL: a user can';
+
 CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -13,11 +25,8 @@ BEGIN
     IF octet_length(headers::text) > 65536 THEN
         PERFORM awty_http_internal.refuse('54000', '"headers" are larger than 64 KiB', 'Send large values in the body.');
     END IF;
-    SELECT h.name, CASE
-        WHEN h.name !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' THEN 'which is not a valid header name'
-        WHEN h.value ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN 'whose value has a control character'
-        WHEN lower(h.name) ~ ('^(webhook-|awty-|proxy-|(idempotency-key|user-agent|content-type|host|connection|keep-alive|content-length'
-            || '|transfer-encoding|te|trailer|upgrade|expect)$)') THEN 'which the gateway sets' END AS trouble
+    SELECT h.name, coalesce(awty_http_internal.header_refusal(h.name),
+        CASE WHEN h.value ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN 'whose value has a control character' END) AS trouble
     INTO bad FROM jsonb_each_text(headers) AS h (name, value) ORDER BY 2 NULLS LAST, 1 LIMIT 1;
     IF bad.trouble IS NOT NULL THEN
         PERFORM awty_http_internal.refuse('22023', format('"headers" has "%s", %s', left(bad.name, 100), bad.trouble),
@@ -64,7 +73,7 @@ BEGIN
     max_delay := coalesce((retries ->> 'max_delay')::interval, greatest('10 min', first_delay));
     PERFORM awty_http_internal.check_headers(headers);
     PERFORM awty_http_internal.refuse_first(ARRAY[
-        ROW (method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method" is not known', 'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
+        ROW (awty_http_internal.is_method(method), '"method" is not known', 'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
         ROW (num_nonnulls(body, body_text, body_base64) <= 1, 'a body can be given only once', 'Give only one of "body", "body_text" and "body_base64".'),
         ROW (octet_length(coalesce(body::text, body_text, '')) <= 262144 AND octet_length(coalesce(body_base64, '')) <= 360000
                 AND (octet_length(decode(body_base64, 'base64')) <= 262144) IS NOT FALSE,
@@ -76,10 +85,7 @@ BEGIN
             '"first_delay" must be at least 1 s and at most "max_delay", and "max_delay" at most 1 day', retries_hint),
         ROW (max_lateness > '0' AND max_lateness <= '36525 days', '"max_lateness" must be greater than 0 and at most 36525 days',
             'max_lateness => ''1 min'''),
-        ROW (success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$',
-            '"success" must be a list of HTTP statuses', 'success => ''200-299,404'''),
-        ROW (NOT EXISTS (SELECT FROM regexp_matches(success, '([0-9]+)-([0-9]+)', 'g') AS r (ends) WHERE r.ends[1] > r.ends[2]),
-            '"success" has a range that ends before it begins', 'success => ''200-299,404'''),
+        ROW (awty_http_internal.is_status_list(success), '"success" must be a list of HTTP statuses', 'success => ''200-299,404'''),
         -- decode() accepts more spellings of base64 than the gateway does.
         ROW (translate(encode(decode(body_base64, 'base64'), 'base64'), chr(10), '')
                 = translate(body_base64, concat(' ', chr(9), chr(10), chr(13)), ''),

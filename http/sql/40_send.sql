@@ -72,7 +72,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', '"at" and "after" must be finite',
             format('SELECT awty_http.send(%L, after => ''10 min'');', place.uri));
     END IF;
-    IF upper(send_as.method) <> ALL ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]) OR send_as.method IS NULL THEN
+    IF awty_http_internal.is_method(upper(send_as.method)) IS NOT TRUE THEN
         PERFORM awty_http_internal.refuse('22023', format('method "%s" is not known', send_as.method),
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.');
     END IF;

@@ -218,7 +218,7 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
         shop.cluster.await_log(&["WARNING", "\"shop\""], position);
         other.batch_execute(&format!("SELECT awty.schedule('orders', 'other {key}', 'other', after => '0')")).unwrap();
         assert_eq!(shop.end_of(&format!("other {key}")).outcome, "done");
-        let told = "SELECT last_error LIKE '%no LOGIN or no CONNECT%' FROM awty.status";
+        let told = "SELECT last_error LIKE 'role \"shop\" of job \"note\" has no %' FROM awty.status";
         shop.await_true("the status to say so", told);
         assert!(shop.ends(key).is_empty());
         shop.cluster.execute("postgres", &[grant]);

@@ -14,6 +14,7 @@
 //! - [`figures`] counts the runs of a job, and [`job_table`] keeps the counters of many jobs.
 //! - [`log_rate`] limits log entries about failures.
 //! - [`repeat`] gives the moments and slots of `every` and `cron` in a zone.
+//! - [`http`] says what an HTTP call may have: methods, names of headers, statuses.
 //! - [`uri`] has the normal spelling of an HTTP endpoint's URI, and the id of its schedule.
 //! - [`versions`] says which SQL versions a library serves.
 //! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
@@ -59,6 +60,7 @@ pub mod claims;
 pub mod command;
 pub mod dead_rows;
 pub mod figures;
+pub mod http;
 pub mod inspections;
 pub mod job_table;
 pub mod lateness;

@@ -74,7 +74,8 @@ statement!(
           (SELECT pg_catalog.count(*) FROM (
               SELECT 1 FROM awty.future_job AS f WHERE f.job = $1 AND f.attempt > 0 LIMIT $3) AS failing),
           (SELECT pg_catalog.count(*) FROM (
-              SELECT 1 FROM awty.future_job AS f WHERE f.job = $1 AND f.held LIMIT $3) AS held)"
+              SELECT f.id FROM awty.future_job AS f WHERE f.job = $1 AND f.held LIMIT $3) AS held
+           WHERE NOT EXISTS (SELECT FROM awty_internal.hold AS o WHERE o.check_id = held.id AND o.silent))"
 );
 
 statement! {

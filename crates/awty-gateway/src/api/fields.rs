@@ -7,8 +7,8 @@ use super::problem::{Fault, Problem};
 use super::shape::{FieldList, Kind, RETRIES};
 use crate::db::{Argument, Arguments};
 use crate::deliver::header::user_header;
-use crate::deliver::range::Ranges;
 use crate::duration::{self, Length};
+use awty_core::http::Statuses;
 use serde_json::{Map, Value};
 
 /// Shown instead of a header value that may be a secret.
@@ -115,7 +115,7 @@ impl Fields {
 
     fn statuses(&mut self, name: &str) -> Option<String> {
         let text = self.text(name)?;
-        if let Err(why) = text.parse::<Ranges>() {
+        if let Err(why) = text.parse::<Statuses>() {
             self.fault(name, why);
         }
         Some(text)

@@ -1,8 +1,8 @@
 //! Definition of a call: the `args` of awty_http's checks. Missing fields have their defaults, and unknown fields are
 //! refused.
 
-use super::range::Ranges;
 use crate::duration::Length;
+use awty_core::http::{Method, Statuses};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -16,31 +16,15 @@ const SHORTEST_TIMEOUT: Length = Length::millis(100);
 const LONGEST_TIMEOUT: Length = Length::seconds(15 * 60);
 const LONGEST_CONNECT: Length = Length::seconds(5);
 
-/// HTTP methods of calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-#[allow(missing_docs)] // HTTP's own words
-pub enum Method {
-    #[default]
-    Post,
-    Get,
-    Head,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl Method {
-    /// Returns the method in hyper's type.
-    pub const fn hyper(self) -> hyper::Method {
-        match self {
-            Method::Post => hyper::Method::POST,
-            Method::Get => hyper::Method::GET,
-            Method::Head => hyper::Method::HEAD,
-            Method::Put => hyper::Method::PUT,
-            Method::Patch => hyper::Method::PATCH,
-            Method::Delete => hyper::Method::DELETE,
-        }
+/// The method in hyper's type.
+pub const fn hyper_method(method: Method) -> hyper::Method {
+    match method {
+        Method::Post => hyper::Method::POST,
+        Method::Get => hyper::Method::GET,
+        Method::Head => hyper::Method::HEAD,
+        Method::Put => hyper::Method::PUT,
+        Method::Patch => hyper::Method::PATCH,
+        Method::Delete => hyper::Method::DELETE,
     }
 }
 
@@ -86,7 +70,7 @@ pub struct Definition {
     /// Largest lateness; a later call is dropped.
     pub max_lateness: Option<Length>,
     /// Statuses that count as success.
-    pub success: Ranges,
+    pub success: Statuses,
     /// Whether the call is signed.
     pub sign: bool,
     /// Whether answers of successful calls are kept.
@@ -105,7 +89,7 @@ impl Default for Definition {
             connect_timeout: None,
             retries: Retries::default(),
             max_lateness: None,
-            success: Ranges::default(),
+            success: Statuses::default(),
             sign: true,
             keep_response: false,
         }

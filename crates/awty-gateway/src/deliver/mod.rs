@@ -2,7 +2,6 @@
 
 pub mod definition;
 pub mod header;
-pub mod range;
 pub mod request;
 pub mod result;
 pub mod retry;

@@ -1,11 +1,12 @@
 //! Turns a lease into a request. Only the gateway sets the headers by which receivers detect duplicates and forgeries.
 
-use super::definition::{Definition, Method};
+use super::definition::{Definition, hyper_method};
 use super::header::user_header;
 use super::sign::{signature, signing_key};
 use super::unmade::Unmade;
 use crate::duration::Length;
 use crate::net::report::Call;
+use awty_core::http::Method;
 use awty_core::uri::{self, Uri};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -165,7 +166,7 @@ pub fn request(delivery: &Delivery, definition: &mut Definition, context: &Reque
     }
     Ok(Call {
         endpoint,
-        method: definition.method.hyper(),
+        method: hyper_method(definition.method),
         headers,
         body,
         timeout: definition.timeout.unwrap_or(context.timeout).std(),

@@ -95,7 +95,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// A success of one part does not clear the error of another.
+/// An activity of a worker that needs the database. A success of one activity does not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,

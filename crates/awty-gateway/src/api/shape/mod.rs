@@ -1,4 +1,9 @@
 //! Shapes of requests and answers for `/v1/openapi.json`. Tests compare them with real answers.
+//!
+//! Each list of fields gives the document, the reading of requests (`fields`), the arguments of the SQL function, and the spelling of
+//! answers (`show`).
+//!
+//! Does not: read or write anything. The database and `show` build the answers.
 #![allow(dead_code, missing_docs)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;
