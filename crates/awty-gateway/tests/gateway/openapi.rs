@@ -173,6 +173,6 @@ fn each_problem_has_its_page() {
     let page =
         Client { address: gateway.address(), token: String::new() }.get(refused.json()["type"].as_str().unwrap());
     assert_eq!((page.status, page.header("content-type").as_str()), (200, "text/html; charset=utf-8"));
-    assert!(page.text.contains("<h1>There is nothing here</h1>") && page.text.contains("404"), "{}", page.text);
+    assert!(page.text.contains("<h1>Nothing was found</h1>") && page.text.contains("404"), "{}", page.text);
     assert_eq!(client.get("/problems/%3Cscript%3E").status, 404);
 }
