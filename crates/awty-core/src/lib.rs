@@ -3,7 +3,7 @@
 //! - [`slot`] rounds due times up to boundaries; [`lateness`] is the delay of a run after its slot.
 //! - [`limits`] are the options of a job; [`policy`] applies them before and after a run; [`outcome`] says why a check ended.
 //! - [`plan`] says which roles get a worker; [`token_bucket`] limits the start of a backlog; [`pace`] sizes a worker's turns.
-//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] is the wait after failures.
+//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] waits after failures.
 //! - [`occupancy`] is the state of a worker's place in shared memory.
 //! - [`inspections`] says when each database is inspected.
 //! - [`quarantine`] runs checks that may have crashed the server one at a time.

@@ -13,8 +13,12 @@ pub(super) type Body = Result<Bytes, BytesRejection>;
 /// as that value.
 const PRIVATE: &str = "$serde_json::private::";
 
+pub(super) fn too_large() -> Problem {
+    Problem::new("too-large", "A body may have at most 512 KiB.")
+}
+
 pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Value>, Problem> {
-    let body = body.map_err(|_| Problem::new("too-large", "A body may have at most 512 KiB."))?;
+    let body = body.map_err(|_| too_large())?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("application/json");
     if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
         return Err(Problem::new("unsupported-media-type", "Send the body as application/json."));

@@ -58,7 +58,7 @@ async fn tried(api: &Arc<Api>, request: Request, next: Next) -> Result<Response,
     }
     let _of_all = api.bodies.acquire_many(kib).await; // the semaphore is never closed
     let bytes = to_bytes(body, LARGEST_BODY).await;
-    let bytes = bytes.map_err(|_| Problem::new("too-large", "A body may have at most 512 KiB."))?;
+    let bytes = bytes.map_err(|_| super::body::too_large())?;
     let mut tries = 1;
     loop {
         let response = next.clone().run(Request::from_parts(parts.clone(), Body::from(bytes.clone()))).await;
