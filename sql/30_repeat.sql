@@ -120,10 +120,10 @@ SELECT r.job, r.entity_name, r.entity_key, r.next_check_at,
         WHEN shut.is_shut THEN format('calendar "%s" is closed at all its moments', r.calendar)
         ELSE 'its next check is about to be made' END AS why,
     CASE WHEN NOT known.is_known OR shut.is_shut THEN
-        format('SELECT awty.repeat(%L, %s, zone => %s, calendar => %s, entity_name => %L, entity_key => %L);', r.job,
+        format('SELECT awty.repeat(%L, %s, zone => %s%s, entity_name => %L, entity_key => %L);', r.job,
             coalesce('every => ' || quote_literal(r.every::text), 'cron => ' || quote_literal(r.cron)),
             CASE WHEN known.is_known THEN quote_literal(r.zone) ELSE '…' END,
-            CASE WHEN shut.is_shut THEN '…' ELSE quote_nullable(r.calendar) END,
+            coalesce(', calendar => ' || CASE WHEN shut.is_shut THEN '…' ELSE quote_literal(r.calendar) END, ''),
             r.entity_name, r.entity_key) END AS mend
 FROM awty.repetition AS r
 CROSS JOIN LATERAL (
