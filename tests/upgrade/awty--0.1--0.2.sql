@@ -56,4 +56,4 @@ GRANT EXECUTE ON FUNCTION awty.waiting(text) TO PUBLIC;
 
 -- The function existed before: its rights and its comment stay.
 CREATE OR REPLACE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
-    LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';

@@ -56,8 +56,8 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ),
     (
         "sql/11_check.sql",
-        "PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper'",
         "PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper'",
+        "PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper'",
     ),
     (
         "sql/90_privileges.sql",
