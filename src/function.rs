@@ -17,7 +17,7 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// It returns times. Otherwise it returns void, and its checks are done.
+    /// Whether the function returns times. A function that returns void ends each check after its run.
     pub answers: bool,
 }
 

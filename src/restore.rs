@@ -21,7 +21,7 @@ const NEW: &CStr = c"pg_stat/awty_restored.new";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hold {
-    /// Its rows come from another database.
+    /// The database's rows come from another database.
     Foreign,
     /// The server was restored from a backup.
     Restored,

@@ -68,14 +68,16 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Waits for a claim in progress; the next claim sees what this transaction commits.
+/// Locks the claims of the job. The call waits for a claim in progress, and the next claim waits for this transaction's
+/// commit.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
     }
 }
 
-/// Two workers could otherwise run the same check.
+/// Refuses while an external worker has a live lease of the job, because two workers could otherwise run the same
+/// check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {

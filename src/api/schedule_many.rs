@@ -83,7 +83,7 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// One slot for each key, or one for all.
+    /// One slot for each key, or a single slot for all keys.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -169,7 +169,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // In most calls no check is pending, and ON CONFLICT would double the time.
+        // ON CONFLICT would double the time. In most calls no check is pending, so a plain INSERT is tried first.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -264,7 +264,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // Without a job, watches of the rows continue.
+        // A call that names no job leaves the checks of rules alone, so that the rows stay watched.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }

@@ -8,7 +8,7 @@ use crate::store::job_option::{self, Field, JobOption, Options};
 use awty_core::Width;
 use chrono::TimeDelta;
 
-/// With `all`, NULL is refused for an option with a default.
+/// Reads the options of a call. If `all` is set, refuses NULL for an option that has a default.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;

@@ -18,7 +18,7 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    /// What happened to each check, if the caller asked for it.
+    /// Result of each check, if the caller asked for the results.
     results: Option<Vec<(i64, CheckResult)>>,
 }
 

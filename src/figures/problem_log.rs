@@ -164,7 +164,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
 /// Notifies the channel at commit. The payload contains no name, because any role may listen.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
-    // Neither contains a NUL: a text of PostgreSQL's and a number.
+    // The channel is a text of PostgreSQL's and the payload is a number, so neither contains a NUL.
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {
         unbound::async_notify(&channel, &payload);
     }

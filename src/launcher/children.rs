@@ -27,7 +27,8 @@ pub struct Children {
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// When to ask for another process, and the number of failures in a row; `None` while the server has room.
+    /// Time of the next request for a process, and number of failed requests in a row. `None` while the server has
+    /// room.
     no_room: Option<(Mono, u32)>,
     /// The log says that all entries are taken.
     said_no_place: bool,

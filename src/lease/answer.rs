@@ -240,7 +240,8 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
         Error::from(LeaseError::Concurrent).raise();
     }
-    // Another session may have claimed the check or answered the lease meanwhile.
+    // Only leases that this call has ended count, because another session may have claimed the check or answered the
+    // lease meanwhile.
     taken.retain(|taken| ended.contains(&taken.given.number));
     let reports: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.target_report()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();

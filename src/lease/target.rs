@@ -73,7 +73,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
 }
 
 impl Chosen {
-    /// Records what the targets allow. Returns how many allow a call.
+    /// Records how many calls each target allows. Returns the number of targets that allow a call.
     fn look(
         &mut self,
         job: &Text,
@@ -136,7 +136,8 @@ impl Chosen {
     }
 }
 
-/// For each target that allows a call, as many as it may get of `max`.
+/// Adds due checks of the allowed targets to `found`. A target gets an equal share of `max` and never more checks than
+/// it allows.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -165,7 +166,7 @@ fn fetch(
     }
 }
 
-/// Records new leases: the tokens left, and where the next claim begins.
+/// Stores the tokens that the new leases leave, and the position at which the next claim begins.
 pub fn given(
     here: pg_sys::Oid,
     job: &Job,
@@ -190,7 +191,7 @@ pub fn given(
     }
 }
 
-/// What an answer says about a target.
+/// Result of a call, as it concerns its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Answered,

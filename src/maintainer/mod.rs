@@ -148,7 +148,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // Its role is gone, or has no work any more.
+                        // The role of the problem is gone, or has no work any more.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -205,8 +205,8 @@ fn compute_again(database: pg_sys::Oid) {
     }
 }
 
-/// Their job was unregistered while they were being committed, or their job's role was dropped. Returns the problems to
-/// log, by job.
+/// Ends checks whose job was unregistered while they were being committed, or whose job's role was dropped. Returns the
+/// problems to log, by job.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -228,7 +228,8 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// The hold and the run of a check ended at the same time. Also removes the holds of checks that are gone.
+/// Marks checks as held that were put on hold during a run, if the run could not see the hold. Also removes the holds
+/// of checks that are gone.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);

@@ -64,7 +64,7 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
     }
 }
 
-/// No copy.
+/// Returns the bytes of a text without a copy.
 ///
 /// # Safety The value must be a text that lives for `'a`.
 pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {

@@ -123,7 +123,7 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
 const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
-/// A HINT must not suggest membership in such a role.
+/// Whether the role is so powerful that a HINT must not suggest membership in it.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are read.
     unsafe {

@@ -19,7 +19,7 @@ pub type Timestamp = i64;
 thread_local! {
     /// Microseconds that `awty.travel()` has set this session's clock ahead.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
-    /// Where the clock was set to last.
+    /// Time to which `awty.travel()` last set the clock.
     static ARRIVED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
@@ -54,7 +54,7 @@ pub fn ahead() -> (i64, Timestamp) {
     (AHEAD.get(), ARRIVED.get())
 }
 
-/// Sets the clock as it was. `(0, 0)` is the server's clock.
+/// Restores an earlier state of the session's clock. `(0, 0)` stands for the server's clock.
 pub fn set_ahead((ahead, arrived): (i64, Timestamp)) {
     AHEAD.set(ahead);
     ARRIVED.set(arrived);

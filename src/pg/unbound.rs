@@ -31,7 +31,7 @@ mod c {
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // executor/spi.h, utils/elog.h: for the same reason.
+        // executor/spi.h, utils/elog.h: pgrx's wrappers turn an ERROR into a panic without its code and context.
         pub fn SPI_execute_plan(
             plan: pg_sys::SPIPlanPtr,
             values: *mut pg_sys::Datum,
@@ -110,7 +110,7 @@ pub const DIE: unsafe extern "C-unwind" fn(c_int) = c::die;
 /// PostgreSQL's handler of SIGHUP.
 pub const RELOAD: unsafe extern "C-unwind" fn(c_int) = c::SignalHandlerForConfigReload;
 
-/// *Raises.*
+/// Commits the open transaction. *Raises.*
 ///
 /// # Safety A transaction must be open.
 pub unsafe fn commit_transaction_command() {
@@ -118,7 +118,7 @@ pub unsafe fn commit_transaction_command() {
     unsafe { c::CommitTransactionCommand() };
 }
 
-/// *Raises.*
+/// Looks up a function for calls. *Raises.*
 ///
 /// # Safety `info` must be writable.
 pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
@@ -126,7 +126,7 @@ pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
     unsafe { c::fmgr_info(function, info) };
 }
 
-/// *Raises.*
+/// Calls a function through its address. *Raises.*
 ///
 /// # Safety The frame must fit the function.
 pub unsafe fn call(
@@ -137,7 +137,7 @@ pub unsafe fn call(
     unsafe { address(frame) }
 }
 
-/// SET CONSTRAINTS. *Raises.*
+/// Executes SET CONSTRAINTS. *Raises.*
 ///
 /// # Safety
 /// A transaction must be open.
@@ -163,7 +163,7 @@ pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
-/// *Raises.*
+/// Parses a text without resolving names. *Raises.*
 ///
 /// # Safety `text` is a valid C string.
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {

@@ -102,7 +102,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // This does what pqsignal() does, which does not pass on the sender.
+        // The code repeats pqsignal(), because a handler that pqsignal() installs does not get the sender.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -162,7 +162,7 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// 0 is final; the postmaster restarts a process after 1 if its registration says so.
+/// Ends the process. Code 0 is final. After code 1, the postmaster restarts a process whose registration asks for it.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };

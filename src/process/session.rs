@@ -13,8 +13,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// DISCARD ALL without settings, which the run's transaction has undone, and without LISTEN, which awty refuses.
-/// Dropping a temporary table writes to the catalogs and may fail: see [`is_clean`].
+/// Runs the parts of DISCARD ALL except for settings and LISTEN. The run's transaction has undone the settings, and
+/// awty refuses LISTEN. Dropping a temporary table writes to the catalogs and may fail: see [`is_clean`].
 pub fn clean() {
     let done = transaction(|| {
         // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.

@@ -14,7 +14,7 @@ const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.fu
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
-/// Vacuums the table, unless another process does. Ends the current transaction; on return another one is open, with a
+/// Vacuums the table, unless another process is vacuuming it. Ends the current transaction and opens a new one with a
 /// snapshot.
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;

@@ -74,7 +74,7 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
     let calendar = calendar.map(|known| Rc::clone(&known.calendar));
     let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None).within(calendar);
-    // `awty.repeat()` refuses the same, and checks the slot as well.
+    // `awty.repeat()` refuses the same plans, and also checks their slots.
     if plan.next(after).is_none() {
         let rhythm = plan.rhythm().to_string();
         let is_shut = plan.is_shut(after);

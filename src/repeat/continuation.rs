@@ -68,7 +68,7 @@ impl<'a> Continuation<'a> {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Whether it is held; `None` if there is no next occurrence.
+    /// Whether the next occurrence is held; `None` if there is no next occurrence.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }

@@ -17,7 +17,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// How much of a plan is counted between two looks at a cancellation.
+/// Part of a plan that is counted between two checks for a cancellation.
 const PIECE: TimeDelta = TimeDelta::days(1);
 
 /// The slots, or the steps, in which a plan has occurrences, with their number.

@@ -1,4 +1,5 @@
-//! The checks whose function this process is calling. A change to such a check counts as its run's answer.
+//! The checks whose function this process is calling. If the function changes its own check, the change counts as the
+//! answer of the run.
 
 use std::cell::RefCell;
 

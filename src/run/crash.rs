@@ -57,7 +57,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two workers may name the same check if one helps the other. The row that names it alone counts.
+    // Two workers may name the same check if one helps the other. A row that names only this check counts first, so
+    // shorter rows come first.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {

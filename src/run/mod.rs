@@ -48,7 +48,7 @@ pub struct RunContext<'a> {
     pub job: &'a Job,
     /// Count of changes of `awty.job` when the job was read.
     pub epoch: u64,
-    /// Whether the function was called. An error is then the run's.
+    /// Whether the function was called. From then on, the run is to blame for an error.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -80,7 +80,7 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // In this order: once the watchdog cannot strike any more, a late cancellation is cleared.
+        // The order matters. First the watchdog loses the right to strike, then a late cancellation is cleared.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");

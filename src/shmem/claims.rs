@@ -64,8 +64,8 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// The run has ended its worker. A role keeps at most one such entry per database, so that it does not take the
-    /// entries of other roles: an older one is freed.
+    /// Marks the entry of a worker whose process was ended by its run. A role keeps at most one such entry per
+    /// database, so that entries remain for other roles. An older entry is freed.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;

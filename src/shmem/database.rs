@@ -65,7 +65,7 @@ pub struct Database {
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
     pub trouble: DatabaseProblem,
-    /// When the trouble began. Meaningless without trouble.
+    /// Time when the trouble began. The value means nothing while there is no trouble.
     pub trouble_at: Timestamp,
     /// Grows whenever a crash or an exit is counted against checks here. Workers then read the list of suspects again.
     pub suspected: u64,
@@ -74,7 +74,7 @@ pub struct Database {
     pub swept: i64,
     /// The last repetition that was repaired.
     pub repaired: i64,
-    /// `None` if the maintainer has not maintained its tables since the server started.
+    /// Time of the last maintenance of the tables. `None` before the first one since the server started.
     pub looked_after: Option<Mono>,
     /// A row of its jobs' counters has left shared memory since they were last stored.
     pub jobs_left: bool,

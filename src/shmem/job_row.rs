@@ -93,7 +93,7 @@ impl SharedState {
         }
     }
 
-    /// When an external worker last asked for checks, and when it last got some.
+    /// Returns the times when an external worker last asked for checks, and when it last got some.
     pub fn claims_of(&self, database: pg_sys::Oid, job: &[u8]) -> (Option<Time>, Option<Time>) {
         let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
         row.map_or((None, None), |row| (row.claimed_at, row.served_at))
@@ -139,7 +139,7 @@ impl SharedState {
         }
     }
 
-    /// It was unregistered, or replaced by another job of the same name.
+    /// Forgets a job that was unregistered, or replaced by another job of the same name.
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
         // The job may be in the table even if it was not here.

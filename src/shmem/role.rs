@@ -10,10 +10,10 @@ pub struct RoleEntry {
     pub role: pg_sys::Oid,
     /// The earliest slot with possible work that no worker has; [`NEVER`] if none is known.
     pub due: Timestamp,
-    /// From this slot on there is more work than the role's workers have taken; [`NEVER`] if there is none.
+    /// First slot with more work than the role's workers have taken; [`NEVER`] if there is none.
     pub backlog: Timestamp,
-    /// When a worker looks again, and from which earlier slot: a prepared transaction has announced work there and has
-    /// not committed yet. [`NEVER`] if there is none.
+    /// Time when a worker looks again, and the earlier slot at which it begins. A prepared transaction has announced
+    /// work at that slot and has not committed yet. [`NEVER`] if there is none.
     pub look_again: (Timestamp, Timestamp),
     /// The role gets no worker before this moment.
     pub parked_until: Option<Mono>,

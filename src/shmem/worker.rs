@@ -34,14 +34,14 @@ pub struct WorkerEntry {
     /// The worker that handles the abandoned run, by index and generation.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
-    /// Since when the worker has been busy without a pause; `None` while it waits.
+    /// Start of the time that the worker has been busy without a pause; `None` while it waits.
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
     /// The worker has repeatedly found more checks than it prefetches at a time.
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// A hint: the worker that claims a check first runs it. Other workers of the role leave these checks to this one,
-    /// unless it is slow.
+    /// Checks that this worker has read ahead. Other workers of the role leave these checks alone, unless this worker
+    /// is slow. The list is only a hint, because the first worker that claims a check runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 

@@ -23,7 +23,7 @@ pub struct Table {
     key: pg_sys::Oid,
     /// Buffer for fetched rows.
     slot: *mut pg_sys::TupleTableSlot,
-    /// Whether the table has pushed a snapshot of its own.
+    /// Whether this value has pushed a snapshot, which its drop must pop.
     is_latest: bool,
 }
 
@@ -83,7 +83,8 @@ impl Table {
         Some(table)
     }
 
-    /// Opens the table for a client's transaction, which has snapshots of its own. Reads see what is committed now.
+    /// Opens the table in a client's transaction. Reads use a new snapshot instead of the client's, so they see what is
+    /// committed now.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;

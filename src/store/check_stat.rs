@@ -32,11 +32,11 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
-// With NOT f.held, a planner without statistics may read the whole index of checks that are not held. The last column
-// of that index is the id.
+// The condition is IS DISTINCT FROM true, and not NOT f.held. With NOT f.held, a planner without statistics may read
+// the whole index of checks that are not held, because the last column of that index is the id.
 statement! {
-    /// The check has had too many crashes and exits, and the caller has locked its row. Returns whether the check
-    /// became held.
+    /// Holds a check after too many crashes and exits. The caller has locked its row. Returns whether the check became
+    /// held.
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty_internal.check_stat AS t
@@ -44,7 +44,8 @@ statement! {
         AND f.held IS DISTINCT FROM true"
 }
 
-// OFFSET 0 fixes the order of the join: the plan starts from the few suspects, not from all pending checks of the role.
+// OFFSET 0 fixes the order of the join, so that the plan starts from the few suspects and not from all pending checks
+// of the role.
 statement!(
     select_suspects,
     [OIDOID],
@@ -85,7 +86,8 @@ statement!(
       FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
 );
 
-/// Locks each check that is still pending. Returns `false` if another transaction has locked one of them.
+/// Counts a crash or an exit for each check, and locks the checks that are still pending. Returns `false` if another
+/// transaction has locked one of them.
 pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     let (crashes, exits) = match suspicion {
         Suspicion::Crash => (1, 0),

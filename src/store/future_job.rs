@@ -172,12 +172,13 @@ pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &T
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// No lock, so that a run in progress is not undone.
+/// Reads a check without locking it, because a lock would undo a run in progress.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Jobs with a pending check or a repetition, in order. No locks, because the caller may have no right to some of them.
+/// Returns the jobs with a pending check or a repetition, in order. Locks no row, because the caller may have no right
+/// to some of the jobs.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));
@@ -268,7 +269,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     ]);
 }
 
-/// The caller has locked the rows. An error if a user's trigger or rule keeps one of them.
+/// Deletes checks whose rows the caller has locked. Raises an error if a user's trigger or rule keeps one of the rows.
 pub fn remove(ids: &[i64]) {
     if delete_all().execute(&[arg(ids.to_vec())]) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

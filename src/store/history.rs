@@ -37,7 +37,8 @@ statement!(
       WHERE f.id = $1"
 );
 
-// The common case: the first run of a check ends it, so check_stat has no row. The caller has deleted the check's row.
+// This statement serves the common case. The first run of a check ends it, so check_stat has no row. The caller has
+// deleted the check's row.
 statement!(
     archive_one,
     [

@@ -64,7 +64,7 @@ statement!(
 );
 
 statement! {
-    /// Pending checks that were held during a run and are not marked as held yet.
+    /// Returns pending checks that were put on hold during a run and are not marked as held yet.
     pub fn late(limit: i64) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1
       FOR KEY SHARE OF h SKIP LOCKED"
@@ -72,7 +72,7 @@ statement! {
 
 // If a client that is releasing a skipped row rolls back, an inspection finds the row.
 statement! {
-    /// Checks that are held, or will be when their run ends.
+    /// Returns the checks that are held, or will be held when their run ends.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }

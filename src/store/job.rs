@@ -46,12 +46,12 @@ impl Job {
         self.function.len() == 0
     }
 
-    /// Its workers run the job's checks; `None` if external workers do.
+    /// Returns the role whose workers run the job's checks; `None` if external workers run them.
     pub fn runner(&self) -> Option<pg_sys::Oid> {
         (!self.is_external()).then_some(self.role)
     }
 
-    /// Whether both have the same function, role and options.
+    /// Whether both jobs have the same function, role and options.
     pub fn says_the_same(&self, other: &Job) -> bool {
         let words = |job: &Job| {
             let Job { schema, function, role, set_based, options, notify, .. } = job.clone();
@@ -180,7 +180,7 @@ pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// An error says what is wrong with the job's row. A job is cached until the table changes.
+/// Returns the job of this name, or an error text if its row is invalid. A job is cached until the table changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();

@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// Their width is the job's slot under the current `awty.slot`.
+    /// The width in these limits is the job's slot under the current `awty.slot`.
     pub limits: Limits,
     /// The options for external workers.
     pub terms: LeaseOptions,

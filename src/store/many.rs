@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() in the select list streams its rows; in FROM it would write them to disk first. ON CONFLICT would double the
-// cost per row.
+// unnest() is in the select list, because in FROM it would write its rows to disk first. The statement has no ON
+// CONFLICT clause, because the clause would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -81,7 +81,7 @@ pub struct NewChecks {
 /// The values for each key.
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// Slots of the checks; NULL if all have the same one.
+    /// Slots of the checks; NULL if all checks have the same slot.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,

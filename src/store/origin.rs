@@ -76,7 +76,7 @@ pub fn stored_hold() -> Option<Hold> {
     }
 }
 
-/// This database, and the time of the restore for which it is adopted.
+/// Returns this database, and the time of the restore for which it is adopted.
 fn here() -> [Arg; 2] {
     let restored_at = restore::restored_at().and_then(|at| TimestampWithTimeZone::try_from(at).ok());
     [arg(catalog::database()), restored_at.and_then(arg)]

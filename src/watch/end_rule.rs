@@ -9,7 +9,7 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// This transaction's snapshot cannot see an open alert.
+/// Error: this transaction's snapshot cannot see an open alert.
 pub struct Unseen;
 
 /// Returns the number of ended checks.

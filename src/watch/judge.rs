@@ -86,7 +86,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     tell(watched, &raised, now)?;
     alert::escalate(&raised, now);
-    // Another session has the alert locked and may leave it open, so the row is checked again.
+    // If another session has locked the alert, the row is checked again, because that session may leave the alert open.
     let left = alert::clear_free(&rule.name, &clear, now);
     for (place, again) in &mut answers {
         if left.contains(&given[*place].key) {

@@ -16,7 +16,7 @@ use crate::watch::statements::rule::Walk;
 use awty_core::Time;
 use awty_core::watch;
 
-/// Whether cancelling the check of this entity silences a row.
+/// Whether a cancelled check of this job and entity name silences a row.
 pub fn applies(job: &Job, entity_name: &Text) -> bool {
     let is_row = ![BACKFILL, SWEEP].map(str::as_bytes).contains(&entity_name.as_bytes());
     is_row && super::is_rules(job) && Watched::find(&job.name).is_ok()

@@ -30,7 +30,7 @@ pub struct Untold {
     level: u32,
     since: Time,
     due_at: Time,
-    /// Whether the level is not raised yet.
+    /// Whether the alert has not reached this level yet.
     is_new: bool,
     /// The slot of the next level.
     next: Option<Time>,
@@ -56,7 +56,7 @@ pub fn remember(watched: &Watched, check: &RuleCheck, raised: &Raised, level: u3
 }
 
 impl Untold {
-    /// Returns what the failed run of this check was about to tell. The caller has locked the row.
+    /// Returns the alert that the failed run of this check was about to report. The caller has locked the row.
     pub fn of(row: &Row) -> Option<Self> {
         UNTOLD.take().filter(|untold| untold.check == (row.id, row.slot, row.attempt, row.scheduled_at()))
     }

@@ -24,7 +24,7 @@ const PIECE: i64 = 10_000;
 pub enum Refusal {
     /// The key has this many bytes, which is too long.
     KeyTooLong(usize),
-    /// Another transaction has written about the row, and this one cannot see it.
+    /// Another transaction has written the row's check or alert, and this transaction's snapshot cannot see the change.
     Changed,
 }
 

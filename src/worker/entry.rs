@@ -140,8 +140,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the claims and the count of suspects: a claim may become free because its check became suspect, so the
-    /// worker's list of suspects may be outdated.
+    /// Returns the granted claims and the count of suspects. The count shows whether the worker's list of suspects is
+    /// outdated, because a claim may have become free when its check became suspect.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

@@ -146,7 +146,7 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Read before the due checks: a check that is committed in between is found at the next look.
+        // This is read before the due checks, so that a check that is committed in between is found at the next look.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -310,8 +310,9 @@ impl Fetcher {
             .collect()
     }
 
-    /// At the end of a pass, returns how long until some of the postponed checks can be tried, zero for now. Returns
-    /// `None` if there are none, or if the wait exceeds `patience`: the audit will find those checks.
+    /// Returns, at the end of a pass, the time until some of the postponed checks can be tried; zero for now. Returns
+    /// `None` if no check was postponed. Also returns `None` if the wait exceeds `patience`, because the audit will
+    /// find those checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {

@@ -74,7 +74,7 @@ fn connect(assignment: &process::Assignment) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// The last line of defence: whatever settings a role has, its jobs run as that role.
+/// Ends the worker if it does not run as its role. This is the last defence against unusual settings of a role.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: plain getters.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };

@@ -100,7 +100,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // Its slot has not come yet, so workers need not make room for it.
+            // The role's slot has not come yet, so workers need not make room for the role.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }

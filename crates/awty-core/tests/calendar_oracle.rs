@@ -107,7 +107,8 @@ fn time(t: i64) -> Time {
     Time::from_timestamp_micros(t).unwrap()
 }
 
-/// Returns a length of up to some weeks; often it is that of whole ranges.
+/// Returns a length of up to some weeks. Half of the lengths are multiples of a quarter of an hour, like the lengths of
+/// whole ranges.
 fn length(dice: &mut Dice) -> i64 {
     let most = [DAY / 24, DAY, 40 * DAY][dice.below(3) as usize];
     let t = 1 + dice.below(most);

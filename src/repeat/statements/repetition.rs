@@ -29,7 +29,7 @@ pub struct Definition {
     pub calendar: Option<String>,
 }
 
-/// What a role repeats: job, entity and arguments.
+/// Job, entity and arguments of a repetition.
 pub struct Subject {
     pub job: Text,
     pub entity_name: Text,

@@ -220,8 +220,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// One for each event if the rule has them all. Looks for their names first, because a table may have thousands of
-/// triggers. The table's owner may have renamed a trigger.
+/// Returns the rule's triggers. Looks for them by name first, because a table may have thousands of triggers. If a name
+/// is missing, searches all triggers, because the table's owner may have renamed one.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let names: Vec<Text> = EVENTS.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
@@ -261,7 +261,7 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// As the role that the session is. A policy that would hide rows is an error.
+/// Calls the function as the session's role. A policy that would hide rows raises an error.
 pub fn call_with(schema: &Text, name: &Text, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let function = format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()));
     let sql = format!("SELECT {function}(a) FROM pg_catalog.unnest($1) AS a");

@@ -40,8 +40,9 @@ impl<Z: Zone> Calendar<Z> {
 
     /// Returns the moment of a reminder, a length before `due`; `None` if that is not within [`super::REACH`].
     ///
-    /// Hours: the latest moment from which the open time until `due` is the length. Days: on the n-th open day before
-    /// the day of `due`, at the local time of `due` or the closing before it or first opening of the day.
+    /// A length in hours gives the latest moment from which the open time until `due` is the length. A length in days
+    /// gives a moment on the n-th open day before the day of `due`: the local time of `due`, or else the closing before
+    /// that time, or else the first opening of the day.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

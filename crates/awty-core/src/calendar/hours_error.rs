@@ -29,7 +29,7 @@ pub(super) enum Fault {
     Empty,
     /// The start is after the end.
     Backwards {
-        /// Elements that say the same over midnight.
+        /// Equivalent elements that split the range at midnight.
         instead: Vec<String>,
     },
 }

@@ -34,7 +34,7 @@ pub const REACH: TimeDelta = TimeDelta::days(3653);
 /// A period while local clocks keep one offset.
 #[derive(Clone, Debug)]
 struct Clocks {
-    /// In microseconds since 1970 in UTC, as all moments in this module.
+    /// Start and end, in microseconds since 1970 in UTC like all moments in this module.
     period: Range<i64>,
     /// By how much local time is ahead of UTC.
     shift: i64,

@@ -126,7 +126,7 @@ pub enum State {
 pub enum Unanswered {
     /// Nothing yet.
     Wait,
-    /// The worker crashed: the check is due as before.
+    /// The worker crashed, and the check is due as before.
     Crash,
     /// The run failed.
     Failure(Failed),
@@ -173,7 +173,7 @@ impl Lease {
     }
 }
 
-/// What lies ahead for the jobs of a worker.
+/// Due and coming work of a worker's jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// A check is due and has no live lease.

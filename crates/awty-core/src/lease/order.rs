@@ -27,7 +27,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Returns the shares of parties in a fixed order: one check each, round after round.
+/// Divides `max` checks among parties in a fixed order. In each round, each party gets one of its due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {

@@ -20,7 +20,7 @@ pub enum Change {
         /// The moments of the new plan that the occurrence uses up.
         passed: Option<Passed>,
     },
-    /// Another occurrence at this slot replaces it; `None` if the repetition is over.
+    /// An occurrence at this slot replaces the pending one. `None` means that the repetition is over.
     Moves(Option<Time>),
 }
 
@@ -40,7 +40,7 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // Only the old delay kept this moment ahead. By the new delay it has come.
+            // This moment is still ahead by the old delay only. By the new delay it has come.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -48,8 +48,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns until when delayed moments of `new` are used up once this occurrence is over; `None` if its slot says
-    /// so.
+    /// Returns the last time at which a delayed moment of `new` is used up once this occurrence is over. Returns `None`
+    /// if the slot of the occurrence implies that time.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);

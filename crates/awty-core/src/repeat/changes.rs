@@ -1,5 +1,5 @@
-//! Zone data as values: a list of offset changes, and a cache for an expensive zone. A cached span may begin later than
-//! the zone's.
+//! Zone data in memory. [`Changes`] is a zone with a list of its offset changes, and [`Remembered`] is a cache for a
+//! zone whose look-ups are expensive. A span in the cache may begin later than the span of the zone.
 
 use super::Zone;
 use super::civil::micros;

@@ -98,8 +98,8 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// `schedule` inside the occurrence's own run: the occurrence is done, and the plan continues after the new check's
-    /// slot.
+    /// Returns the occurrence after its own run has called `schedule`. The old occurrence is done, and the plan
+    /// continues after the slot of the new check.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -193,7 +193,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// No moment up to the returned time has a slot after `t`, for any slot width.
+    /// Returns a time up to which no moment has a slot after `t`, whatever the slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.delay), WIDEST)
     }

@@ -15,7 +15,8 @@ pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 pub struct Span {
     /// Seconds by which local time is ahead of UTC (east is positive).
     pub offset: i32,
-    /// Start of the next span, in microseconds since 1970; [`i64::MAX`] for never. Both may have the same offset.
+    /// Start of the next span, in microseconds since 1970; [`i64::MAX`] for never. The next span may have the same
+    /// offset.
     pub until: i64,
 }
 

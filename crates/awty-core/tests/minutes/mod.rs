@@ -33,7 +33,7 @@ impl Element {
 pub struct Minutes {
     /// The first minute, in minutes since 1970.
     first: i64,
-    /// What the wall clock shows, in minutes since 1970.
+    /// Local time of each minute, in minutes since 1970.
     local: Vec<i64>,
     open: Vec<bool>,
     /// The number of open minutes before each minute.

@@ -4,7 +4,8 @@ use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
-/// One array of bits per field, and the rule of the stars.
+/// A cron expression as Vixie's cron holds it, with one array of bits per field, and the rule for fields that begin
+/// with a star.
 pub struct Vixie {
     minutes: Vec<bool>,
     hours: Vec<bool>,

@@ -5,7 +5,7 @@ use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// How a run ends unless it is stopped.
+/// The end of a run that nothing stops.
 #[derive(Clone, Copy)]
 enum Finish {
     Answer(Answer),
@@ -81,7 +81,7 @@ impl World {
         (self.roles[role].workers, self.roles[role].behind_since) = (workers, behind_since);
     }
 
-    /// The hint is the earliest work without a worker.
+    /// Sets the role's hint to the earliest work that has no worker.
     pub fn hint(&mut self, role: usize) {
         self.roles[role].due = self.earliest(role).map(|(slot, _)| slot);
     }

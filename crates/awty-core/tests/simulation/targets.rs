@@ -33,7 +33,7 @@ struct Seen {
     waited: usize,
 }
 
-/// The state on disk: lines, where claims stopped, and when each role was served.
+/// The state on disk: lines of targets, positions at which claims stopped, and times at which each role was served.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 
 struct World {

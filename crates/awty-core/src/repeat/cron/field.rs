@@ -6,7 +6,7 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The greatest distinct number: as a day of the week, 7 equals 0.
+    /// The greatest distinct number. It differs from `high` for days of the week, because 7 equals 0.
     pub(super) last: u32,
     /// Names of the numbers from `low` on.
     pub(super) names: &'static [&'static str],

@@ -7,7 +7,8 @@ use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// A bit at each multiple of seven: weekdays times this are the weekdays of six weeks.
+/// A number with a bit at each multiple of seven. A set of weekdays, multiplied by it, is the set of these weekdays in
+/// six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {

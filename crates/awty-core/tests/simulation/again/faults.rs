@@ -4,7 +4,7 @@ impl World {
     pub fn something_goes_wrong(&mut self) {
         match self.dice.below(10) {
             0..3 => {
-                // Its run has no effect.
+                // The run of the killed worker has no effect.
                 if let Some(row) = self.rows.values_mut().find(|row| row.run.is_some()) {
                     row.run = None;
                     self.ledger.tally.count("killed");

@@ -61,7 +61,8 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// P11: an occurrence for moments up to `last` has ended, and not because of a client.
+    /// Books an occurrence for moments up to `last` that did not end because of a client. By P11, no moment is booked
+    /// twice.
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -84,7 +85,7 @@ impl Ledger {
         expected(terms, width, self.accounts[&key].gone.max(own), now)
     }
 
-    /// No moment up to `own` comes again, and none is lost.
+    /// Checks that the repetition continues: no moment up to `own` comes again, and no moment is lost.
     pub fn goes_on(&mut self, key: Key, own: Time, terms: &Terms, width: Width, now: Time, next: Option<Time>) {
         assert_eq!(next, self.next(key, own, terms, width, now), "{key:?} goes on after {own}, at {now}");
         self.gone(key, own);

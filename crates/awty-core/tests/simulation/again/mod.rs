@@ -95,7 +95,8 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// One commit ends a check, and inserts the next one or removes the repetition. The next check keeps a hold.
+    /// Ends a check, and in the same commit inserts the next check or removes the repetition. The next check keeps a
+    /// hold.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);

@@ -66,7 +66,8 @@ fn every(every: Every, starts: Time, ends: Option<Time>) -> Shape {
     Shape { plan: Plan::new(Rhythm::Every(every), &*ZONE, Some(starts), ends), moments }
 }
 
-/// Takes the matching minutes twice: as text, and as a test of the minute of the day.
+/// Builds a plan from a cron expression. The caller gives the matching minutes twice, as text and as a test of the
+/// minute of the day.
 fn cron(text: &str, matches: fn(i64) -> bool, fixed: bool) -> Shape {
     let rhythm = Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"));
     Shape { plan: Plan::new(rhythm, &*ZONE, Some(FIRST), None), moments: minutes(matches, fixed) }
