@@ -26,7 +26,8 @@ use tokio::time::{Instant, sleep};
 /// Each purpose has its own connections, so that a waiting statement holds up no other purpose.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-/// `READS` of them are for tokens and reads, so that a change that waits for a lock does not hold up reading.
+/// Connections for requests. `READS` of them serve only tokens and reads, so that changes that wait for a lock do not
+/// delay reads.
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
 /// The gateway looks this often for connections that are not needed any more.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryQuery {
-    /// Of one URI, with its sends; also of a deleted schedule.
+    /// URI of a schedule, which may be deleted; sends to the URI are included.
     uri: Option<String>,
     /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,

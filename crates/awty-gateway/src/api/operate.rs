@@ -60,7 +60,7 @@ pub async fn resume(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// At most so many, 1 to 500; by default 50.
+    /// Number of items, 1 to 500; by default 50.
     limit: Option<i64>,
     /// Cursor of the previous page.
     after: Option<String>,
@@ -82,7 +82,7 @@ async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     Ok(request)
 }
 
-/// Its calls, newest first, as long as they are kept; also of what was deleted.
+/// Calls of a schedule, newest first, as long as they are kept. The schedule may be deleted.
 #[utoipa::path(get, path = "/v1/schedules/{id}/attempts", tag = "schedules", params(("id" = String, Path), PageQuery),
     responses((status = 200, body = shape::Attempts), (status = "default", body = shape::Problem)))]
 pub async fn attempts(

@@ -23,7 +23,7 @@ const LONGEST: TimeDelta = TimeDelta::days(31);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SlotQuery {
-    /// From then on; by default what is due now, too.
+    /// Start; without a start, checks that are already due are included.
     from: Option<String>,
     /// End, at most 31 days ahead; by default an hour from now.
     to: Option<String>,
@@ -33,7 +33,7 @@ pub struct SlotQuery {
     after: Option<String>,
 }
 
-/// How many checks are due, slot by slot and job by job.
+/// Number of due checks for each slot and job.
 #[utoipa::path(get, path = "/v1/slots", tag = "status", params(SlotQuery),
     responses((status = 200, body = shape::Slots), (status = "default", body = shape::Problem)))]
 pub async fn slots(

@@ -20,7 +20,7 @@ use axum::response::Response;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Targets that something is known of, in the order of their names; the one without an origin is for all.
+/// Known targets in the order of their names. The target without an origin stands for all targets.
 #[utoipa::path(get, path = "/v1/targets", tag = "targets", params(PageQuery),
     responses((status = 200, body = shape::Targets), (status = "default", body = shape::Problem)))]
 pub async fn list(

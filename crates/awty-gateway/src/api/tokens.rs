@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 const GOOD: Length = Length::seconds(90 * 86_400);
 
-/// Tokens, without what they are; scope admin.
+/// Tokens without their secret texts; requires scope admin.
 #[utoipa::path(get, path = "/v1/tokens", tag = "tokens", params(PageQuery),
     responses((status = 200, body = shape::Tokens), (status = "default", body = shape::Problem)))]
 pub async fn list(

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long an answer waits until its role's clients have read others.
+/// Longest time that an answer waits until the role's clients have read other answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An answer with its room.

@@ -24,7 +24,7 @@ pub struct Booking {
     pub changes: Option<Changes>,
     /// The target asked for a pause.
     pub wait: Option<Wait>,
-    /// Of a send: job, entity name and entity key.
+    /// Job, entity name and entity key of a send.
     pub send: Option<[String; 3]>,
 }
 
@@ -58,7 +58,7 @@ pub enum Answer {
 pub struct Failure {
     /// Message for people.
     pub message: String,
-    /// Time of the next attempt; none: no further attempt.
+    /// Time of the next attempt; none if no attempt follows.
     pub retry_at: Option<DateTime<Utc>>,
     /// No byte of the request was sent.
     pub not_started: bool,
@@ -71,7 +71,7 @@ pub struct Failure {
 pub struct Changes {
     /// Id of the schedule.
     pub id: String,
-    /// It began (true) or ceased (false) to fail at that time.
+    /// Time at which the schedule began (true) or ceased (false) to fail.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// `hold` or `stop`, and the reason.
     pub asked: Option<(&'static str, String)>,

@@ -29,7 +29,7 @@ pub struct Figures {
 pub struct Target {
     /// State as in awty.target.
     pub state: String,
-    /// Of an open breaker: job, target, and the time when it closes.
+    /// Job, target and closing time of an open breaker.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 

@@ -8,13 +8,13 @@ use tokio_postgres::types::FromSqlOwned;
 /// A schedule as the database returns it. Lengths are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its id, which is also its position in lists.
+    /// Id of the schedule, which is also its position in lists.
     pub id: String,
     /// Version, which each change increases.
     pub version: i64,
     /// It was deleted.
     pub deleted: bool,
-    /// It belongs to the job in which this role's new schedules go.
+    /// The schedule belongs to the job in which this role's new schedules go.
     pub own: bool,
     /// This transaction created it.
     pub new: bool,
@@ -90,7 +90,7 @@ const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
 const IS_KNOWN: &str = "SELECT true FROM awty_http.endpoint AS e WHERE e.id = $1";
-/// No row if this role may not schedule it.
+/// Returns no row if this role may not schedule the endpoint.
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 

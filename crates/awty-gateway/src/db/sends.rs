@@ -14,7 +14,7 @@ pub struct Row {
     pub last: Option<Value>,
     /// This transaction created it.
     pub new: bool,
-    /// It has ended or was cancelled.
+    /// The send has ended or was cancelled.
     pub over: bool,
 }
 

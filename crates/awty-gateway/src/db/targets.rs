@@ -4,7 +4,7 @@ use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// Limits of a target. None: no limit of its own.
+/// Limits of a target. A value of None means that the target has no limit of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Calls at a time.

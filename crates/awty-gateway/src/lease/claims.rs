@@ -83,8 +83,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer and a moment more; less if many answers were booked, or fewer jobs are left out than
-    /// before.
+    /// Waits for a booked answer and a moment more. The wait is shorter if many answers were booked, or if fewer jobs
+    /// are left out than before.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -120,7 +120,7 @@ impl Worker {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    /// With `claim`, claims without asking first.
+    /// Makes one turn of the loop. If `claim` is set, claims without asking first whether a check is due.
     async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {

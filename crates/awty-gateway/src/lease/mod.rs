@@ -76,7 +76,7 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Set once: by the task when it begins, or by the code that gives the lease back before.
+    /// Set only once. The task sets it when it begins, or the code that gives the lease back sets it earlier.
     begun: Arc<AtomicBool>,
     /// The call has ended. Its booking decides about the lease.
     answered: bool,

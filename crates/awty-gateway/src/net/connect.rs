@@ -50,8 +50,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // The first failure after TCP is kept, because it says more: a bad certificate is more telling than a
-            // refused connection.
+            // The first failure after TCP is kept, because a bad certificate tells the user more than a refused
+            // connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

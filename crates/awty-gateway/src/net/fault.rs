@@ -1,8 +1,8 @@
-//! Short names of everything that can go wrong before there is an answer.
+//! Short names of the faults that leave a call without an answer.
 
 use std::fmt;
 
-/// Why there is no answer.
+/// Reason why a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The name has no address, or no name server answered.

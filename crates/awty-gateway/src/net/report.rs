@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Bytes of an answer's body that are read.
 pub const BODY: usize = 64 * 1024;
 
-/// What to call, and how.
+/// Description of one HTTP call.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Endpoint to call.

@@ -8,7 +8,7 @@ use std::process::Command;
 /// Begins each name. The process id and a number follow.
 const NAME: &str = "awty-chaos-";
 
-/// The cables, and the address of this machine to which all of them lead.
+/// The cables, and the address of this machine at their end.
 pub struct Nets {
     pub home: String,
     pub all: String,

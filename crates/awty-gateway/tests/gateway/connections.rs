@@ -1,4 +1,4 @@
-//! One connection to the database each is enough for claims, answers and requests.
+//! Claims, answers and requests each need only one connection to the database.
 
 use crate::people;
 use crate::receiver::Receiver;

@@ -93,7 +93,7 @@ fn a_call_ends_before_its_lease_does() {
     drop(gateway);
 }
 
-/// The database may listen on this machine, on the same port.
+/// The gateway connects through a socket, but the database may also listen on this machine on the same port.
 #[test]
 fn a_database_behind_a_socket_is_not_called() {
     let shop = Shop::open();

@@ -82,7 +82,7 @@ fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
     }
 }
 
-/// No thread ever notifies the condition.
+/// Waits for a tenth of a second, because no thread ever notifies the condition.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), Duration::from_millis(100)));

@@ -19,8 +19,8 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// The role takes the name before the gateway refreshes its tenants. The gateway claims that role's checks, but makes
-/// no call with the former tenant's secrets, headers and signing keys.
+/// A role takes the name of a former tenant's job before the gateway refreshes its tenants. The gateway claims the
+/// role's checks, but makes no call with the former tenant's secrets, headers and signing keys.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -53,7 +53,7 @@ fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     assert_eq!(receiver.seen("/ok").len(), before);
 }
 
-/// Another tenant may have any number of schedules.
+/// Reading them would make the list slow, because another tenant may have any number of schedules.
 #[test]
 fn a_list_reads_no_schedule_of_another_tenant() {
     let (shop, _gateway, app) = open();
@@ -81,7 +81,7 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// With encoding SQL_ASCII, text may be any bytes. The server cannot send such a row.
+/// In a database with encoding SQL_ASCII, text may be any bytes. The server cannot send a row whose text is not UTF-8.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

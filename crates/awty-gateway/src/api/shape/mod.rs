@@ -54,7 +54,7 @@ use utoipa::ToSchema;
 pub struct Length(String);
 
 fields! {
-    /// How often it is tried.
+    /// Attempts of a call, and the delays between them.
     Retries, RETRIES:
     max_attempts: Option<i32> = Attempts,
     first_delay: Option<Length> = Length,
@@ -62,13 +62,13 @@ fields! {
 }
 
 fields! {
-    /// What is called, how, and by exactly one of every, cron, at and after: when.
+    /// A call and its time. The time is exactly one of every, cron, at and after.
     ScheduleWanted, SCHEDULE:
-    /// Not where the address says it.
+    /// URI of the endpoint; left out if the address of the request contains it.
     uri: Option<String> = Text,
     every: Option<Length> = Length,
     cron: Option<String> = Text,
-    /// Of cron, such as Europe/Berlin.
+    /// Time zone of cron, such as Europe/Berlin.
     zone: Option<String> = Text,
     at: Option<DateTime<Utc>> = Time,
     after: Option<Length> = Length,

@@ -24,7 +24,7 @@ pub fn locks_due_checks(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Schedules of every second are locked as a change of them would.
+/// Locks schedules that run every second, as a change of these schedules would.
 pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     let uri = n.traps.quick.uri("/locked/");
     must(client, &format!("SELECT awty_http.schedule('{uri}' || i, every => '1 s') FROM generate_series(1, 20) AS i"));

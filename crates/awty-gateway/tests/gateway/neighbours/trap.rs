@@ -20,7 +20,7 @@ pub enum Manner {
     Deaf,
     /// Sends the first text once and the second one without end.
     Endless(&'static str, &'static str),
-    /// As `Endless`, with a tenth of a second after each text.
+    /// Sends like `Endless`, with a pause of a tenth of a second after each text.
     Slow(&'static str, &'static str),
     /// Answers one request with this status and these headers, and closes the connection.
     Answer(&'static str, &'static str),
