@@ -46,7 +46,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// Until its exit is recorded, a run occupies one place, and the role starts no more such runs than it has workers.
+/// A run occupies one place until its exit is recorded. A role cannot start more such runs than it has workers.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();

@@ -4,7 +4,8 @@ use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};
 
-/// SQLSTATE of the second call, which starts while the first one's transaction is open, and waits for its end.
+/// Returns the SQLSTATE of the second call. The second call starts while the transaction of the first call is open, and
+/// waits for its end.
 #[track_caller]
 fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));

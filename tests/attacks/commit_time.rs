@@ -39,7 +39,7 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// This code runs before the check is locked at the end of its run.
+/// The code that a run leaves to its commit runs before the worker locks the run's check.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();

@@ -82,7 +82,7 @@ fn nobody_signals_another_roles_worker_or_the_launcher() {
     assert_eq!(field.cluster.pids("awty launcher"), pids[..1]);
 }
 
-/// Its check still obeys its guards.
+/// The job's check still obeys the job's guards.
 #[test]
 fn a_job_that_ends_its_own_worker_harms_itself_only() {
     let field = Field::new();

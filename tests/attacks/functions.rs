@@ -94,7 +94,7 @@ fn only_the_exact_function_is_registered() {
     field.refused("mallory", &format!("{temporary}; {by_number}"), "42P13");
 }
 
-/// The other function's schema comes first in the run's search path.
+/// Another function has the same name, and its schema comes first in the run's search path.
 #[test]
 fn the_function_is_found_in_its_own_schema() {
     let field = Field::new();

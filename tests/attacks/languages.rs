@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field};
 
-/// A run records what it finds, and leaves its role's name.
+/// Each function records the name that it finds in its interpreter, and leaves the name of its own role there.
 const FUNCTIONS: &str = r#"
 CREATE TABLE public.found (language text, left_by text, who text DEFAULT current_user);
 GRANT ALL ON public.found TO PUBLIC;
@@ -42,7 +42,7 @@ fn no_interpreter_is_shared_between_roles() {
                 &format!("SELECT awty.register('{role}_{function}', 'public.{function}', max_attempts => 1)"),
             );
         }
-        // One slot, so that each process of the role runs several of them.
+        // All checks are in one slot, so that each process of the role runs several of them.
         let schedule = format!(
             "SELECT awty.schedule('thing', key::text, '{role}_' || function, at => now())
              FROM generate_series(1, 10) AS key, unnest('{{perl,python}}'::text[]) AS function"
@@ -54,7 +54,7 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // This shows that the test works: the next run of the same role finds what the first has left.
+    // A later run of the same role must find the name that an earlier run left, or the test would prove nothing.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

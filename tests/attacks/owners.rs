@@ -108,8 +108,8 @@ fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     assert_eq!(field.cluster.psql(DB, "SELECT who FROM mallory.caught").trim(), "");
 }
 
-/// These are functions of the role, of superusers, of roles that it is a member of, and of the role that registered the
-/// job for it.
+/// The functions belong to the job's role, to a superuser, to a role of which the job's role is a member, and to the
+/// role that registered the job.
 #[test]
 fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     let field = field();

@@ -64,7 +64,7 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
     );
     field.sql("alice", "SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 s')");
     field.sql("postgres", "GRANT ALL ON SCHEMA alice TO mallory; ALTER TABLE alice.orders OWNER TO mallory");
-    // They have the names and signatures that the rule looks for.
+    // Mallory's functions have the names and signatures that the rule looks for.
     field.sql(
         "mallory",
         "CREATE FUNCTION mallory.awty_orders(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()';

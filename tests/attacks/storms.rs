@@ -200,7 +200,8 @@ fn thousands_of_changes_of_a_job_end_no_query() {
     });
 }
 
-/// P7: beside many failing checks of others, PostgreSQL spends no seconds on compiling the row security of `awty.failing`.
+/// P7: many failing checks of other roles do not make PostgreSQL compile the row security of `awty.failing`, which
+/// would take seconds.
 #[test]
 fn failing_checks_of_others_have_nothing_compiled() {
     let field = Field::new();
@@ -221,7 +222,7 @@ fn failing_checks_of_others_have_nothing_compiled() {
     assert!(!is_compiled(&mut alice, "awty.failing"));
 }
 
-/// P7: a role with 100,000 failing and held checks hides none of another role from `awty.job_status`.
+/// P7: `awty.job_status` shows the failing and held checks of a role even if another role has 100,000 of them.
 #[test]
 fn failing_and_held_checks_of_others_hide_none() {
     let field = Field::new();

@@ -64,7 +64,7 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
         titles += &String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
     }
     assert!(titles.contains("awty worker") && !titles.contains(SECRET), "{titles}");
-    // This shows that the test works.
+    // Alice sees her own rows, so the secret is there to be found.
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 2);
     assert_eq!(
         field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job_history WHERE message LIKE 'geheim%'"),
@@ -105,7 +105,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     let leaked: String = field.one("mallory", "SELECT coalesce(string_agg(what, ' '), '') FROM mallory.leaked");
     assert!(!leaked.contains(SECRET), "{leaked}");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
-    // It reads every row, as backups do, and cannot turn row_security off.
+    // A member of pg_read_all_data reads every row, as backups do, and cannot turn row_security off.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     let all: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job");
     assert!(all > 0);
@@ -185,7 +185,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     assert_eq!(known, None);
 }
 
-/// The other columns have awty's own words.
+/// Text columns with statistics contain only awty's own words.
 #[test]
 fn no_text_of_a_role_has_statistics() {
     let field = Field::new();

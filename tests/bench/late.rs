@@ -1,4 +1,5 @@
-//! Row 8: how long after its boundary a slot's first run starts, and the last of a thousand.
+//! Row 8: the time from a slot's boundary to the start of its first run, and to the start of the last of a thousand
+//! runs.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -38,7 +39,7 @@ pub fn late(options: &Options) -> Outcome {
 fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");
-    // Each slot has its own entity name, and the same orders.
+    // Each slot has an entity name of its own, so that all slots can check the same orders.
     let sql = "SELECT max(awty.schedule('slot ' || s, n::text, 'one', at => begin + s * $2::int * interval '1 s')),
                       begin + $1::int * $2 * interval '1 s'
                FROM (SELECT awty.next_slot(clock_timestamp() + ($1 * $3::int / 8000 + 1) * interval '1 s') AS begin) AS b,

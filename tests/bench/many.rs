@@ -1,5 +1,5 @@
-//! Rows of numbers that must not matter: pending checks when one is cancelled or replaced, roles in a slot, and another
-//! role's backlog.
+//! Measures numbers that must not affect the speed: the pending checks when one check is cancelled or replaced, the
+//! roles in a slot, and another role's backlog.
 
 use crate::options::Options;
 use crate::pending::fill;

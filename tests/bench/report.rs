@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::stats::Pairs;
 
-    /// The data are the truth: the next run loses a change of a page's figures by hand.
+    /// Nobody may edit a page's figures by hand, because the next run overwrites them with the stored results.
     #[test]
     fn pages_are_written_from_the_results() {
         for results in pages() {

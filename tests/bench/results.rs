@@ -52,7 +52,7 @@ impl Wanted {
     }
 }
 
-/// Its axes are logarithmic, or begin at 0 if it shows something over time.
+/// A chart with logarithmic axes. If the chart shows values over time, its axes begin at 0 instead.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -61,7 +61,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// No lines if the points were not kept. Then the picture stays as it is.
+    /// Lines of the chart. If the points were not kept, the list is empty and the picture stays as it is.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

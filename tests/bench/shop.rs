@@ -138,8 +138,8 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// One statement of a superuser does the work of n checks that are not due yet; or one statement per job,
-    /// concurrently.
+    /// Measures the ceiling. A superuser does the work of n checks that are not due yet, with one statement per job.
+    /// The statements of several jobs run concurrently.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }

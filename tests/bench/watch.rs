@@ -86,7 +86,8 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// The other way has two statements: the rows, and their checks.
+/// Compares a statement on the watched table with two statements without awty, one for the rows and one for their
+/// checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
     let ours = orders("shop.watched", n, "now()");

@@ -128,7 +128,7 @@ const OFTEN: usize = MAX_CRASHES - 1;
 
 /// The watchdog's `GRACE`, plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// No frozen worker delays a run for so long.
+/// Allowance for delays in seconds. A frozen worker delays a run for less than this.
 const NOISE: f64 = 10.0;
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];

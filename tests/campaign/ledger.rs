@@ -110,7 +110,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Requeued before it expired; checked again with another key; a promotion that lost an act.
+        // Three changes keep the promise: a requeue before the lease expired, a second check with another key, and a
+        // promotion that lost an act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

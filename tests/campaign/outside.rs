@@ -228,7 +228,7 @@ impl Worker {
         Ok(Turn::GoesOn)
     }
 
-    /// Returns the leases with busy answers.
+    /// Answers the leases in one transaction. Returns the leases whose answer was busy.
     fn commit<'a>(&self, client: &mut Client, leases: &'a [Leased]) -> Result<Vec<&'a Leased>, Error> {
         let mut transaction = client.transaction()?;
         let answers = self.answer(&mut transaction, leases)?;
@@ -262,7 +262,8 @@ impl Worker {
         Ok(answers)
     }
 
-    /// The failure is to be retried, final, or before any effect.
+    /// Reports a failure for each lease. The report asks for a retry, or for no further attempt, or says that the work
+    /// never started.
     fn fail(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         let how = *self.random.pick(&["", ", final => ARRAY[true]", ", not_started => ARRAY[true]"]);
         if !how.contains("not_started") {

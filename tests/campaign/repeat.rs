@@ -43,7 +43,7 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
             client.execute(sql, &[&ENTITY, &key, &job, &seconds, &errand(customer)]).map(|_| ())
         }
         9 => client.batch_execute(&format!("SELECT awty.pause('{job}'); SELECT awty.resume('{job}')")),
-        // No check is pending, it is held, it is running, or it is not held.
+        // The call is refused if no check is pending, or if the check is held or running.
         10 => unless_refused(
             &["42704", "55000", "55006"],
             client.execute("SELECT awty.check_now($1, $2, $3)", &[&ENTITY, &key, &job]),

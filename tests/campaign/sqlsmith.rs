@@ -111,7 +111,7 @@ fn execute(shared: &Shared, statements: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// One check per statement, and one per second for a bystander.
+/// Schedules one check per statement, and one check per second for a bystander.
 fn forge(admin: &mut Client, statements: &[String]) -> Result<(), Error> {
     admin.batch_execute("SET ROLE smith; DELETE FROM smith.statement")?;
     for (number, sql) in statements.iter().enumerate() {

@@ -22,8 +22,9 @@ const PACE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Open alerts whose row is gone, there, not late or different, and double alerts of a row. After a change of the rule,
-/// its walk or sweep clears alerts of rows that are there by the new terms. $1: the clock was set.
+/// Finds wrong open alerts. An alert is wrong if its row is gone, has met the condition, is not late or has changed, or
+/// if the row has a second alert. After a change of the rule, a walk or a sweep clears the alerts of rows that meet the
+/// new condition. $1: whether the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true

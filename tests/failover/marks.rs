@@ -60,7 +60,7 @@ fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// They listen on each member while it is a primary.
+/// Connections that listen on each member while it is a primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,

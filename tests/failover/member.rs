@@ -60,7 +60,7 @@ impl Member {
         std::fs::read_to_string(self.data.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
     }
 
-    /// Its children end when they notice.
+    /// Kills the postmaster. Its children end when they notice the death.
     pub fn kill_postmaster(&self) {
         let _ = self.postmaster().map(|pid| reaper::kill(pid, Signal::KILL));
     }

@@ -169,7 +169,8 @@ postgresql:
         self.members[leader].client(&self.folder, "postgres").map_err(|error| error.to_string())
     }
 
-    /// One primary, and both other members stream from it, one of them synchronously in synchronous mode.
+    /// Waits until one member is the primary and both other members stream from it. In synchronous mode, one of them
+    /// must be synchronous.
     pub fn await_whole(&self) -> Result<usize, String> {
         poll("a primary with two standbys", WHOLE_WITHIN, || {
             let leader = self.leader().ok_or("there is no primary")?;

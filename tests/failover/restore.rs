@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The copy's socket is in the same folder.
+/// Port of the restored copy, whose socket is in the same folder as the members' sockets.
 const PORT: u16 = 6_000;
 const PATIENCE: Duration = Duration::from_secs(90);
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";

@@ -74,7 +74,7 @@ fn a_run_without_measure_fails_with_its_sqlstate() {
     }
 }
 
-/// One of the two runs fails and is tried again.
+/// PostgreSQL makes one of the two runs fail, and awty tries that run again.
 #[test]
 fn a_deadlock_between_two_runs_is_resolved() {
     let shop = Shop::on(Cluster::builder().set("deadlock_timeout", "100ms").start());

@@ -198,7 +198,7 @@ fn the_first_rows_of_a_day_move_into_its_partition() {
         "partitions",
         &format!("SELECT to_regclass('awty_internal.future_job_history_{today}') IS NOT NULL"),
     );
-    // One transaction, so that no inspection makes the partition in between.
+    // All statements are in one transaction, so that no inspection makes the partition in between.
     let mut client = shop.cluster.superuser("postgres");
     client
         .batch_execute(&format!(

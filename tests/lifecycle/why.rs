@@ -7,7 +7,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// The check would run and fail, and so be due only for moments. Then the test locks its row.
+    /// Whether the check would run and fail. Such a check is due only for moments, so the test locks its row.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,

@@ -110,7 +110,7 @@ impl Session {
                 Err(error) => error,
             };
             let code = error.code().map(|code| code.code().to_owned());
-            // Without a code, the connection has broken.
+            // An error without a code means that the connection has broken.
             if self.refused.contains(&"57P01") && code.as_deref().is_none_or(|code| code == "57P01") {
                 return None;
             }

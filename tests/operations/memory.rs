@@ -2,7 +2,7 @@
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Bytes of a text, and available memory: enough for the text, but not for a copy.
+/// Length of a text in bytes. The available memory is enough for the text, but not for a copy of it.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 

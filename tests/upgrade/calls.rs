@@ -1,4 +1,4 @@
-//! awty_http through pg_upgrade: a call that was due before has the same key in the new server.
+//! Calls of awty_http after pg_upgrade. A call that was due before the upgrade has the same key in the new server.
 
 use awty_testkit::Cluster;
 

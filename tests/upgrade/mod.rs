@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// It was cloned in the old server and not adopted.
+/// Database that was cloned in the old server and not adopted.
 const CLONE: &str = "clone";
 
 /// Jobs whose checks fall due while the server is down.

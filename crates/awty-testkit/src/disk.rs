@@ -4,18 +4,18 @@ use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// What fails, as in `disk.c`.
+/// Kind of failure, with the number that `disk.c` uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// No space for WAL: the server goes down by design.
+    /// The disk has no space for WAL. By design, the server goes down.
     FullForWal = 1,
-    /// No space for tables and indexes: operations that need space fail.
+    /// The disk has no space for tables and indexes. Operations that need space fail.
     FullForTables = 2,
     /// No space at all.
     Full = 1 | 2 | 4,
-    /// Flushes of WAL fail: the server goes down by design.
+    /// Flushes of WAL fail. By design, the server goes down.
     FlushOfWal = 8,
-    /// Flushes of data fail: the server goes down by design at its next checkpoint.
+    /// Flushes of data fail. By design, the server goes down at its next checkpoint.
     FlushOfData = 16,
 }
 
@@ -34,7 +34,8 @@ impl Cluster {
         DISK.get(self, 1)
     }
 
-    /// Slows each flush of WAL down to this duration; zero ends it. Needs a failing disk.
+    /// Makes each flush of WAL take at least this long; zero ends the delay. Needs
+    /// [`with_failing_disk`](crate::Builder::with_failing_disk).
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
         DISK.set(self, 3, 0);

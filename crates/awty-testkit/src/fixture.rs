@@ -62,7 +62,7 @@ impl End {
         self.message.as_deref().unwrap_or_default()
     }
 
-    /// When its last run started.
+    /// Returns the time when the last run started.
     #[track_caller]
     pub fn started(&self) -> DateTime<Utc> {
         self.started.unwrap_or_else(|| panic!("it ended without a run: {self:?}"))
@@ -256,7 +256,7 @@ impl Shop {
         self.run("DELETE FROM shop.closed_door");
     }
 
-    /// Schedules a check of an order; `when` is SQL: `"after => '1 s'"`.
+    /// Schedules a check of an order. `when` is SQL, such as `"after => '1 s'"`.
     #[track_caller]
     pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
         let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");

@@ -62,7 +62,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// A test's name has several words; `*` stands for all of a file, and `slot::Width` is none.
+/// Whether the text is the name of a test, which has several words. `slot::Width` is no such name.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

@@ -18,7 +18,7 @@ pub struct Arrival {
     pub lateness: f64,
 }
 
-/// Their threads end with the process.
+/// The receiver's threads end with the process.
 #[derive(Clone, Default)]
 pub struct Receiver {
     arrivals: Arc<Mutex<Vec<Arrival>>>,

@@ -38,9 +38,11 @@ const CALLERS: [&str; 9] = [
 ];
 const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP", "SJIS", "KOI8R"];
 
-/// Calls of a strike, each made twice; calls through psql; repetitions of one call.
+/// Number of calls of a strike. Each of these calls is made at least twice.
 const CALLS: usize = 800;
+/// Number of calls through psql.
 const BY_PSQL: usize = 200;
+/// Number of repetitions of a single call.
 const REPEATED: u64 = 2000;
 /// Largest number of repetitions while memory grows.
 const TURNS: usize = 5;
@@ -76,7 +78,7 @@ pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
         }
     }
     for line in cluster.log_since(position).lines().filter(|line| judge::is_alarming(line)).take(5) {
-        // Without time and process, repeated lines are reported once.
+        // The line's time and process are cut off, so that repeated lines are reported only once.
         let what = line.split_once("] ").map_or(line, |(_, what)| what);
         shared.saw("P9", format!("in the log after bad calls: {what}"));
     }
@@ -105,7 +107,8 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// One session of one role repeats the calls. Then it makes two calls many times.
+/// Makes the same calls several times in one session of one role, and checks that memory does not grow. Then makes two
+/// calls many times.
 fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     let (database, role) = (DATABASES[0].0, *random.pick(&CALLERS));
     let mut witness = connect(shared, database, "postgres")?;

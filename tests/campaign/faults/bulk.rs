@@ -1,5 +1,5 @@
-//! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks, and a worker
-//! has prefetched checks whose rows are scattered over such a file. Only followers have run afterwards.
+//! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks. Meanwhile, a
+//! worker has prefetched checks whose rows are scattered over such a file. Of the added checks, only the followers run.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -8,8 +8,9 @@ use awty_testkit::postgres::{Client, Error};
 use std::time::Duration;
 
 const FILLERS: i64 = 10_000;
-/// Followers of one slot, and seconds of the first one's run.
+/// Number of followers, which are all due in one slot.
 const FOLLOWERS: i32 = 10;
+/// Run time of the first follower in seconds.
 const NAP: f64 = 1.2;
 /// A slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);

@@ -24,7 +24,7 @@ pub enum Rewrite {
     Reindex,
 }
 
-/// Runs see the changed table before it is reverted.
+/// Time from a change of a table to its reversal, so that runs see the changed table.
 const WHILE: Duration = Duration::from_millis(400);
 
 const TRIES: usize = 5;

@@ -1,4 +1,4 @@
-//! Workers whose connection breaks, and copies of the database.
+//! Leases after a worker's connection breaks, and leases in a copy of the database.
 
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};

@@ -13,7 +13,7 @@ fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     leased.into_iter().map(|one| one.entity_key).collect()
 }
 
-/// This holds even behind older checks of a blocked target.
+/// The order holds even if older checks of a blocked target come first.
 #[test]
 fn within_a_target_the_earliest_slot_is_leased_first_and_then_the_lowest_id() {
     let shop = Shop::open();

@@ -144,7 +144,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // They reopen the breaker at once, however long they take.
+    // The start of the failures moves into the future, so that the next ten failures do not last ten seconds even on a
+    // slow machine.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -184,7 +185,8 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// Blocks and rows of awty: the maximum of ten claims. Each hands out the same number, which is answered.
+/// Returns the largest number of awty's blocks and rows that one of ten claims reads. Each claim hands out the same
+/// number of checks, and each check is answered.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";

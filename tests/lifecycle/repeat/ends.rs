@@ -1,4 +1,4 @@
-//! What ends a repetition, and what must not.
+//! Events that end a repetition, and events that must not end it.
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, repeat_at_gate, seconds};
 use awty_testkit::fixture::{NOTE, Shop};

@@ -40,7 +40,7 @@ fn a_level_is_raised_untold_and_told_later() {
     assert!(shop.cluster.value::<bool>("postgres", late));
 }
 
-/// No level waits for the retries of the level before.
+/// Each level is raised at its own time, and does not wait for the retries of an earlier level.
 #[test]
 fn a_broken_function_stops_no_level() {
     let shop = broken(", escalate => '{200 min, 210 min, 1 day}'");

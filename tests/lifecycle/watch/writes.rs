@@ -132,7 +132,7 @@ fn another_since_moves_the_check() {
     await_state(&shop, "late 2:1 4:1; pending 2 4");
 }
 
-/// One statement may swap keys.
+/// A single statement may swap the keys of two rows.
 #[test]
 fn a_row_is_watched_under_its_new_key() {
     let shop = Shop::open();

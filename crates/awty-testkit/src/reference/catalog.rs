@@ -171,7 +171,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 
 /// Returns all settings of the library, with default, range and context.
 pub fn settings(client: &mut Client) -> String {
-    // The cluster's file sets a few of them, so the defaults are those of the library.
+    // The query reads the library's defaults (`boot_val`), because the cluster's file changes a few settings.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

@@ -20,7 +20,7 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// Without the other way, a note says what ours is.
+/// Adds a comparison of two ways. If the other way was not measured, a note gives the figure of our way.
 pub fn add(
     outcome: &mut Outcome,
     names: [&str; 2],

@@ -27,7 +27,7 @@ const LISTS: [(&str, &str); 4] = [
     ("the calls of one schedule", "/v1/schedules/{7}/attempts"),
     ("the calls of a schedule of a second", "/v1/schedules/{8}/attempts"),
 ];
-/// One schedule has them in the end, compared with ten.
+/// Number of calls of one schedule at the end, compared with a schedule that has ten calls.
 const OF_A_DAY: i32 = 86_400;
 
 const ENDPOINTS: &str = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, at, created_by)
