@@ -84,22 +84,22 @@ fn retention(setting: &GucSetting<i32>) -> Option<TimeDelta> {
     (minutes > 0).then(|| TimeDelta::minutes(minutes))
 }
 
-/// A check is held after this number of crashes.
+/// Returns the number of crashes after which a check is held.
 pub fn max_crashes() -> i32 {
     MAX_CRASHES.get()
 }
 
-/// Restored and cloned databases need no `awty.adopt()`.
+/// Whether restored and cloned databases run checks without a call of `awty.adopt()`.
 pub fn auto_adopt() -> bool {
     AUTO_ADOPT.get()
 }
 
-/// Clients may use `awty.travel()`.
+/// Whether clients may use `awty.travel()`.
 pub fn time_travel() -> bool {
     TIME_TRAVEL.get()
 }
 
-/// Each run is flushed by itself, and not once per batch.
+/// Whether each run is flushed by itself, and not once per batch.
 pub fn synchronous_commit() -> bool {
     SYNCHRONOUS_COMMIT.get()
 }

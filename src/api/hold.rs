@@ -40,7 +40,7 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// If the check fell due while it was held, the job's `on_missed` applies.
+/// Releases a check. If the check fell due while it was held, the job's `on_missed` applies.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;

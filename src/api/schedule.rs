@@ -27,7 +27,7 @@ use std::collections::HashSet;
 /// How often a call tries again when other transactions take its check away.
 const ROUNDS: u32 = 100;
 
-/// A thousand years in days, in either direction. Longer intervals could overflow.
+/// Longest interval, a thousand years in either direction. Longer intervals could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -80,7 +80,8 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// The notice comes once per session and job, because a trigger may schedule thousands of checks.
+/// Tells the client once per session and job that the slot is later than expected. A trigger may schedule thousands of
+/// checks, so more notices would be noise.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();

@@ -160,7 +160,8 @@ impl Request<'_> {
         if self.slots.len() == 1 { self.slots[0] } else { self.slots[place] }
     }
 
-    /// `on_conflict` decides about pending checks. Returns the number of written ones.
+    /// Writes the checks. `on_conflict` decides about checks that are already pending. Returns the number of written
+    /// checks.
     fn write(&self) -> Result<i64> {
         let checks = NewChecks {
             job: self.job.name.datum(),

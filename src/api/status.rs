@@ -159,13 +159,13 @@ fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<In
     }
 }
 
-/// The name that the user may have meant.
+/// Returns the name that the user may have meant.
 #[pg_extern(sql = false)]
 fn nearest(wanted: &str, names: Vec<Option<String>>) -> Option<String> {
     awty_core::nearest(wanted, names.iter().flatten().map(String::as_str)).map(str::to_owned)
 }
 
-/// An error's message and hint.
+/// Returns the message and the hint of an error.
 fn pair(error: &Error) -> Vec<String> {
     let (message, hint) = error.in_words();
     vec![message, hint]

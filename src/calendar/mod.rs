@@ -61,7 +61,7 @@ pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
     Ok(known)
 }
 
-/// The error for a calendar that the caller may not use, or that does not exist.
+/// Returns the error for a calendar that does not exist or that the caller may not use.
 pub fn unknown(name: &Text) -> CalendarError {
     let caller = catalog::current_role();
     let names: Vec<String> = calendar::all(MAX_LISTED)

@@ -37,7 +37,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
     Ok(options)
 }
 
-/// Whole seconds that divide a day and are made of whole slots of the server.
+/// Refuses a slot unless it consists of whole slots of the server, has whole seconds and divides a day.
 fn check_slot(slot: TimeDelta) -> Result<()> {
     let server = settings::slot();
     let refuse = |message: String| Error::Slot { message, server: server.seconds() };

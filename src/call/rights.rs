@@ -39,7 +39,7 @@ pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
 
-/// The gate for functions of external workers.
+/// Refuses a call of a function for external workers while the library, the server or the session does not allow it.
 pub fn gate_lease(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -150,13 +150,13 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The caller is a member of the job's role. The job is locked first and checked afterwards.
+/// Returns a job if the caller is a member of the job's role. Locks the job first and checks the role afterwards.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// If the caller may not see the job, the error is that of a missing job.
+/// Returns a job that the caller may see. A job that the caller may not see gives the same error as a missing job.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -211,7 +211,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // A copy of a database is not known to the launcher before its first inspection.
+        // Before its first inspection, the launcher does not know a copy of a database.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

@@ -9,7 +9,7 @@ pub fn known(name: String) -> Result<String> {
     zone::canonical(&name).ok_or_else(|| unknown(&name))
 }
 
-/// The error for a time zone that PostgreSQL does not know.
+/// Returns the error for a time zone that PostgreSQL does not know.
 pub fn unknown(name: &str) -> Error {
     let hint = match shift(name) {
         Some(hours) => format!("POSIX signs are the other way round: use Etc/GMT{:+}.", -hours),
@@ -24,7 +24,7 @@ pub fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// The whole hours that the writer of a zone like `GMT+3`, `UTC+2` or `+02:00` means.
+/// Returns the whole hours that the writer of a zone like `GMT+3`, `UTC+2` or `+02:00` means.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);

@@ -19,7 +19,7 @@ pub enum CalendarError {
     NotUsable { calendar: String, role: String },
     /// Repetitions use the calendar.
     InUse { calendar: String, users: Vec<String>, others: usize },
-    /// Hours that cannot be read.
+    /// The hours of the calendar cannot be read.
     Hours(HoursError),
     /// The calendar has no open time within ten years.
     NoOpenTime { calendar: String },
@@ -29,9 +29,9 @@ pub enum CalendarError {
     Dimensions { argument: &'static str },
     /// An array has too many elements.
     TooMany { argument: &'static str, max: usize },
-    /// An infinite date in `closed`.
+    /// A date in `closed` is infinite.
     InfiniteDay,
-    /// An interval that is not a length of open time.
+    /// The interval is not a length of open time.
     Length(LengthError),
     /// `awty.due()` finds no time within ten years.
     NoResult { calendar: String },

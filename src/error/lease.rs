@@ -15,13 +15,13 @@ pub enum LeaseError {
     HasFunction { job: String },
     /// The job has no function.
     NoFunction { job: String },
-    /// An option without meaning for a job with a function.
+    /// The option has no meaning for a job with a function.
     OnlyExternal { option: &'static str },
     /// The number of checks is outside the range of one claim.
     Max { most: i32 },
-    /// An array of another length than the leases, or of several dimensions.
+    /// The array has another length than that of the leases, or several dimensions.
     Unequal { argument: &'static str },
-    /// More leases than one call takes.
+    /// The call has more leases than one call takes.
     TooMany { max: usize },
     /// The code has not five digits or capital letters.
     SqlState { value: String },
@@ -31,7 +31,7 @@ pub enum LeaseError {
     InUse { job: String },
     /// A target's limit is out of range.
     Limit { option: &'static str, least: String, most: String },
-    /// A target has no such limit.
+    /// A target has no limit of this name.
     UnknownLimit { limit: String, limits: &'static [&'static str] },
     /// Another transaction has written the lease since this one took its snapshot.
     Concurrent,

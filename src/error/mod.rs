@@ -286,7 +286,7 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// The row was written by hand.
+    /// The job's row is invalid, because it was written by hand.
     BrokenJob {
         job: String,
         message: String,

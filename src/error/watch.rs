@@ -30,7 +30,7 @@ pub enum WatchError {
     WholeRow {
         argument: &'static str,
     },
-    /// A text is not one expression over one row.
+    /// The text is not a single expression over one row.
     NotAnExpression {
         argument: &'static str,
         what: String,

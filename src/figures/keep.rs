@@ -27,7 +27,7 @@ pub fn read_back(now: Time) {
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // The next inspection stores all counters again.
+        // The shared counters are marked as not stored, so the next inspection stores them again.
         None => shared.figures_are_not_stored(database),
     });
 }

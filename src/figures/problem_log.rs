@@ -15,7 +15,7 @@ use awty_core::{Outcome, Passed, Time};
 use pgrx::prelude::PgLogLevel;
 use std::ffi::CString;
 
-/// SQLSTATE of a log entry without an error.
+/// SQLSTATE of a log entry that reports no error.
 const WARNING: &str = "01000";
 
 pub struct Problem {

@@ -30,9 +30,9 @@ pub struct Children {
     /// Time of the next request for a process, and number of failed requests in a row. `None` while the server has
     /// room.
     no_room: Option<(Mono, u32)>,
-    /// The log says that all entries are taken.
+    /// Whether the log already says that all entries are taken.
     said_no_place: bool,
-    /// The log has named these roles as unable to connect.
+    /// Roles that the log has already named as unable to connect.
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
 

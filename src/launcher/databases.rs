@@ -26,7 +26,7 @@ impl Databases {
         self.inspections.all_due();
     }
 
-    /// Inspects while processes are free. Returns the time until the next inspection.
+    /// Starts inspections as long as processes are free. Returns the time until the next inspection.
     pub fn inspect(&mut self, children: &mut Children, mono: Mono) -> Duration {
         for database in children.returned() {
             let state = shmem::read(|shared| shared.database(database).map(|line| line.state));

@@ -23,7 +23,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Before its slot, so that the worker is connected in time.
+/// Time before a slot at which its worker is started, so that the worker is connected in time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 

@@ -168,13 +168,14 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// A cancellation, a serialization conflict, lack of resources, or `lock_timeout` concerns the whole statement.
+/// Whether the failure concerns the whole statement. A cancellation, a serialization conflict, lack of resources and
+/// `lock_timeout` do so.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
-/// A client has the check locked, so the worker must answer again.
+/// Answer to a report while a client has the check locked. The worker must report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// Leases past their deadlines, as many as fit into one inspection.
+/// Ends leases that are past their deadlines, as many as fit into one inspection.
 pub fn sweep(now: Time) {
     target::forget(now);
     let mut over = lease::overdue(now, PIECE);
@@ -49,7 +49,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// The caller has locked the leases. Returns those that are now closed.
+/// Closes leases that the caller has locked. Returns the leases that are now closed.
 pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

@@ -13,7 +13,7 @@ calls! {
     fn heartbeat -> Vec<Option<i64>> = beat;
 }
 
-/// An answer of the caller would count for these leases.
+/// Returns the leases for which an answer of the caller would count.
 pub fn live(numbers: &[i64], now: Time) -> Vec<(StoredLease, Job)> {
     let given = lease::given(numbers);
     let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();

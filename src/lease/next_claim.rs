@@ -18,7 +18,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Searched for one that can be handed out, before all targets are.
+/// Number of the oldest due checks among which the call looks for one that can be handed out, before it looks at all
+/// targets.
 const LOOK: usize = 100;
 /// Wait before the next look if there are more targets than were visited.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);

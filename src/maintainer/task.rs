@@ -14,7 +14,7 @@ use std::ffi::CStr;
 /// How long an inspection waits for a lock, and a client for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
-/// Tasks do not wait for each other.
+/// Runs a task in a transaction of its own, so that a failed task does not stop the others.
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
     let done = transaction(|| {
         if !relations::lock(Purpose::Write) {

@@ -42,7 +42,7 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
     }
 }
 
-/// Caches the `_as` function for as long as PostgreSQL caches this one.
+/// Caches the `_as` function as long as PostgreSQL caches this function.
 ///
 /// # Safety As for `awty_with_caller`.
 #[pg_guard]

@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Changes of relations and schemas.
+/// Counts changes of relations and schemas.
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
-/// Changes of functions, roles, memberships and schemas.
+/// Counts changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
 /// Rows of `awty.job`, `awty.rule` and `awty.calendar`, and the OID of the type `awty_internal.change`. Triggers on the tables send an
 /// invalidation of this type for every change.

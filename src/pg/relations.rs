@@ -81,7 +81,7 @@ thread_local! {
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// Valid until their (sub)transaction ends, and while no relation changes.
+/// Locks that are valid until their (sub)transaction ends, and while no relation changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),
@@ -160,7 +160,7 @@ fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
-/// Job functions take rows of this type.
+/// Returns the type of the rows that job functions take.
 pub fn row_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
@@ -171,7 +171,7 @@ pub fn row_array_type() -> pg_sys::Oid {
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
-/// Rules call their functions with rows of this type.
+/// Returns the type of the rows that the functions of rules take.
 pub fn alert_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }

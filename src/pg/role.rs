@@ -12,7 +12,8 @@ pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// If `by_settings` is false, the expression does not depend on settings, and only the search path is pinned.
+/// Runs the body with the rights of a role. If `by_settings` is false, the expression does not depend on settings, so
+/// only the search path is pinned.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -19,7 +19,7 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     }
 }
 
-/// The type of the value must pass [`check`].
+/// Returns the text of a value, whose type must pass [`check`].
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     // SAFETY: a catalog lookup. The value has that type, and the text is copied.
     unsafe {
@@ -40,7 +40,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Text formats and search path, until the innermost nest level ends.
+/// Pins the text formats and the search path until the innermost nest level ends.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

@@ -1,12 +1,12 @@
-/// The timeout, the watchdog or `pg_cancel_backend()` cancelled the run.
+/// SQLSTATE of a run that the timeout, the watchdog or `pg_cancel_backend()` has cancelled.
 pub const QUERY_CANCELED: &str = "57014";
-/// An external worker sent no heartbeat.
+/// SQLSTATE of a lease whose external worker sent no heartbeat.
 pub const CONNECTION_FAILURE: &str = "08006";
 const RAISE_EXCEPTION: &str = "P0001";
-/// The job's role is gone.
+/// SQLSTATE of a check whose job's role is gone.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
-/// Five characters. An error that claims success becomes a plain exception.
+/// Returns the five characters of an SQLSTATE. An error that claims success becomes a plain exception.
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

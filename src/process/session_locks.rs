@@ -20,7 +20,7 @@ struct Held {
     locks: Vec<Lock>,
 }
 
-/// Unless the locks are still held. Returns `false` if the extension is gone.
+/// Takes the locks, unless the session still holds them. Returns `false` if the extension is gone.
 pub fn hold() -> bool {
     let now = clock::mono();
     if HELD.with_borrow(|held| held.as_ref().is_some_and(|held| now < held.since.plus(HOLD))) {
@@ -46,7 +46,7 @@ fn hold_too(lock: Lock) {
     });
 }
 
-/// Called before a worker sleeps.
+/// Releases the session locks. A worker calls this before it sleeps.
 pub fn let_go() {
     for (relation, mode) in HELD.take().into_iter().flat_map(|held| held.locks) {
         // SAFETY: `hold_too` locked it, and no other code locks it for the session.
@@ -61,7 +61,7 @@ pub fn give_all_back() {
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };
 }
 
-/// An abort has released the session locks.
+/// Notes that an abort has released the session locks.
 pub fn forget() {
     HELD.set(None);
 }

@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// Can be called in signal handlers.
+/// Whether this process waits for a synchronous standby. A signal handler may call this function.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before the process can run a transaction. Only this process and the process that ends its
     // wait write the field.

@@ -28,7 +28,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::rc::Rc;
 
-/// Tries of a call whose check another transaction has ended in between.
+/// Number of times that a call tries again because another transaction has ended its check in between.
 const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]

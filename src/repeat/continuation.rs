@@ -34,13 +34,13 @@ pub enum Decision {
 }
 
 impl<'a> Continuation<'a> {
-    /// The caller has locked the rows of the checks.
+    /// Reads the repetitions of checks whose rows the caller has locked.
     pub fn of(job: &'a Job, checks: &[i64]) -> Self {
         let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
         Self::with(job, found)
     }
 
-    /// The caller has read the rows and then locked them.
+    /// Reads the repetitions of rows that the caller has read and then locked.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),

@@ -65,7 +65,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // Suspects whose runs were longer than their time in quarantine.
+            // This worker was not in quarantine, so a suspect of its own has run for longer than a quarantine lasts and
+            // is not blamed.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

@@ -43,7 +43,7 @@ pub enum RunResult {
 pub struct RunContext<'a> {
     pub worker: usize,
     pub able_since: Time,
-    /// A crash or exit may have been counted against the checks.
+    /// Whether a crash or an exit may have been counted against the checks.
     pub suspected: bool,
     pub job: &'a Job,
     /// Count of changes of `awty.job` when the job was read.

@@ -59,7 +59,7 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Since when its checks can run. Earlier slots were missed.
+    /// Time since when the database's checks can run. Earlier slots were missed.
     pub able_since: Timestamp,
     /// The last slot that was run since the server started; 0 for none.
     pub last_slot_run: Timestamp,
@@ -72,11 +72,11 @@ pub struct Database {
     pub dead_rows: DeadRows,
     /// The search for leftover rows in awty_internal.check_stat continues after this check.
     pub swept: i64,
-    /// The last repetition that was repaired.
+    /// Id of the last repetition that was repaired. The next repair continues after it.
     pub repaired: i64,
     /// Time of the last maintenance of the tables. `None` before the first one since the server started.
     pub looked_after: Option<Mono>,
-    /// A row of its jobs' counters has left shared memory since they were last stored.
+    /// Whether the counters of one of the database's jobs have left shared memory since the counters were last stored.
     pub jobs_left: bool,
     /// The counters were read back from this table; invalid before that.
     pub jobs_of: pg_sys::Oid,

@@ -43,7 +43,7 @@ impl SharedState {
         self.jobs.summaries(database.to_u32(), mono)
     }
 
-    /// `since` is the start of the first run.
+    /// Counts runs of a job. `since` is the start of the first run.
     pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, since: Time) {
         if let Some(row) = self.job_row(database, job, since) {
             if row.figures.runs == 0 {
@@ -72,7 +72,7 @@ impl SharedState {
         }
     }
 
-    /// `served`: the external worker got some checks.
+    /// Notes that an external worker asked for checks. `served` says whether the worker got some.
     pub fn note_claim(&mut self, database: pg_sys::Oid, job: &[u8], served: bool, now: Time) {
         if let Some(row) = self.job_row(database, job, now) {
             row.claimed_at = Some(now);
@@ -142,7 +142,7 @@ impl SharedState {
     /// Forgets a job that was unregistered, or replaced by another job of the same name.
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The job may be in the table even if it was not here.
+        // The table may have the job even if shared memory did not.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

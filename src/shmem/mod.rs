@@ -32,9 +32,9 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Databases with awty. More are ignored, with a log message.
+/// Largest number of databases with awty. Further databases are ignored, with a log message.
 const DATABASES: usize = 512;
-/// Jobs with counters in all databases.
+/// Largest number of jobs with counters, in all databases together.
 const JOBS: usize = 2048;
 /// Roles with work in all databases. Beyond this number, the roles with the latest due times wait for the audit.
 const ROLES: usize = 1024;
@@ -231,7 +231,7 @@ pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     });
 }
 
-/// Requests an inspection after a registration, an adoption or a change.
+/// Requests an inspection of a database after a registration, an adoption or a change.
 pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     write(|shared| {
         if adopted {

@@ -64,7 +64,7 @@ impl RoleEntry {
         self.database == database && self.role == role
     }
 
-    /// Parks the role, longer each time.
+    /// Parks the role. Each failure in a row makes the pause longer.
     pub fn note_failure(&mut self, mono: Mono) {
         self.parked_until = Some(mono.plus(backoff::ROLE.after(self.failures)));
         self.failures = self.failures.saturating_add(1);

@@ -33,7 +33,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// External workers (`None`) get no announcements.
+/// Announces work at commit. External workers (`None` as the role) get no announcements.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {

@@ -27,11 +27,11 @@ pub struct WorkerEntry {
     pub pid: i32,
     latch: usize,
     pub run: Option<Run>,
-    /// `awty_internal.in_flight` may name checks of this worker.
+    /// Whether `awty_internal.in_flight` may name checks of this worker.
     pub named: bool,
     /// The abandoned run ignored its timeout.
     pub overran: bool,
-    /// The worker that handles the abandoned run, by index and generation.
+    /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
     /// Start of the time that the worker has been busy without a pause; `None` while it waits.

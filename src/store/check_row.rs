@@ -225,7 +225,7 @@ impl Table {
         }
     }
 
-    /// Does not wait. The table must be opened by [`Table::open_latest`].
+    /// Locks a check without waiting for another lock. The table must be opened by [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         // Another transaction may have changed and unlocked the check since the first snapshot.
         for _ in 0..2 {
@@ -269,7 +269,7 @@ impl Table {
         }
     }
 
-    /// The caller has locked the row. An administrator's triggers, foreign keys and rules see a DELETE.
+    /// Deletes a row that the caller has locked. An administrator's triggers, foreign keys and rules see a DELETE.
     pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.

@@ -147,7 +147,7 @@ statement! {
 
 statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
 
-/// `None` if a check is pending for this job and entity.
+/// Inserts a check. Returns `None` if a check is already pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     insert_one().query(
         &[
@@ -163,7 +163,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// The lock keeps out other clients and the end of a run.
+/// Locks the pending check. The lock keeps out other clients and the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }

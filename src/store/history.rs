@@ -11,7 +11,8 @@ use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
 
-// Separate statements, because PostgreSQL does not support an administrator's rules on a DELETE inside WITH.
+// Archiving and deleting are separate statements, because PostgreSQL does not support an administrator's rules on a
+// DELETE inside WITH.
 statement!(
     archive_run,
     [
@@ -115,7 +116,7 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     }
 }
 
-/// The caller has locked the row.
+/// Ends a check after its run. The caller has locked the check's row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
         arg(id),

@@ -78,7 +78,7 @@ statement! {
 }
 
 statement! {
-    /// The caller has locked the rows.
+    /// Marks checks as held. The caller has locked their rows.
     pub fn apply(ids: Vec<i64>) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)"
 }

@@ -80,7 +80,7 @@ statement!(
 );
 
 statement! {
-    /// The count stops at a limit.
+    /// Counts the jobs of a role, up to a limit.
     pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query_latest(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.job AS j WHERE j.role = $1 LIMIT $2) AS counted"
 }
@@ -136,7 +136,7 @@ statement!(
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
-/// An invalid row becomes the job's name and a message.
+/// Reads a job. For an invalid row, returns the job's name and a message instead.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
     let options = read_options(rows, row).map_err(|message| (name.clone(), message))?;
@@ -235,7 +235,7 @@ fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     .execute()
 }
 
-/// An invalid row becomes its name and a message.
+/// Returns the jobs of a role. For an invalid row, returns the job's name and a message instead.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     select_of_role().query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())
 }

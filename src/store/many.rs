@@ -102,7 +102,7 @@ impl NewChecks {
     }
 }
 
-/// None of the checks may be pending.
+/// Inserts checks, none of which may be pending.
 pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }
@@ -112,7 +112,7 @@ pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
-/// Positions (from 0), ids and slots, in the order of the keys. Takes no locks.
+/// Returns positions (from 0), ids and slots of pending checks, in the order of the keys. Takes no locks.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;

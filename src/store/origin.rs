@@ -91,7 +91,7 @@ pub fn adopt() -> bool {
     was_held
 }
 
-/// Called before the first registration.
+/// Marks the rows as this database's own. The first registration calls this.
 pub fn claim_if_new() {
     if stored_hold().is_none() {
         claim_own().execute(&here());

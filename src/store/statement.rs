@@ -180,7 +180,7 @@ impl Rows {
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
-    /// Rows that `read` does not accept are left out.
+    /// Reads all rows. Leaves out the rows for which `read` returns `None`.
     pub fn all<T>(&self, read: impl FnMut(usize) -> Option<T>) -> Vec<T> {
         (0..self.len()).filter_map(read).collect()
     }

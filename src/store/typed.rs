@@ -99,7 +99,7 @@ impl Outcome for bool {
     }
 }
 
-/// The first row, if it is complete.
+/// Returns the first row, if no required column is NULL.
 impl<T: Row> Outcome for Option<T> {
     fn read(rows: &Rows) -> Self {
         if rows.len() == 0 { None } else { T::read(rows, 0) }

@@ -29,7 +29,7 @@ use pgrx::prelude::*;
 use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, register_subxact_callback, register_xact_callback};
 use std::cell::{Cell, RefCell};
 
-/// Each run holds locks and memory until the rollback.
+/// Largest number of runs of a transaction, because each run holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {

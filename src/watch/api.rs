@@ -95,7 +95,8 @@ fn watch_table(args: &Args) -> Result<Text> {
     Ok(name)
 }
 
-/// The caller may change the rule. If its table is gone, the rule ends here.
+/// Returns the older rule of this name, which the caller may change. If the table of that rule is gone, the rule ends
+/// here.
 fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     let Some(old) = rule::find(name) else { return Ok(None) };
     if !may_change(&old) {

@@ -19,7 +19,7 @@ const EVERY: TimeDelta = TimeDelta::days(1);
 /// Number of alerts that are compared at a time.
 const ALERTS: i64 = 5_000;
 
-/// The sweep of each rule whose last one is too long ago. An inspection calls it.
+/// Schedules a sweep of each rule whose last sweep is too long ago. An inspection calls this.
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
     for name in rule::to_sweep(then) {

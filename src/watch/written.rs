@@ -84,7 +84,7 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // Locking undoes a run in progress, or waits for its end.
+    // Locking the checks undoes a run in progress, or waits for its end.
     hold::unsilence(&rule_check::lock(rule, keys));
     let seen = watched.source.by_keys(keys);
     let states = current(watched, keys, seen);

@@ -28,7 +28,7 @@ enum BatchEnd {
 }
 
 impl Worker {
-    /// Suspects run alone, all others together.
+    /// Runs the tasks of a turn. Suspects run alone, and all other tasks run together.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (suspected, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspicion.is_some());
         let alone = suspected.into_iter().map(|task| vec![task]);

@@ -72,7 +72,7 @@ impl MyWorker {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// The work was committed behind the current pass. Returns its first slot.
+    /// Takes over work that was committed behind the current pass. Returns the first slot of the work.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -92,7 +92,7 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].busy_since = Some(now));
     }
 
-    /// A helper may come for the work that this worker has not taken.
+    /// Announces work that this worker has not taken, so that a helper may come for it.
     pub fn backlog(&self, from: Timestamp) {
         shmem::write(|shared| {
             if let Some(line) = shared.role_or_new(self.database, self.role) {
@@ -117,7 +117,7 @@ impl MyWorker {
         });
     }
 
-    /// The worker repeatedly finds more than it takes at a time. Wakes the launcher.
+    /// Asks for a helper and wakes the launcher. The worker repeatedly finds more checks than it takes at a time.
     pub fn ask_for_help(&self) {
         shmem::write(|shared| {
             if !std::mem::replace(&mut shared.workers[self.index].wants_help, true) {
@@ -231,7 +231,7 @@ impl MyWorker {
         })
     }
 
-    /// An entry that was reused meanwhile stays.
+    /// Frees an abandoned entry, unless the entry was reused meanwhile.
     pub fn forget_abandoned(&self, entry: usize, generation: u64) {
         shmem::write(|shared| shared.workers[entry].free_if_abandoned(generation));
     }

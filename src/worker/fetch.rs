@@ -159,7 +159,7 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // If all found checks rest or were left to others, there may be more behind them.
+            // If all found checks are paused or were left to other workers, more checks may be behind them.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -175,8 +175,8 @@ impl Fetcher {
         Some(tasks)
     }
 
-    /// New slots first, then missed ones at their rate. Returns how many checks were passed, whether or not they will
-    /// run.
+    /// Fetches checks of new slots first, and then missed checks at the catch-up rate. Returns the number of checks
+    /// that were passed, whether or not they will run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -198,7 +198,7 @@ impl Fetcher {
         self.add(job, new, tasks);
 
         if place.missed.slot < border {
-            // The border itself belongs to the new slots.
+            // The slot at the border itself belongs to the new slots.
             let waiting = future_job::due(&job.name, place.missed, border - 1, share);
             self.is_full |= waiting.len() == share;
             let end = waiting.last().map_or(place.missed, Cursor::after);
@@ -267,7 +267,7 @@ impl Fetcher {
         }
     }
 
-    /// The last turn and its flush decide the size of the next turn.
+    /// Chooses the size of the next turn by the duration of the last turn and its flush.
     pub fn keep_pace(&mut self, ran: usize, took: Duration, flushing: Duration) {
         self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }

@@ -19,7 +19,7 @@ pub struct Width {
 /// Why a number of seconds is not a width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WidthError {
-    /// Less than a second or more than a day.
+    /// The width is less than a second or more than a day.
     OutOfRange(i64),
     /// The width does not divide a day, so the boundaries would differ from day to day.
     DoesNotDivideDay(u32),

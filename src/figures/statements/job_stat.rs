@@ -49,7 +49,7 @@ statement!(
 );
 
 statement! {
-    /// Jobs that have figures and are not registered any more.
+    /// Returns the jobs that have figures and are not registered any more.
     pub fn gone() -> Vec<Text> = query,
     c"SELECT s.job FROM awty_internal.job_stat AS s
       WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"

@@ -89,7 +89,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is gone, the attempt records that instead of the answer.
+// If the check is gone, the attempt records the missing check instead of the answer.
 statement!(
     end_all,
     [

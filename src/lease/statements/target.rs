@@ -19,7 +19,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
 statement! {
-    /// A limit, a block or a failure is stored for a target of the job.
+    /// Whether a limit, a block or a failure is stored for any target of the job.
     pub fn any(job: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = $1)
           OR EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = $1)"
@@ -262,7 +262,7 @@ pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Ve
     walk_targets().query_latest(&args, |rows| rows.all(|row| read(rows, row)))
 }
 
-/// The tokens come with the times when the buckets are full again.
+/// Stores the tokens that are left, with the times when the buckets are full again.
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
     // SAFETY: the values are times.
     let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };
@@ -279,7 +279,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// `None` means that the target has answered, and removes its failures.
+/// Stores the target's failures. `None` removes them, because the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {

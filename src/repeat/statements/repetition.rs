@@ -278,7 +278,7 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     with_holds(found)
 }
 
-/// The caller has read and locked the row.
+/// Returns the repetition of a row that the caller has read and locked.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];

@@ -54,7 +54,7 @@ statement! {
 }
 
 statement! {
-    /// The caller has locked the row.
+    /// Moves a check, whose row the caller has locked, to another slot.
     pub fn move_to(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
 }

@@ -61,7 +61,7 @@ pub fn imagined(
 }
 
 impl Trial {
-    /// The check was cancelled, replaced or changed since it was read.
+    /// Whether the check was cancelled, replaced or changed since it was read.
     pub fn is_changed(&self) -> bool {
         let Some(id) = self.id else { return false };
         let version: Option<Text> = select_version().query(&[arg(id)], |rows| rows.first(1));

@@ -93,7 +93,7 @@ statement! {
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// The open alerts of a rule have been compared with their rows.
+    /// Records that the open alerts of a rule have been compared with their rows.
     pub fn set_swept(name: &Text, now: Time) = query,
     c"UPDATE awty.rule SET swept_at = $2 WHERE rule = $1"
 }
@@ -109,7 +109,7 @@ statement! {
 }
 
 statement! {
-    /// Rules with open alerts that were last swept by `then`, or never.
+    /// Returns the rules with open alerts that were not swept after `then`.
     pub fn to_sweep(then: Time) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r
       WHERE (r.swept_at IS NULL OR r.swept_at <= $1)

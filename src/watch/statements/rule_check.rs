@@ -118,12 +118,12 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::
     ]
 }
 
-/// Pending checks move to the given slots.
+/// Writes checks of rows. Checks that are already pending move to the given slots.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     put_all().execute(&args(rule, keys, slots, by));
 }
 
-/// None of the checks may be pending.
+/// Inserts checks of rows, none of which may be pending.
 pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     add_all().execute(&args(rule, keys, slots, by));
 }
@@ -141,12 +141,12 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     insert_one().execute(&args) == 1
 }
 
-/// Keys with a pending check are skipped.
+/// Inserts checks of rows. Skips keys that already have a pending check.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all().execute(&args(rule, keys, slots, by));
 }
 
-/// A check of the rule itself, due now, unless one is pending.
+/// Schedules a check of the rule itself, which is due now, unless one is pending.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let slot = clock::to_timestamptz(now);
     let args = [
@@ -165,7 +165,7 @@ pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     move_all().execute(&args(rule, keys, slots, by));
 }
 
-/// The result says when each check was scheduled.
+/// Returns the pending checks of rows, with the time when each check was scheduled.
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));

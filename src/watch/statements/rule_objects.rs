@@ -59,7 +59,7 @@ fn is_awtys(rule: &Text, function: &Procedure) -> bool {
     has_comment().query(&args, |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// A user's object has the name of the rule's function or trigger.
+/// Returns the user's object that has the name of the rule's function or trigger.
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()

@@ -27,7 +27,7 @@ const SPREAD: u64 = 200;
 labels! {
     /// How often a check may be handed out.
     Delivery for "delivery" {
-        /// Again, until it is answered.
+        /// Hands out the check again until a worker answers.
         AtLeastOnce = "at_least_once",
         /// Once, and again only if nothing has left the worker.
         AtMostOnce = "at_most_once",
@@ -102,7 +102,7 @@ fn spread(chance: u64) -> i32 {
 pub struct Lease {
     /// When the lease began.
     pub leased_at: Time,
-    /// Until when no other worker gets the check.
+    /// Time until which no other worker gets the check.
     pub expires_at: Time,
     /// When the lease becomes void.
     pub deadline: Time,

@@ -121,7 +121,7 @@ impl Ledger {
         });
     }
 
-    /// P2, and half of P4.
+    /// Checks P2 and half of P4 when a run starts.
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;
@@ -132,7 +132,7 @@ impl Ledger {
         entry.running = Some(entry.version);
     }
 
-    /// The run was killed, or its check had changed.
+    /// Notes that a run had no effect, because it was killed or its check had changed.
     pub fn discarded(&mut self, id: Id) {
         self.log("discarded", id as i64, 0);
         assert!(self.entries[id].running.take().is_some(), "check {id} was not running");
@@ -155,7 +155,7 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// The job must have been unable to run at some time since the slot was decided.
+    /// Checks a missed slot. The job must have been unable to run at some time since the slot was decided.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");

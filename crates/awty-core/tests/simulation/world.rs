@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// Most transactions commit at once. Some stay open and hold the row lock.
+    /// Begins a client's transaction. Most transactions commit at once, and some stay open and hold the row lock.
     fn client_begins(&mut self, locked: Option<Id>, change: Change) {
         let open = Open { locked, change };
         if !self.dice.one_in(8) {

@@ -44,11 +44,11 @@ pub(super) enum Fault {
     Unknown(&'static Field, String),
     /// An empty list item, or a range or step with a missing end.
     Gap(&'static Field, String),
-    /// A step that selects only the first value.
+    /// The step selects only the first value.
     Step(&'static Field, String),
     /// A step without a range, which other programs interpret in different ways.
     NoRange(&'static Field, String),
-    /// A range from a higher number to a lower one.
+    /// The range goes from a higher number to a lower one.
     Wraps { range: String, instead: String },
     /// The field has the syntax of another cron program.
     Foreign { found: String, instead: &'static str },

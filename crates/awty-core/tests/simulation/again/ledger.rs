@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Moments of the new rhythm up to `gone` are over.
+    /// Starts a new rhythm, whose moments up to `gone` are over.
     pub fn forget(&mut self, key: Key, gone: Option<Time>) {
         let gone = gone.unwrap_or(Time::MIN_UTC);
         self.accounts.insert(key, Account { gone, booked: Time::MIN_UTC });
