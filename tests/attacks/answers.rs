@@ -1,6 +1,6 @@
 use crate::field::Field;
 
-/// The check ends, and this is no failure. A time that has passed meanwhile means the next slot.
+/// The check ends without a failure. If the answered time has passed meanwhile, the check runs at the next slot.
 #[test]
 fn every_answer_has_its_outcome() {
     let field = Field::new();

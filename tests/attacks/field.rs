@@ -57,7 +57,7 @@ impl Field {
         refusal
     }
 
-    /// The job's checks are tried once.
+    /// Registers a job whose checks are tried once.
     #[track_caller]
     pub fn job(&self, role: &str, name: &str, body: &str) {
         self.job_with(role, name, body, "max_attempts => 1");

@@ -39,7 +39,7 @@ fn nobody_touches_another_roles_job() {
     assert_eq!(field.cluster.psql(DB, "SELECT job FROM awty.future_job").trim(), "hers");
 }
 
-/// The text is that of an entity without a check.
+/// The error has the same text as for an entity without a check.
 #[test]
 fn a_foreign_check_looks_like_a_missing_one() {
     let field = Field::new();

@@ -1,11 +1,11 @@
-//! The function of a job changes, or another function has its name.
+//! Jobs whose function changes, and functions with the name of a job's function.
 
 use crate::field::{DB, Field};
 
 const F: &str =
     "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
 
-/// Each case has its own job, scheduled while all was well.
+/// Each case has its own job, whose check was scheduled while the job was still valid.
 #[test]
 fn a_function_that_was_changed_meanwhile() {
     let cases = [

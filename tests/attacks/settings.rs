@@ -118,7 +118,7 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
     field.alice_goes_on();
 }
 
-/// The owner of a database is no superuser.
+/// A database's owner can change the settings of the database without being a superuser.
 #[test]
 fn settings_of_a_database_keep_no_check_from_its_end() {
     let field = Field::new();

@@ -4,7 +4,7 @@ use awty_testkit::{Cluster, PATIENCE};
 
 use crate::field::{DB, Field};
 
-/// The function returns once a file exists.
+/// Returns a function that ignores signals and returns once a file exists.
 fn deaf_function(file: &str) -> String {
     format!(
         "CREATE EXTENSION plpython3u;

@@ -81,7 +81,7 @@ fn watched(shop: &Shop, database: &str) -> f64 {
         &[
             &format!("DELETE FROM shop.watched WHERE id <= {DUE}"),
             "TRUNCATE awty.future_job_history",
-            // The orders that ship in time have shipped.
+            // The orders that ship in time have shipped before the measurement.
             &format!(
                 "INSERT INTO shop.watched SELECT n, 'UNSHIPPED', now() - interval '3 h' + interval '4 s', 'customer ' || n FROM generate_series(1, {DUE}) AS n"
             ),

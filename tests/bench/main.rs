@@ -121,7 +121,7 @@ fn run(options: &Options) -> Result<(), String> {
     for row in ROWS.iter().filter(|row| options.wants(row.name)) {
         say(&format!("== {}", row.name));
         let began = Instant::now();
-        // A row that fails does not stop the others.
+        // A row that fails does not stop the other rows.
         let Ok(mut outcome) = std::panic::catch_unwind(|| (row.measure)(options)) else {
             say(&format!("{} FAILED; its last results stay", row.name));
             failed.push(row.name);

@@ -27,7 +27,7 @@ struct Starts {
     last: Pairs,
 }
 
-/// All jobs of the scheduler started in these minutes. With the delays of the first and the last.
+/// Minutes in which all jobs of the scheduler started, with the delays of the first and the last start.
 const MINUTES: &str = "
 SELECT extract(epoch FROM min(at) - moment)::float8 * 1000, extract(epoch FROM max(at) - moment)::float8 * 1000
 FROM (SELECT at, date_bin('1 min', at, timestamptz '2000-01-01 00:00:00Z' + $2 * interval '1 s') AS moment

@@ -37,7 +37,7 @@ pub static LARGE: Page = Page {
 };
 
 impl Page {
-    /// One set of results has the page's name.
+    /// Returns a page whose set of results has the name of the page.
     pub const fn of(name: &'static str) -> Self {
         let (begin, end) = ("<!-- results: begin; written from docs/results -->", "<!-- results: end -->");
         Page { page: name, results: name, begin, end, suffix: "" }

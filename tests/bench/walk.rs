@@ -47,7 +47,7 @@ fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     })
 }
 
-/// The server is back afterwards.
+/// Kills the worker of the walk, and waits until the server is back.
 fn kill_in_the_middle(shop: &Shop) {
     shop.cluster.await_sql(
         "postgres",

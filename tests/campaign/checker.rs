@@ -30,7 +30,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// An external worker wrote it, in the transaction of its answer.
+    /// Whether an external worker wrote the effect, in the transaction of its answer.
     fn is_outside(&self) -> bool {
         self.act == "outside"
     }
@@ -120,7 +120,7 @@ struct Story<'a> {
     placed: Vec<&'a Placed>,
 }
 
-/// The check is held in the end.
+/// Jobs that crash the server or end their process until their check is held.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
 /// The check may be held, because one crash of another check may also have been counted.

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 /// Time until all checks due then are done. A crash takes some seconds on a loaded machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
-/// A check that was running each time is held.
+/// Number of crashes after which awty holds a check that was running each time.
 pub const MAX_CRASHES: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -148,7 +148,7 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// The fault must be requested.
+    /// Whether the fault happens only on request.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }

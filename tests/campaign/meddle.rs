@@ -37,7 +37,7 @@ impl Customer {
         Ok(())
     }
 
-    /// A deferred constraint or a serialization conflict makes COMMIT fail.
+    /// Makes a COMMIT fail by a deferred constraint or a serialization conflict.
     pub fn fail_to_commit(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));
@@ -47,7 +47,7 @@ impl Customer {
             let mut transaction = client.build_transaction().isolation_level(level).start()?;
             if serializable {
                 let all = transaction.query_one("SELECT sum(amount)::bigint FROM camp.account", &[])?;
-                // Independent of the server's clock, which may be set meanwhile.
+                // The wait does not use the server's clock, because a fault may set that clock meanwhile.
                 std::thread::park_timeout(Duration::from_millis(50));
                 let sql = "UPDATE camp.account SET amount = $2::bigint % 1000 WHERE owner = $1";
                 transaction.execute(sql, &[&self.role, &all.get::<_, i64>(0)])?;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
 const VOID: &str = "void";
-/// A client has locked the check, so the answer must be repeated.
+/// Answer of awty while a client has locked the check. The worker must repeat its answer.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
 /// The shortest heartbeat that a job may have.
@@ -186,7 +186,7 @@ impl Worker {
         Leased { lease: row.get(0), place: ledger.len() - 1, again: row.get(9), slot: row.get(10) }
     }
 
-    /// The worker sends heartbeats or not. Void leases are dropped.
+    /// Sleeps, with or without heartbeats, and drops leases that are void.
     fn nap(&mut self, client: &mut Client, leases: &mut Vec<Leased>) -> Result<(), Error> {
         let is_alive = self.random.per_mille(700);
         for _ in 0..1 + self.random.below(4) {
@@ -205,7 +205,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The worker answers all leases together, or one by one.
+    /// Answers all leases together, or one by one.
     fn complete(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         leases.iter().for_each(|lease| self.act(lease));
         let pieces = if self.random.per_mille(500) { leases.len() } else { 1 };

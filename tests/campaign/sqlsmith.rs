@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const DATABASE: &str = "smithy";
 const STATEMENTS: usize = 60;
-/// A statement has a timeout of 300 ms, and half a second if it ignores that.
+/// Longest time for all statements. A statement has a timeout of 300 ms, and half a second if it ignores the timeout.
 const TO_END: Duration = Duration::from_secs(120);
 /// Allowed lateness of a bystander's check, on a loaded machine.
 const LATE: f64 = 20.0;

@@ -159,7 +159,7 @@ impl Visitor {
         }
     }
 
-    /// The owner checks P12, and sometimes changes or ends the rule.
+    /// Acts as the table's owner, who checks P12 and sometimes changes or ends the rule.
     fn own(&mut self, client: &mut Client) -> Result<(), Error> {
         let wrong = client.query(WRONG, &[&self.movable_clock])?.iter().map(|row| row.get(0)).collect();
         let missed = client.query(MISSED, &[])?.iter().map(|row| row.get(0)).collect();

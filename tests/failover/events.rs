@@ -1,4 +1,4 @@
-//! Switchovers, kills, a frozen Patroni, etcd away.
+//! Events of the test: switchovers, kills, a frozen Patroni, and an absent etcd.
 //!
 //! An event fails only if the cluster is not whole again in time.
 

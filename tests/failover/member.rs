@@ -50,7 +50,7 @@ impl Member {
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
     }
 
-    /// Patroni stops its server first.
+    /// Ends Patroni, which stops its server first.
     pub fn end_patroni(&mut self) {
         self.signal_patroni(Signal::TERM);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
@@ -84,7 +84,7 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// A frozen Patroni does not answer.
+    /// Whether the member is the primary according to Patroni. A frozen Patroni does not answer.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }

@@ -192,7 +192,7 @@ postgresql:
         })
     }
 
-    /// The servers do not restart.
+    /// Restarts each Patroni without restarting the servers.
     pub fn restart_patroni(&mut self) -> Result<(), String> {
         for number in 0..self.members.len() {
             self.members[number].kill_patroni();

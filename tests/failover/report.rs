@@ -155,7 +155,7 @@ impl Results {
         text
     }
 
-    /// The page's prose is written by hand.
+    /// Writes the tables of the page. The page's prose is written by hand.
     pub fn write(&self, directory: &Path) -> Result<(), String> {
         let (data, page) = (directory.join("results/failover.json"), directory.join("failover.md"));
         let said = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());

@@ -60,7 +60,7 @@ fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     archived.exists().then_some(()).ok_or_else(|| format!("{} is not there", archived.display()))
 }
 
-/// Reachable only by its socket, without archiving and synchronous standbys.
+/// Configures the copy, which is reachable only by its socket and has neither archiving nor synchronous standbys.
 fn configure(place: &Place, copy: &Path, more: &str) -> Result<(), String> {
     let file = copy.join("postgresql.conf");
     let lines = format!(

@@ -103,7 +103,7 @@ fn a_column_of_the_history_gets_its_default() {
     end_each_way(&shop, "dropped", "");
 }
 
-/// The check ends once the history accepts it.
+/// The check stays pending until the history accepts it.
 #[test]
 fn a_check_that_the_history_refuses_stays_pending() {
     for (constraint, gone) in [

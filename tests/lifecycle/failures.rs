@@ -50,7 +50,7 @@ fn a_success_takes_a_check_out_of_failing() {
     assert_eq!(shop.cluster.value::<i64>("postgres", left), 1);
 }
 
-/// Problems without an error, without a run, and found by the maintainer.
+/// The log also reports problems without an error, problems without a run, and problems that the maintainer finds.
 #[test]
 fn an_end_that_is_a_problem_is_never_silent() {
     let shop = Shop::open();

@@ -166,7 +166,7 @@ fn bad_jobs_stop_nobody() {
     }
 }
 
-/// The two divide the checks without waiting for each other.
+/// Two workers of a role divide the checks without waiting for each other.
 #[test]
 fn two_workers_divide_a_backlog() {
     let shop = Shop::open();

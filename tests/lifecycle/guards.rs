@@ -85,7 +85,7 @@ fn a_check_that_makes_no_progress_ends_as_past() {
     assert!(end.slot >= end.first + TimeDelta::seconds(2), "the slot after the run: {end:?}");
 }
 
-/// Infinity is beyond the horizon as well.
+/// An infinite time is beyond the horizon as well.
 #[test]
 fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
     let shop = Shop::open();

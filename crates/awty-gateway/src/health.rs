@@ -14,7 +14,7 @@ use std::time::Duration;
 /// least every 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// A full gateway in which no call has ended for this long is not ready.
+/// Longest time for which a full gateway stays ready although no call ends.
 const HANGS: Duration = Duration::from_secs(30);
 
 /// Why a gateway whose role bypasses row security is not ready.

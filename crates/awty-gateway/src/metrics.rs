@@ -167,7 +167,7 @@ impl Metrics {
         self.set_aside.inc();
     }
 
-    /// A call did not get a secret.
+    /// Counts a call that did not get a secret.
     pub fn secret_refused(&self) {
         self.secrets_refused.inc();
     }
@@ -177,7 +177,7 @@ impl Metrics {
         self.blocked.inc();
     }
 
-    /// Breakers that have opened since the last scrape.
+    /// Counts the breakers that have opened since the last scrape.
     pub fn opened(&self, count: u64) {
         self.opened.inc_by(count);
     }

@@ -27,7 +27,7 @@ impl Cluster {
         DISK.set(self, 0, how as i64);
     }
 
-    /// Repairs the disk. Returns how many calls failed.
+    /// Repairs the disk. Returns the number of calls that failed.
     #[track_caller]
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);

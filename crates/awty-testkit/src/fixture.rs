@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use postgres::{Client, SimpleQueryMessage};
 use std::time::Duration;
 
-/// A job that writes a note and is done.
+/// Body of a job that writes a note and is done.
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
 /// A run waits here while the gate is closed.
@@ -17,7 +17,7 @@ pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// SQLSTATE of a transaction that ended after the time that it should precede.
+/// SQLSTATE of a script that was too slow, so that the test must repeat it.
 const TOO_SLOW: &str = "TSLOW";
 
 /// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
@@ -68,13 +68,13 @@ impl End {
         self.started.unwrap_or_else(|| panic!("it ended without a run: {self:?}"))
     }
 
-    /// Expects that it is done, without an error.
+    /// Expects that the check is done, without an error.
     #[track_caller]
     pub fn is_done(&self) {
         assert_eq!(self.why(), ("done", None), "{self:?}");
     }
 
-    /// Expects that it failed with this SQLSTATE.
+    /// Expects that the check failed with this SQLSTATE.
     #[track_caller]
     pub fn failed_with(&self, sqlstate: &str) {
         assert_eq!(self.why(), ("failed", Some(sqlstate)), "{self:?}");
@@ -343,7 +343,7 @@ impl Shop {
         self.cluster.await_that(&format!("{then}"), PATIENCE, late);
     }
 
-    /// The time when the server was last ready for connections, from its log.
+    /// Returns the time when the server was last ready for connections, from its log.
     pub fn ready_at(&self) -> DateTime<Utc> {
         ready_at(&self.cluster)
     }
@@ -354,7 +354,7 @@ impl Shop {
     }
 }
 
-/// The time when a server was last ready for writing connections, from its log.
+/// Returns the time when a server was last ready for writing connections, from its log.
 pub fn ready_at(cluster: &Cluster) -> DateTime<Utc> {
     let log = cluster.log_since(0);
     let line = log.lines().rfind(|line| line.contains("database system is ready to accept connections"));

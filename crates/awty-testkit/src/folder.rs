@@ -42,7 +42,7 @@ impl Folder {
         command
     }
 
-    /// The same for an executable of the staged PostgreSQL.
+    /// Returns a command for an executable of the staged PostgreSQL.
     pub fn server_tool(&self, name: &str) -> Command {
         self.command(stage::directory().join("bin").join(name))
     }

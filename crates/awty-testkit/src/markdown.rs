@@ -10,7 +10,7 @@ pub fn paragraph(text: &str) -> String {
     format!("\n{}", wrap(text))
 }
 
-/// Words in lines of at most `WIDTH` columns.
+/// Wraps a text into lines of at most `WIDTH` columns.
 pub fn wrap(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::new();

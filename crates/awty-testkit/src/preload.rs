@@ -33,7 +33,7 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// The cluster was not started. All numbers are 0.
+    /// Adds the library to a cluster that was not started yet. All numbers are 0.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");
@@ -47,7 +47,7 @@ impl Library {
         account::run(&mut compiler);
     }
 
-    /// The server sees the number at once.
+    /// Sets one of the numbers. The server sees the number at once.
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);

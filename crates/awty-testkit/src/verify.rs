@@ -27,7 +27,8 @@ const PREPARE: &str = "
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// amcheck finds no damage in awty's tables, partitions and indexes in a database. awty need not be installed.
+    /// Expects that amcheck finds no damage in awty's tables, partitions and indexes in a database. awty need not be
+    /// installed.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {

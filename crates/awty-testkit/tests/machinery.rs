@@ -73,7 +73,7 @@ fn a_copied_cluster_has_its_originals_identity_unless_told_otherwise() {
     assert_ne!(identity(&one), identity(&other));
 }
 
-/// The next test cleans up.
+/// If a test was killed, the next test removes its directory.
 #[test]
 fn the_cluster_of_a_killed_process_is_swept() {
     let conf = std::env::temp_dir().join(format!("awty-sweep-{}.conf", std::process::id()));

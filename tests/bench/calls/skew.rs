@@ -11,7 +11,7 @@ const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
 /// Each schedule is called once before measuring.
 const WARM: f64 = 12.0;
-/// The lateness may be at most so much larger than the twin's.
+/// Largest allowed ratio of the lateness to that of the twin run.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
 /// Returns p50 and p99 of the lateness of calls to sound targets, and the number of calls.

@@ -10,12 +10,12 @@ use awty_testkit::{Cluster, Stop, poll};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// A timeout, the time to terminate the run, and a reserve.
+/// Time after which a run is over: a timeout, the time to terminate the run, and a reserve.
 const RUN_IS_OVER: Duration = Duration::from_secs(30);
 
 const HOUR: i64 = 3600;
 
-/// Just before clock changes of a country, or limits of number ranges.
+/// Dates just before clock changes of a country, or before limits of number ranges.
 const DATES: [&str; 12] = [
     "1970-01-01T00:00:10Z",
     "2000-01-01T00:00:00Z", // PostgreSQL's epoch
@@ -54,7 +54,7 @@ pub fn set_to_date(cluster: &Cluster, random: &mut Random) -> bool {
     true
 }
 
-/// The run must end in its time whatever the clock says.
+/// Sets the clock during a run. The run must still end within its time limit.
 pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let run = format!("SELECT pid::text || ' ' || xact_start FROM pg_stat_activity WHERE {IN_RUN} LIMIT 1");
     let Some(run) = catch::<String>(shared, &run) else { return false };

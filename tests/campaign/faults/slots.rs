@@ -17,7 +17,7 @@ const QUERY: &str =
 
 const SAID: &str = "awty could not start a worker process";
 
-/// awty must log that no slot was free.
+/// Takes all slots. awty must log that no slot was free.
 pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     let Ok(mut admin) = shared.connect("postgres", "postgres") else { return false };
     if admin.batch_execute(TABLE).is_err() {

@@ -69,7 +69,7 @@ impl Http {
     }
 }
 
-/// The error must have a hint.
+/// Returns the SQLSTATE of the refusal. The error must have a hint.
 #[track_caller]
 fn refused(client: &mut Client, sql: &str) -> String {
     let refusal = awty_testkit::fixture::refusal(client, sql);

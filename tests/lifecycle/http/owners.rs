@@ -165,7 +165,7 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     assert!(job.starts_with("http.later-"), "{job}");
 }
 
-/// The error tells the extension's owner how.
+/// The error tells the extension's owner how to drop the tenant nevertheless.
 #[test]
 fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     let http = Http::open();

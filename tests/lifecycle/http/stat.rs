@@ -199,7 +199,7 @@ fn a_roll_up_in_parts_counts_each_call() {
     assert!(counted.starts_with("240 720, 2 720, "), "{counted}");
 }
 
-/// The remaining work is for a check that replaces this one.
+/// A roll-up that is not finished leaves the remaining work to the next check of the job.
 #[test]
 fn the_hourly_check_does_much_work_in_parts() {
     let http = Http::open();

@@ -20,7 +20,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// An asker without a token.
+    /// Builds an asker without a token.
     #[cfg(test)]
     pub fn of(role: &str) -> Self {
         let token = Token { id: 1, role: role.into(), scope: "admin".into(), expired: false };

@@ -16,7 +16,7 @@ pub const HIDDEN: &str = "•••";
 
 /// The fields that were not read yet, and the faults found so far.
 pub struct Fields {
-    /// Fields that are not taken yet.
+    /// Fields that no call has taken yet.
     pub left: Map<String, Value>,
     pub faults: Vec<Fault>,
 }

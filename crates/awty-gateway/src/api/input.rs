@@ -18,7 +18,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// `min` is awty's slot, and not the gateway's setting.
+    /// Whether `min` is awty's slot, and not the gateway's setting.
     pub is_slot: bool,
 }
 

@@ -73,7 +73,7 @@ impl PageQuery {
     }
 }
 
-/// The schedule exists or was deleted.
+/// Refuses unless the schedule exists or was deleted.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     let request = api.begin(asker).await?;
     if !db::is_known(&request, id).await? {

@@ -70,7 +70,7 @@ impl Role {
     }
 }
 
-/// Holds a permit of its role, and one of those for all changes or for all reads of slow roles.
+/// Holds a permit of one role. Also holds a permit for the changes of all roles, or for the reads of all slow roles.
 pub struct Permit {
     role: Arc<Role>,
     changes: bool,

@@ -67,7 +67,7 @@ pub(super) fn not_own() -> Problem {
     Problem::new("not-permitted", "The schedule belongs to a job whose schedules this role may not change.")
 }
 
-/// naptime's answer for a URI with another period.
+/// Returns naptime's answer for a URI that is scheduled with another period.
 pub(super) fn another_period() -> Problem {
     Problem::new("not-found", "The URI is scheduled with another period.")
 }

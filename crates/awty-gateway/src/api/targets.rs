@@ -45,7 +45,7 @@ pub(super) fn origin(text: &str) -> Result<String, Problem> {
     Ok(endpoint.entity_name())
 }
 
-/// For `If-Match`: a hash of the limits.
+/// Returns a hash of the limits for `If-Match`.
 fn version(target: &Value) -> String {
     show::hash(&["concurrency", "rate", "burst"].map(|name| target[name].to_string()).join(" "))
 }
@@ -103,7 +103,7 @@ pub async fn put(
         return Err(Problem::new("precondition-failed", "It has changed since its ETag was read."));
     }
     db::limit(&request, &origin, limits).await?;
-    // A target without limits and schedules is not known any more.
+    // A target without limits and schedules is unknown from now on.
     let target = db::one(&request, &origin).await?;
     request.commit().await?;
     Ok(answer(&there(target.or(before))?, &HeaderMap::new()))

@@ -25,7 +25,7 @@ impl AsRef<[u8]> for Unread {
     }
 }
 
-/// Counts a large answer as its role's until it is written.
+/// Counts a large answer in the room of its role until the answer is written.
 pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
     let (Some(role), true) = (seen.role(), size > SMALL) else { return response };

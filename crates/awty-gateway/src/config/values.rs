@@ -29,7 +29,7 @@ pub struct Config {
     pub max_period: Length,
     /// Timeout of calls whose schedule has none.
     pub timeout: Length,
-    /// Upper bound of all timeouts, whatever a schedule says.
+    /// Upper bound of the timeouts of all schedules.
     pub max_timeout: Length,
     /// Calls at a time.
     pub max_in_flight: usize,

@@ -44,7 +44,7 @@ pub struct Wait {
 /// Answer to a lease.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The check is done, or asked again.
+    /// The check is done, or continues at a later time.
     Complete {
         /// Time of the next check.
         again: Option<DateTime<Utc>>,

@@ -11,7 +11,7 @@ use tokio_postgres::types::ToSql;
 pub struct Token {
     /// Id of the token.
     pub id: i64,
-    /// Role whose rights it gives.
+    /// Role whose rights the token gives.
     pub role: String,
     /// `read`, `write` or `admin`.
     pub scope: String,

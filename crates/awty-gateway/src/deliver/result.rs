@@ -19,7 +19,7 @@ pub struct Facts<'a> {
     pub fault: Option<&'static str>,
     /// Whether to keep the answer's body.
     pub keep_body: bool,
-    /// A header of the endpoint that cannot be read.
+    /// Message about a header of the endpoint that the gateway cannot read.
     pub note: Option<&'a str>,
 }
 

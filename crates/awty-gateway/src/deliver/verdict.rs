@@ -16,13 +16,13 @@ const LONGEST_NOTE: usize = 200;
 /// Outcome of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The check is done, or asked again.
+    /// The check is done, or continues at a later time.
     Done {
         /// Time of the next check.
         again: Option<DateTime<Utc>>,
         /// The endpoint wants no more calls; the text says why.
         stop: Option<String>,
-        /// A header of the endpoint that cannot be read.
+        /// Message about a header of the endpoint that the gateway cannot read.
         note: Option<String>,
     },
     /// The check failed.

@@ -33,7 +33,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Err if the batch has a single answer.
+    /// Splits the batch. Returns Err if the batch has a single answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -43,7 +43,7 @@ impl Batch {
         Ok([Batch::new(self.bookings, self.places), rest])
     }
 
-    /// A client has locked the checks of `busy`.
+    /// Splits off the answers in `busy`, because a client has locked their checks.
     fn split(self, busy: &HashSet<i64>) -> (Batch, Option<Batch>) {
         let all = self.bookings.into_iter().zip(self.places);
         let (locked, booked): (Vec<_>, Vec<_>) = all.partition(|(booking, _)| busy.contains(&booking.lease));
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Halves the failed batches until each answer that cannot be booked is alone. The others are booked.
+    /// Halves the failed batches until each answer that cannot be booked is alone. The other answers are booked.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

@@ -27,7 +27,7 @@ impl Aside {
     }
 }
 
-/// The job, and not the whole database, may be the cause.
+/// Whether the job may be the cause of the failure, and not the whole database.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,

@@ -59,7 +59,7 @@ pub(super) async fn deliver(
     let _ = worker.answers.send((booking, permit));
 }
 
-/// None if the work panicked.
+/// Returns the result of the work, or None if the work panicked.
 async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {

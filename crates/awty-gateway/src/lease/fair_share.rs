@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(shared(&["a", "b"], &[], 1, 1), (vec!["a".to_owned(), "b".to_owned()], 1));
     }
 
-    /// Greedy jobs never give a place back.
+    /// Even if greedy jobs never give a place back, other jobs get places.
     #[test]
     fn whatever_greedy_jobs_take_there_is_room_for_another() {
         for places in (4..40).chain([200, 2_000]) {

@@ -54,7 +54,7 @@ impl Worker {
         Ok(good)
     }
 
-    /// Asks for each job alone.
+    /// Asks for each job alone whether the gateway may claim it.
     async fn claimable_of(&self, jobs: &[Job]) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for job in jobs {

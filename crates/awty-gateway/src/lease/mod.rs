@@ -195,7 +195,7 @@ impl Worker {
         *self.stopping.borrow()
     }
 
-    /// A statement of that activity succeeded.
+    /// Notes that a statement of this activity succeeded.
     fn answers_again(&self, activity: Activity) {
         let mut view = self.locked_view();
         if view.troubles[activity as usize].take().is_some() && view.trouble().is_none() {

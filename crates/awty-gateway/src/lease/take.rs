@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// The job was removed, got a function, or may not be claimed any more.
+/// SQLSTATEs of a job that was removed, that got a function, or that may not be claimed any more.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
@@ -96,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// If that fails, tries each job alone and gives the leases of a failing job back.
+    /// Reads the calls' definitions. If that fails, tries each job alone and gives a failing job's leases back.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}

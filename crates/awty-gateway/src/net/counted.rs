@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 /// Number of bytes that were written to a connection.
 pub type Count = Arc<AtomicU64>;
 
-/// The head may have 64 KiB, and 64 KiB may come before it.
+/// Largest number of bytes up to the end of an answer's head. The head may have 64 KiB, and 64 KiB may come before it.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

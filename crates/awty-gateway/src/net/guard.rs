@@ -25,7 +25,7 @@ pub struct Guard {
     pub allowed: Vec<Allowed>,
     /// Networks that are never called, even if they are opened.
     pub denied: Vec<IpNet>,
-    /// Loopback is opened. Allowed only while the gateway listens on loopback.
+    /// Whether loopback addresses may be called. The setting is allowed only while the gateway listens on loopback.
     pub allow_localhost: bool,
     /// The gateway's listeners and the database's addresses.
     pub own: Vec<SocketAddr>,

@@ -37,7 +37,7 @@ pub struct Phases {
     pub connect: Option<Duration>,
     /// TLS handshake.
     pub tls: Option<Duration>,
-    /// From the request to the head of the answer.
+    /// Time from the request to the head of the answer.
     pub first_byte: Option<Duration>,
     /// Whole call.
     pub total: Duration,

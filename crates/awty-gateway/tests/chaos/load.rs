@@ -66,7 +66,7 @@ impl Senders {
                     let mut config = awty_testkit::postgres::Config::new();
                     config.host_path(&socket).port(Cluster::PORT).dbname("postgres").user(tenant.0);
                     if let Ok(mut client) = config.connect(NoTls) {
-                        // An error means that the server went away, so a new connection follows.
+                        // An error means that the server went away, so the loop makes a new connection.
                         while !stop.load(Ordering::Relaxed) {
                             count += 1;
                             let origin = &origins[random.random_range(0..origins.len())];

@@ -23,7 +23,7 @@ const KILLS: u64 = 60;
 /// All late calls are made up within this time after the last fault.
 const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
-/// None if only checks of this second are due, and no send is left.
+/// Query of the work that is left. Returns NULL if only checks of this second are due and no send is left.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (
     SELECT entity_key, next_check_at FROM awty.future_job WHERE job ^@ 'http' AND (entity_key ~ '#' OR next_check_at < now() - '2 s'::interval)
     ORDER BY next_check_at LIMIT 5) AS late";

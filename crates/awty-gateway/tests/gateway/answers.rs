@@ -1,4 +1,4 @@
-//! Booking of calls, and what must not delay it.
+//! Booking of calls, and events that must not delay the booking.
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};

@@ -6,7 +6,7 @@ use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use serde_json::{Value, json};
 
-/// Harmful in HTML, SQL, a log, a header, a path, a terminal or a format string.
+/// Texts that are harmful in HTML, SQL, a log, a header, a path, a terminal or a format string.
 const TEXTS: [&str; 9] = [
     "<script>alert(1)</script>",
     "'; DROP TABLE awty_http.endpoint; --",

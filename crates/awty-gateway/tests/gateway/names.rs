@@ -30,11 +30,11 @@ enum Says {
     Nothing,
 }
 
-/// OPEN is allowed, CLOSED is not. Both are this machine.
+/// The guard allows calls to OPEN and refuses calls to CLOSED. Both are addresses of this machine.
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
-/// Answers as told. Its thread ends with the test's process.
+/// A name server with answers that the test chooses. Its thread ends with the test's process.
 struct NameServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,

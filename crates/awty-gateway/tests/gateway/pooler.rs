@@ -10,7 +10,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Two gateways use more, so they share connections.
+/// Number of connections of the pooler. Two gateways need more, so they share connections.
 const POOL: i64 = 3;
 
 fn program() -> String {

@@ -53,7 +53,7 @@ fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     assert_eq!(receiver.seen("/ok").len(), before);
 }
 
-/// Reading them would make the list slow, because another tenant may have any number of schedules.
+/// Reading the schedules of another tenant would make the list slow, because a tenant may have any number of schedules.
 #[test]
 fn a_list_reads_no_schedule_of_another_tenant() {
     let (shop, _gateway, app) = open();

@@ -88,7 +88,7 @@ fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut letters = format.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
-            // A doubled brace is a brace.
+            // A doubled brace in a format stands for one brace.
             '{' | '}' if letters.next_if_eq(&letter).is_some() => text.push(letter),
             '{' => {
                 let value: String = letters.by_ref().take_while(|letter| *letter != '}').collect();

@@ -38,7 +38,7 @@ impl Field {
             let row = client.query_one(is_booked, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("they are not".into()) }
         })?;
-        // A double call may be late.
+        // The pause gives a double call time to arrive.
         pass(0.5);
         let arrivals: Vec<Arrival> = self.place.receiver.since(from);
         each_once(&arrivals, calls)?;

@@ -58,7 +58,7 @@ pub fn speed(options: &Options) -> Result<Outcome, String> {
     } else {
         None
     };
-    // Warms up for all ways.
+    // The first run is not counted, because it warms up the machine for all ways.
     println!("gateway, not counted: {:.0}/s", ways::gateway(&mut field, &calls)?.rate());
     let mut rates = Rates::default();
     for round in 1..=options.rounds {

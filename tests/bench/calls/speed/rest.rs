@@ -10,7 +10,7 @@ const HANGING: u32 = 10_000;
 const ORIGINS: u32 = 10;
 const KIB_EACH: Wanted = Wanted::AtMost(30.0);
 const STATEMENTS_A_SLOT: Wanted = Wanted::AtMost(2.0);
-/// A started gateway is idle by then.
+/// Seconds after which a started gateway is idle.
 const SETTLE: f64 = 5.0;
 
 pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The default of awty_http, which the others get as well.
+/// Largest number of calls at a time for one target. This is the default of awty_http, and the other ways get the same.
 const AT_ONCE: u32 = 10;
 /// Leases per claim, and answers per statement, of the SQL ceiling.
 const BATCH: i32 = 500;
