@@ -86,7 +86,7 @@ pub fn check(job: &Job) -> Result<()> {
     if job.is_external() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
-/// The function is cached until a function, role or schema changes.
+/// Returns the function of a job, cached until a function, role or schema changes.
 pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
@@ -119,8 +119,8 @@ struct Key {
     set_based: bool,
 }
 
-/// `role` must be able to run the function as a job that `registered_by` has registered. `set_based` is `None` during
-/// the registration.
+/// Finds the function of a job. `role` must be able to run the function as a job that `registered_by` has registered.
+/// `set_based` is `None` during the registration.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -171,7 +171,7 @@ fn trusted(
     Ok(())
 }
 
-/// A rule of `watched_by` calls the function with its alerts, and `role` must be able to run it.
+/// Finds the function that a rule of `watched_by` calls with its alerts. `role` must be able to run the function.
 pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<()> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     let found = store::find(schema, name, relations::alert_type(), role)

@@ -77,7 +77,7 @@ fn closed(args: &Args) -> Result<Vec<i64>> {
     elements(args, 3, "closed", DATE, MAX_CLOSED)?.into_iter().map(day).collect()
 }
 
-/// The elements of a required array of one dimension.
+/// Returns the elements of a required array of one dimension.
 fn elements(
     args: &Args,
     index: usize,

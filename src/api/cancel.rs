@@ -15,7 +15,7 @@ calls! {
     fn cancel -> i64 = cancel_checks;
 }
 
-/// Without a job, skips jobs that the caller may not schedule, and does not report them.
+/// Cancels checks of an entity. If the call names no job, silently skips jobs that the caller may not schedule.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;

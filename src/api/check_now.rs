@@ -44,7 +44,8 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// An occurrence whose slot is in the future becomes an extra one, so that no slot of its plan is used up.
+/// Makes a check due now. An occurrence whose slot is in the future becomes an extra one, so that no slot of its plan
+/// is used up.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

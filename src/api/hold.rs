@@ -19,7 +19,7 @@ calls! {
     fn release -> () = release_check;
 }
 
-/// A run in progress ends normally, and the check that it leaves pending is held then.
+/// Holds a check. A run in progress ends normally, and the check that it leaves pending is held then.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -69,7 +69,7 @@ fn release_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The check is treated as by a worker after a pause.
+/// Treats the released check as a worker treats checks after a pause.
 fn apply_policy(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);

@@ -86,7 +86,8 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// An equal job of that name stays. A different one is replaced if `replace` is set. Returns whether anything changed.
+/// Writes a job. An equal job of this name stays, and a different job is replaced if `replace` is set. Returns whether
+/// anything changed.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
@@ -121,7 +122,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// For a command in place of a function, the error shows the function to write.
+/// Reads the name of the function. If the caller gave a command instead, the error shows the function to write.
 fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
         let (text, function) = (text.to_string(), function::quoted(job));

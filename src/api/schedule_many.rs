@@ -36,7 +36,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// NULL is an empty list, because `array_agg()` over no rows returns NULL.
+    /// Reads the keys. NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -248,7 +248,7 @@ impl Request<'_> {
     }
 }
 
-/// Without a job, skips jobs that the caller may not schedule, and does not report them.
+/// Cancels checks of many entities. If the call names no job, silently skips jobs that the caller may not schedule.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;

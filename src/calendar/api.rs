@@ -62,7 +62,7 @@ fn counted(calendar: &Calendar<Local>, args: &Args) -> Result<TimeDelta> {
     Ok(open)
 }
 
-/// The name of a calendar; `None` for NULL.
+/// Returns the name of a calendar; `None` for NULL.
 fn name(args: &Args) -> Result<Option<Text>> {
     args.optional_name(2, "calendar", MAX_CALENDAR)
 }

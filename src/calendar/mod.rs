@@ -103,8 +103,8 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
     Some(found)
 }
 
-/// The calendar of a row. All time is open if PostgreSQL does not know the zone, or if someone has written hours by hand
-/// that cannot be read.
+/// Builds the calendar of a row. All time is open if PostgreSQL does not know the zone, or if hours that were written
+/// by hand cannot be read.
 fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {

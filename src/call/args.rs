@@ -41,7 +41,7 @@ impl Args {
         Self(fcinfo)
     }
 
-    /// `T` must match the declared type.
+    /// Returns an argument, or `None` for NULL. `T` must match the declared type.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
         // SAFETY: PostgreSQL passes the declared number of arguments, with the declared types.
         unsafe { pgrx::pg_getarg(self.0, index) }
@@ -52,7 +52,7 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// A longer text is refused before it is copied.
+    /// Returns a text of at most `max` bytes. Refuses a longer text before it is copied.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -117,7 +117,7 @@ impl Args {
         self.optional_role(index)?.ok_or(Error::Null { argument })
     }
 
-    /// An error if a given role does not exist.
+    /// Returns the role that the argument names. Refuses a role that does not exist.
     pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
         let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
         crate::pg::catalog::role(name)

@@ -32,8 +32,8 @@ impl Entity {
             .collect()
     }
 
-    /// The caller may schedule the check. The third argument names the job. It is optional if there is only one such
-    /// job.
+    /// Returns the job of a check that the caller may schedule. The third argument names the job, and is optional if
+    /// there is only one such job.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

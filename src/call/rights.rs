@@ -25,7 +25,8 @@ use std::collections::HashMap;
 /// An error or a list names at most this many jobs.
 pub const MAX_LISTED: usize = 10_000;
 
-/// The gate for functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
+/// Refuses a call of a function for operators while it cannot work. Such a call also fails if the library is not
+/// preloaded, because nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -189,7 +190,8 @@ thread_local! {
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
-/// The database is restored or cloned and not adopted yet, or the library does not match the SQL.
+/// Warns the caller if nothing runs, because the database is restored or cloned and not adopted yet, or because the
+/// library does not match the SQL.
 pub fn warn_if_nothing_runs() {
     if !shmem::is_present() {
         return warn_once_of_no_library();

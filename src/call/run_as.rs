@@ -15,7 +15,8 @@ pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
-/// The caller's role, or one that the caller may become. With `connects`, the role must be able to connect.
+/// Returns the role that a job runs as: the caller's role, or one that the caller may become. With `connects`, the role
+/// must be able to connect.
 pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);

@@ -93,7 +93,7 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     .report(PgLogLevel::WARNING);
 }
 
-/// The warning goes to an external worker and the server log.
+/// Warns an external worker, and the server log, that an answer was not booked.
 pub fn not_booked(lease: i64, failure: &Failure) {
     let message = format!("lease {lease} could not be answered: {}", failure.message);
     report(PgLogLevel::WARNING, &failure.sqlstate, &message, "", "");

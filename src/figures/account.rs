@@ -44,7 +44,7 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// `next` says whether the next occurrence is held, if there is one.
+    /// Records what a run did to its check. `next` says whether the next occurrence is held, if there is one.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             let this = match (fate, next) {
@@ -104,7 +104,7 @@ impl Account {
         });
     }
 
-    /// The check ended without an error of its run.
+    /// Records a check that ended without an error of its run.
     pub fn ended(&mut self, job: &Job, row: &Row, outcome: Outcome) {
         if !outcome.is_problem() {
             return;

@@ -43,7 +43,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // The row that was just stored for a job that was registered again belongs to the new job.
+    // If a job was unregistered and registered again, its row in the table belongs to the new job.
     gone.extend(job_stat::gone());
     Some(gone)
 }

@@ -42,7 +42,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Only the first problem is evaluated, because the log gets one entry for all of them.
+    /// Adds a problem. Only the first problem is evaluated, because the log gets one entry for all problems.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);

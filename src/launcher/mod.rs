@@ -27,7 +27,7 @@ use std::time::Duration;
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Called from `_PG_init`, only while the server starts.
+/// Registers the launcher. `_PG_init` calls this only while the server starts.
 pub fn register() {
     let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
     // SAFETY: PostgreSQL copies the description.
@@ -108,7 +108,7 @@ impl Launcher {
         }
     }
 
-    /// The log reports a stuck run once, and `awty.status` while it lasts.
+    /// Reports stuck runs: the log gets one entry per run, and `awty.status` shows the run while it lasts.
     fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
         let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
@@ -151,8 +151,8 @@ impl Launcher {
     }
 }
 
-/// Roles that may have work, in the form of the plan, and the number of workers of all other roles, which are
-/// finishing.
+/// Returns the roles that may have work, in the form that the plan needs, and the number of workers of all other roles,
+/// which are finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared

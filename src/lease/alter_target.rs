@@ -54,7 +54,8 @@ fn target_standing(
 }
 
 calls! {
-    /// A target asks for the block. The right to claim is enough, so the block is limited to [`ASKED`].
+    /// Blocks a target that asked for a pause. The right to claim is enough for this call, so the block is limited to
+    /// [`ASKED`].
     fn block_for_now -> bool = block;
 }
 

@@ -69,7 +69,7 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
     answer(datum.map(|datum| datum.value() as i64))
 }
 
-/// A result that is too large is refused, because a jsonb cannot be cut.
+/// Checks the result of a report. Refuses a result that is too large, because a jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
     if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
@@ -133,7 +133,7 @@ fn failures(args: &Args) -> Result<(usize, Reports)> {
     Ok((count, by_place(&numbers, read)))
 }
 
-/// A NULL lease is an error.
+/// Pairs each lease with its report. A lease that is NULL is an error.
 fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>) -> Reports {
     let all = numbers.iter().enumerate();
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
@@ -198,7 +198,8 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// `None` if nothing has left the worker. Any other answer shows that the target is up.
+    /// Returns the answer's meaning for the target. `None` if the worker has sent nothing; any other answer shows that
+    /// the target is up.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),

@@ -19,7 +19,7 @@ fn elements(datum: pg_sys::Datum, element: Element, argument: &'static str) -> R
     Ok(unsafe { array::elements(datum, element) }.ok_or(LeaseError::Unequal { argument })?)
 }
 
-/// NULL, which `array_agg()` returns for no rows, means no leases.
+/// Reads the leases of a call. NULL means no leases, because `array_agg()` returns NULL for no rows.
 pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
     let Some(datum) = args.datum(0) else { return Ok(Vec::new()) };
     let numbers = elements(datum, INT8, "leases")?;
@@ -38,7 +38,7 @@ pub fn each(args: &Args, index: usize, element: Element, argument: &'static str,
     Ok(values)
 }
 
-/// The jobs are distinct, and the caller may claim their checks.
+/// Returns the distinct jobs of a call, all of whose checks the caller may claim.
 pub fn jobs(args: &Args) -> Result<Vec<Job>> {
     const ARGUMENT: &str = "jobs";
     let names = elements(args.datum(0).ok_or(Error::Null { argument: ARGUMENT })?, TEXT, ARGUMENT)?;

@@ -72,7 +72,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     Ok(())
 }
 
-/// `None` if checks of this database cannot be claimed.
+/// Returns since when checks of this database can run; `None` if its checks cannot be claimed.
 fn able_since(here: pg_sys::Oid) -> Option<Time> {
     let ready = shmem::read(|shared| {
         shared.database(here).filter(|line| line.state == State::Ready).map(|line| line.able_since)
@@ -158,7 +158,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// awty's own workers run these checks or are about to, because the job may have had a function until a moment ago.
+    /// Returns the checks that awty's own workers run or are about to run, because the job may have had a function
+    /// until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

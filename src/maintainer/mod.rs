@@ -85,7 +85,7 @@ fn inspection(database: pg_sys::Oid) {
     }
 }
 
-/// `None` if awty is not installed in this database.
+/// Inspects this database. Returns `None` if awty is not installed here.
 fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     let here = catalog::database();
     let mut gone = Vec::new();
@@ -197,7 +197,7 @@ fn look_after(database: pg_sys::Oid) {
     problem_log::tell_summaries();
 }
 
-/// After a server start PostgreSQL may have new zone data.
+/// Computes pending occurrences again after a server start, because PostgreSQL may have new zone data.
 fn compute_again(database: pg_sys::Oid) {
     let mut after = Some(i64::MIN);
     while let Some(last) = after {

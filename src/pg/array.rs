@@ -19,7 +19,7 @@ pub const BOOL: Element = Element { kind: pg_sys::BOOLOID, length: 1, by_value: 
 pub const TIME: Element =
     Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
 
-/// `None` for an array with several dimensions. An element that is NULL is `None`.
+/// Returns the elements of an array, with `None` for a NULL. Returns `None` for an array with several dimensions.
 ///
 /// # Safety The value must be an array of that type.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {

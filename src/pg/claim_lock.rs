@@ -38,7 +38,7 @@ pub fn lease_number() -> i64 {
     (i64::from_ne_bytes(bytes) & ((1 << 53) - 1)).max(1)
 }
 
-/// The commit waits for its flush, whatever `synchronous_commit` is.
+/// Makes the commit wait for its flush, whatever `synchronous_commit` is.
 pub fn flush_at_commit() {
     // SAFETY: sets a flag of the transaction.
     unsafe { pg_sys::ForceSyncCommit() };

@@ -124,7 +124,8 @@ pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// As `extract(epoch)`: years of 365.25 days, months of 30 days and days of 24 hours.
+/// Returns the length of an interval as `extract(epoch)` does, with years of 365.25 days, months of 30 days and days of
+/// 24 hours.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

@@ -48,7 +48,8 @@ impl Column {
         kind_name(self.kind)
     }
 
-    /// Qualified under awty's search path. `None` if it is the type's collation.
+    /// Returns the column's collation, with its schema where awty's search path needs it. `None` if the type has the
+    /// same collation.
     pub fn own_collation(&self) -> Option<String> {
         // SAFETY: catalog lookups in a transaction; the name is copied.
         unsafe {

@@ -85,7 +85,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
     }
 }
 
-/// `None` if the text is not a single expression.
+/// Returns the only expression of the text; `None` if the text is not a single expression.
 ///
 /// # Safety `list` is the parser's result for a PL/pgSQL expression.
 unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
@@ -121,7 +121,7 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// 0 for the whole row, negative for system columns.
+/// Returns the numbers of the used columns: 0 for the whole row, and negative numbers for system columns.
 ///
 /// # Safety `node` was transformed over a single table.
 unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {

@@ -24,7 +24,7 @@ pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// The owner is cached until a relation changes.
+/// Returns awty's owner, cached until a relation changes.
 fn owner() -> pg_sys::Oid {
     thread_local! {
         static KNOWN: Cell<(u64, pg_sys::Oid)> = const { Cell::new((0, pg_sys::InvalidOid)) };
@@ -47,7 +47,8 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// `flags` are those of PostgreSQL's security context. Afterwards the settings made by [`set_local`] are undone.
+/// Runs the body as a role. `flags` are those of PostgreSQL's security context. Afterwards the settings made by
+/// [`set_local`] are undone.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;

@@ -10,7 +10,7 @@ use std::ffi::{CString, c_char};
 /// Maximum length of each part of a message, in bytes.
 const MAX: usize = 4096;
 
-/// `code` is an SQLSTATE of five characters. An empty detail or context is omitted.
+/// Reports a message. `code` is an SQLSTATE of five characters. An empty detail or context is omitted.
 pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, context: &str) {
     let c = |part: &str| CString::new(text::message(part, MAX).as_bytes()).unwrap_or_default();
     let (message, detail, context) = (c(message), c(detail), c(context));

@@ -7,7 +7,8 @@ use super::owner::{as_user, pin_search_path, set_local};
 use super::scalar;
 use pgrx::pg_sys;
 
-/// A security-restricted operation: `body` can change no setting or role of the session, and leaves no work behind.
+/// Runs `body` as a role in a security-restricted operation. So `body` can change no setting or role of the session,
+/// and leaves no work behind.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }

@@ -14,7 +14,7 @@ impl Sink {
         }
     }
 
-    /// The values must match the declared columns.
+    /// Adds a row, whose values must match the declared columns.
     pub fn put(&self, row: &[Option<pg_sys::Datum>]) {
         let mut nulls: Vec<bool> = row.iter().map(Option::is_none).collect();
         let mut values: Vec<pg_sys::Datum> = row.iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();

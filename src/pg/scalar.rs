@@ -6,7 +6,7 @@ use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// A value of the type may be a key. Otherwise returns the type's name for the message.
+/// Checks that a value of the type may be a key. Otherwise returns the type's name for the message.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     // SAFETY: catalog lookups in a transaction; the name is copied.
     unsafe {

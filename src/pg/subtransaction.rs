@@ -81,7 +81,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// A transaction with one snapshot cannot see later commits of others.
+/// Whether the transaction has one snapshot for all statements, and so cannot see later commits of other transactions.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

@@ -129,7 +129,8 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// A deferrable primary key counts, although PostgreSQL does not report it as primary index.
+/// Returns the index of the primary key. A deferrable primary key counts, although PostgreSQL does not report its index
+/// as primary.
 ///
 /// # Safety `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
@@ -206,7 +207,7 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Qualified, without a length, because a bare `character` would mean `character(1)`.
+/// Returns the name of a type, with its schema and without a length. A bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: a catalog lookup in a transaction; the name is copied.

@@ -94,7 +94,7 @@ pub unsafe fn disable_timeout(id: c_int) {
     unsafe { c::disable_timeout(id, false) };
 }
 
-/// The channel must have 1 to 63 bytes.
+/// Notifies a channel, whose name must have 1 to 63 bytes.
 pub fn async_notify(channel: &CStr, payload: &CStr) {
     // SAFETY: valid C strings, which PostgreSQL copies. An ERROR becomes a panic, as in pgrx's wrappers.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// PID of the first sender of SIGTERM; 0 before that.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
-/// If no other process sent the SIGTERM, the process's own run did.
+/// Whether another process sent the SIGTERM, and not the process's own run.
 pub fn was_terminated_by_another() -> bool {
     let by = TERMINATED_BY.load(Ordering::Relaxed);
     // SAFETY: this process's own number.
@@ -55,7 +55,7 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// All processes of a kind have the same name, because every role can see the name.
+/// Describes a process for PostgreSQL. All processes of a kind have the same name, because every role can see the name.
 pub fn describe(
     name: &CStr,
     function: &CStr,
@@ -94,7 +94,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// SIGINT keeps its handler, which cancels the current run.
+/// Installs the handlers of signals. SIGINT keeps its handler, which cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {

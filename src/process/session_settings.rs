@@ -51,7 +51,7 @@ pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));
 }
 
-/// Without a value, the setting gets the session's default.
+/// Sets a setting, or resets it to the session's default if there is no value.
 fn set_or_reset(name: &CStr, value: Option<&CStr>) {
     // SAFETY: constant names of settings that any user may change, and valid values.
     unsafe {

@@ -34,7 +34,7 @@ pub fn arm(timeout: Duration) {
     }
 }
 
-/// A run in a client's session is cancelled but never terminated.
+/// Arms the timer for a run in a client's session, which is cancelled but never terminated.
 pub fn arm_cancel(timeout: Duration) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed));

@@ -35,7 +35,7 @@ pub fn future_job() {
     }
 }
 
-/// A utility statement that may commit, as pg_cron executes it (`ExecuteSqlString`).
+/// Executes a utility statement that may commit, as pg_cron does (`ExecuteSqlString`).
 ///
 /// # Safety A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {

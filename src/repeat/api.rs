@@ -231,7 +231,7 @@ impl Call {
         next
     }
 
-    /// The notice shows the call that ends the repetition.
+    /// Tells the client the next slot and the call that ends the repetition.
     fn tell(&self, next: Time) {
         let when = terms::local_time(&self.terms.zone, next);
         let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));

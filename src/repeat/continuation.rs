@@ -63,7 +63,7 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// `awty_internal.check_stat` has a row of the check, although it may not have run yet.
+    /// Whether `awty_internal.check_stat` has a row of the check, which may not have run yet.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
@@ -100,7 +100,8 @@ impl<'a> Continuation<'a> {
         }
     }
 
-    /// The policy moves or ends the check without a run.
+    /// Decides about a check that the policy would move or end without a run. An occurrence follows its repetition
+    /// instead.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
         let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {

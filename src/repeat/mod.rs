@@ -61,7 +61,8 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// The calendar of a stored repetition. If the calendar is gone, which only writes by hand can do, all time is open.
+/// Returns the calendar of a stored repetition. If the calendar is gone, all time is open. Only a write by hand can
+/// remove it.
 fn stored_calendar(name: &str) -> Option<Rc<Calendar<Local>>> {
     calendar::find(&Text::from(name)).map(|known| Rc::clone(&known.calendar))
 }

@@ -46,7 +46,7 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-/// The pending occurrences of a calendar's repetitions, with their plans by the calendar of before.
+/// The pending occurrences of a calendar's repetitions, with the plans that the old calendar gave.
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {
@@ -61,7 +61,8 @@ impl Users {
         Self(pending.into_iter().filter_map(with_job).collect())
     }
 
-    /// Moves the occurrences to the plans by the calendar of now. The maintainer goes on with repetitions without a check.
+    /// Moves the occurrences to the plans that the new calendar gives. Repetitions without a check are left to the
+    /// maintainer.
     pub fn follow(self, now: Time) {
         for (pending, job, before) in self.0 {
             let occurrence = &pending.occurrence;
@@ -83,7 +84,7 @@ impl Users {
     }
 }
 
-/// The repetitions that use a calendar: those that the caller may see, and the number of the others.
+/// Returns the repetitions that use a calendar: those that the caller may see, and the number of the others.
 pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     let all = repetition::users(calendar);
     let is_visible = |name: &Text| job::find(name).and_then(Result::ok).is_some_and(|job| rights::may_read(&job));

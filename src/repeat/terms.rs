@@ -25,7 +25,7 @@ pub fn refused(error: RepeatError, job: &str) -> Error {
     Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
 }
 
-/// The three arguments from `first` on, of a call for that job with that calendar.
+/// Reads the three arguments from `first` on, for a call with this job and this calendar.
 pub fn read(args: &Args, first: usize, job: &str, calendar: Option<&Known>) -> Result<Arguments> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());

@@ -97,7 +97,8 @@ impl SharedState {
         }
     }
 
-    /// `awty_internal.in_flight` no longer names the checks of these abandoned entries, by index and generation.
+    /// Notes that `awty_internal.in_flight` no longer names the checks of these abandoned entries, given by index and
+    /// generation.
     pub fn forget_names(&mut self, gone: &[(usize, u64)]) {
         for &(index, generation) in gone {
             let entry = &mut self.workers[index];

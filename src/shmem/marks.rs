@@ -34,7 +34,8 @@ extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     }
 }
 
-/// The postmaster calls this when it creates shared memory.
+/// Returns the suspect that was in quarantine when the server went down. The postmaster calls this when it creates
+/// shared memory.
 pub fn was_quarantined() -> Option<EntryId> {
     let text = std::fs::read_to_string(QUARANTINED).ok()?;
     let _ = std::fs::remove_file(QUARANTINED);

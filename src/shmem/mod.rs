@@ -182,7 +182,7 @@ impl SharedState {
     }
 }
 
-/// Called from `_PG_init`, only while the server starts.
+/// Requests shared memory. `_PG_init` calls this only while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
@@ -262,7 +262,7 @@ pub fn launcher_is(latch: *mut pg_sys::Latch) {
     write(|shared| shared.launcher = latch as usize);
 }
 
-/// A post from now on wakes the launcher again.
+/// Notes that the launcher is awake. A post from now on wakes it again.
 pub fn launcher_is_awake(now: Timestamp) {
     write(|shared| (shared.wakes_at, shared.heartbeat) = (NEVER, now));
 }

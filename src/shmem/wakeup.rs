@@ -50,7 +50,7 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// The log gets a summary of failures after a minute.
+/// Counts runs at commit. The log gets a summary of failures after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         note(|pending| pending.counted.push((job.to_vec(), figures, failed)));

@@ -69,7 +69,7 @@ impl WorkerEntry {
         self.occupancy
     }
 
-    /// Only the arrows of [`Occupancy`] are allowed.
+    /// Changes the state of the entry. Only the arrows of [`Occupancy`] are allowed.
     fn transition_to(&mut self, next: Occupancy) {
         debug_assert!(self.occupancy.may_become(next), "a place goes from {:?} to {next:?}", self.occupancy);
         self.occupancy = next;
@@ -127,7 +127,8 @@ impl WorkerEntry {
         }
     }
 
-    /// The entry keeps its claim until the run has been handled. `overran`: the run ignored its timeout.
+    /// Marks the entry as abandoned. The entry keeps its claim until the run has been handled. `overran` says that the
+    /// run ignored its timeout.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;

@@ -117,7 +117,7 @@ impl Table {
         self.scan(pg_sys::Datum::from(id), 0).pop()
     }
 
-    /// One scan of the primary key. Missing checks are left out.
+    /// Reads checks in one scan of the primary key. Leaves out checks that are missing.
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
         // A sequential scan cannot search for an array.
         // SAFETY: a setting of this session.
@@ -129,7 +129,7 @@ impl Table {
         array.map_or_else(Vec::new, |ids| self.scan(ids, pg_sys::SK_SEARCHARRAY as i32))
     }
 
-    /// The id equals the key or, with `SK_SEARCHARRAY`, is an element of the key.
+    /// Returns the rows whose id equals the key or, with `SK_SEARCHARRAY`, is an element of the key.
     fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
         let mut id = pg_sys::ScanKeyData::default();
         let mut rows = Vec::new();
@@ -335,8 +335,8 @@ impl Row {
         self.column(SCHEDULED_AT).map_or(self.slot, |at| clock::clamped(at.value() as Timestamp))
     }
 
-    /// The columns that the history copies from the check: number, job, entity's name and key, arguments, first and
-    /// next slot, scheduled_by and scheduled_at.
+    /// Returns the columns that the history copies from the check: number, job, entity's name and key, arguments, first
+    /// and next slot, scheduled_by and scheduled_at.
     pub fn scheduled(&self) -> [Arg; 9] {
         [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
             .map(|column| self.column(column))

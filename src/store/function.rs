@@ -48,7 +48,7 @@ statement! {
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 }
 
-/// The function takes one argument of this type, or no argument if the type is invalid.
+/// Finds functions with one argument of this type, or without arguments if the type is invalid.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
     select_function().query(
         &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],
@@ -67,7 +67,7 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
     )
 }
 
-/// Functions of the role's owner must not be lent such rights. Unknown roles count as privileged.
+/// Whether a role has rights that must not be lent to the owner of a function. Unknown roles count as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     select_privileged().query(&[arg(role)], |rows| rows.first(1)).unwrap_or(true)
 }

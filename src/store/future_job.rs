@@ -191,22 +191,22 @@ pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
 }
 
-/// The caller has locked the row.
+/// Marks a check as held. The caller has locked its row.
 pub fn set_held(id: i64) {
     set_held_of().execute(&[arg(id), arg(true)]);
 }
 
-/// The caller has locked the row.
+/// Releases a check. The caller has locked its row.
 pub fn release(id: i64) {
     set_held_of().execute(&[arg(id), arg(false)]);
 }
 
-/// The answer is that of this transaction's snapshot.
+/// Whether the check is pending, by this transaction's snapshot.
 pub fn is_pending(id: i64) -> bool {
     select_by_id().query(&[arg(vec![id])], |rows| rows.len()) > 0
 }
 
-/// Checks of a job after the cursor that are due by `until`, in order.
+/// Returns the checks of a job after the cursor that are due by `until`, in order.
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));

@@ -187,7 +187,7 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// The checks are archived, or the history does not keep them.
+/// Deletes checks that are archived, or that the history does not keep.
 pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);

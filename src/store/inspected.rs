@@ -29,7 +29,7 @@ statement!(
 );
 
 statement! {
-    /// Before the first job, a restore may be about to create its own tables.
+    /// Whether the database has a job. Before the first job, a restore may be about to create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }

@@ -41,7 +41,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// External workers claim the checks of a job without a function.
+    /// Whether external workers claim the job's checks, because the job has no function.
     pub fn is_external(&self) -> bool {
         self.function.len() == 0
     }

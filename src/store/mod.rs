@@ -57,7 +57,7 @@ pub fn message(text: &str) -> Arg {
     Some(text::message(text, MAX_MESSAGE).datum())
 }
 
-/// An unknown context is NULL.
+/// Returns an error's context as an argument; NULL if the context is unknown.
 pub fn context(text: &str) -> Arg {
     if text.is_empty() { None } else { message(text) }
 }

@@ -23,7 +23,7 @@ statement!(
 );
 
 statement! {
-    /// The mark is copied with the rows.
+    /// Marks the database as restored. A dump or a clone copies the mark with the rows.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }

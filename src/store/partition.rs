@@ -40,7 +40,7 @@ impl Partitioned {
         }
     }
 
-    /// The column by which the table is partitioned.
+    /// Returns the column by which the table is partitioned.
     fn key(self) -> &'static str {
         match self {
             Self::History => "finished_at",
@@ -77,14 +77,14 @@ statement!(
 );
 
 statement! {
-    /// Number of rows of a day in the default partition of the history, counted up to a limit.
+    /// Counts the rows of a day in the default partition of the history, up to a limit.
     fn count_history(from: Time, to: Time, limit: i64) -> Option<i64> = query,
     c"SELECT pg_catalog.count(*) FROM (
           SELECT FROM awty_internal.future_job_history_default AS h WHERE h.finished_at >= $1 AND h.finished_at < $2 LIMIT $3) AS s"
 }
 
 statement! {
-    /// The same for the attempts.
+    /// Counts the rows of a day in the default partition of the attempts, up to a limit.
     fn count_attempts(from: Time, to: Time, limit: i64) -> Option<i64> = query,
     c"SELECT pg_catalog.count(*) FROM (
           SELECT FROM awty_internal.attempt_default AS a WHERE a.ended_at >= $1 AND a.ended_at < $2 LIMIT $3) AS s"
@@ -175,7 +175,7 @@ fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
     }
 }
 
-/// Number of rows of a day in the default partition, counted up to one more than can be moved.
+/// Counts the rows of a day in the default partition, up to one more than can be moved.
 fn stray_rows(parted: Partitioned, day: NaiveDate) -> i64 {
     let Some(next) = day.succ_opt() else { return 0 };
     let (from, to) = (day.and_time(NaiveTime::MIN).and_utc(), next.and_time(NaiveTime::MIN).and_utc());

@@ -71,7 +71,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// `may_be` says whether the role is a member of another one.
+    /// Whether a role has a right. `may_be` says whether the role is a member of another role.
     pub fn has(&self, right: Right, may_be: impl Fn(pg_sys::Oid) -> bool) -> bool {
         let (schedulers, claimers) = (&self.schedulers[..], &self.claimers[..]);
         let granted = match right {

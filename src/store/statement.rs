@@ -36,7 +36,8 @@ impl Prepared {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// A parallel query allows no new snapshot, so there it reads with the current one.
+    /// Executes the statement with the latest snapshot. A parallel query allows no new snapshot, so there the current
+    /// one is used.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }

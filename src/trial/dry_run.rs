@@ -92,7 +92,7 @@ fn try_check(args: &Args) -> Result<Row> {
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 
-/// The subtransaction of the run is rolled back.
+/// Runs the check in a subtransaction, which is rolled back.
 fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let limits = &job.options.limits;
     let answered = undone(|| {

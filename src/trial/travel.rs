@@ -153,7 +153,8 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// A failed set runs in smaller sets, down to single checks. Returns the ids of checks that were left.
+/// Runs checks of one slot. A failed set runs in smaller sets, down to single checks. Returns the ids of checks that
+/// were left.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {

@@ -237,7 +237,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// The sweep compares open alerts with their rows under the new terms.
+/// Schedules a sweep, which compares open alerts with their rows under the new terms.
 fn sweep(rule: &Rule, now: awty_core::Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);

@@ -69,7 +69,7 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// The rule is cached until a catalog, a job or a rule changes.
+    /// Finds a rule and its parts. The rule is cached until a catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
         // This also receives pending invalidations, so it comes first.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };

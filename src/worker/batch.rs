@@ -119,7 +119,7 @@ impl Worker {
         }
     }
 
-    /// The claims are kept until the next task claims, or the batch is over.
+    /// Runs one task. Its claims are kept until the next task claims, or until the batch is over.
     fn run(&mut self, task: &Task) -> RunResult {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let (granted, suspected) = self.entry.claim(&wanted);
@@ -151,8 +151,8 @@ impl Worker {
         RunContext { worker, able_since, suspected, job: &task.job, epoch, called, account }
     }
 
-    /// True at most once per [`LOOK`], because checking the database's lock and shared memory costs more than a quick
-    /// run.
+    /// Returns true at most once per [`LOOK`], because checking the database's lock and shared memory costs more than a
+    /// quick run.
     fn is_time_to_look(&mut self) -> bool {
         let now = clock::mono();
         let is_time = now.since(self.looked) >= LOOK;
@@ -162,7 +162,7 @@ impl Worker {
         is_time
     }
 
-    /// The flush includes all earlier runs.
+    /// Removes the names of the checks in flight, with a flush that includes all earlier runs.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

@@ -101,7 +101,8 @@ impl MyWorker {
         });
     }
 
-    /// The worker has run all due checks. `next` is the next slot; `look_again` is when to search the same slots again.
+    /// Notes that the worker has run all due checks. `next` is the next slot, and `look_again` is the time to search
+    /// the same slots again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);

@@ -341,8 +341,8 @@ impl Fetcher {
     }
 }
 
-/// Jobs with unreadable rows are left out, so that they do not stop the others. They are logged when they are found or
-/// change, and not by each worker again.
+/// Returns the jobs of a role. Jobs with unreadable rows are left out, so that they do not stop the others. The log
+/// names such a job when it is found or changes, and not once per worker.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

@@ -64,7 +64,7 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::exit(0);
 }
 
-/// The process connects as the role, so it never has other rights.
+/// Connects the process as the role, so that the process never has other rights.
 fn connect(assignment: &process::Assignment) {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;

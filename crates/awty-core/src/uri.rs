@@ -117,7 +117,8 @@ impl Uri {
         if is_normal { Ok(uri) } else { Err(UriError::OtherSpelling(uri)) }
     }
 
-    /// The URI of a lease: `entity_name` is the target, `entity_key` path and query. A send's key begins at `#` and is left out.
+    /// Returns the URI of a lease. `entity_name` is the target, and `entity_key` is path and query. A send's key begins
+    /// at `#` and is left out.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))
@@ -128,7 +129,7 @@ impl Uri {
         self.url.as_str()
     }
 
-    /// Target: scheme, host and port.
+    /// Returns the target: scheme, host and port.
     pub fn entity_name(&self) -> String {
         self.url.origin().ascii_serialization()
     }
@@ -144,7 +145,8 @@ impl Uri {
     }
 }
 
-/// Id of a schedule, from the number of its tenant and its URI in the normal spelling: `s_` and 22 characters.
+/// Returns the id of a schedule, which is `s_` and 22 characters. The id depends on the tenant's number and on the URI
+/// in its normal spelling.
 pub fn id(tenant: i64, uri: impl AsRef<[u8]>) -> String {
     let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);

@@ -46,7 +46,7 @@ impl typed::Row for Stored {
 }
 
 statement! {
-    /// A calendar, by the latest snapshot.
+    /// Returns a calendar as the latest snapshot shows it.
     pub fn find(name: &Text) -> Option<Stored> = query_latest,
     c"SELECT role::pg_catalog.oid, zone, hours, closed FROM awty.calendar WHERE calendar = $1"
 }
@@ -63,9 +63,9 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// By the caller's snapshot, because the names are suggestions only.
+// The statement uses the caller's snapshot, because the names are suggestions only.
 statement! {
-    /// Names and roles of all calendars, up to a limit.
+    /// Returns names and roles of all calendars, up to a limit.
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"
 }

@@ -79,7 +79,7 @@ statement!(
 );
 
 statement! {
-    /// PostgreSQL's estimate of the number of pending checks.
+    /// Returns PostgreSQL's estimate of the number of pending checks.
     pub fn estimate() -> i64 = query(number),
     c"SELECT c.reltuples::pg_catalog.int8 FROM pg_catalog.pg_class AS c
       WHERE c.oid = 'awty.future_job'::pg_catalog.regclass"
@@ -152,7 +152,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     }
 }
 
-/// Held checks do not count.
+/// Counts the checks of a job. Held checks do not count as pending.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
     count_pending().query(&args, |rows| Pending {

@@ -44,7 +44,7 @@ statement! {
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
 }
 
-// SKIP LOCKED, because another transaction may be recording the answer to the lease.
+// SKIP LOCKED leaves out leases whose answer another transaction may be recording.
 statement! {
     /// Skips locked leases.
     pub fn lock(numbers: &[i64]) -> Vec<StoredLease> = query,
@@ -118,7 +118,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// SKIP LOCKED, because a transaction that has locked a lease is answering it, and may take long.
+// SKIP LOCKED leaves out locked leases, because the transaction that has locked one is answering it and may take long.
 statement!(
     extend_all,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
@@ -151,9 +151,10 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// IS NOT DISTINCT FROM, because with f.held a planner without statistics may read the whole index of held checks.
+// The condition is IS NOT DISTINCT FROM, because with f.held a planner without statistics may read the whole index of
+// held checks.
 statement! {
-    /// The answer includes this transaction's changes.
+    /// Returns the held checks among these, including changes of this transaction.
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"
 }

@@ -40,7 +40,7 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
-// A claim waits for no other transaction.
+// SKIP LOCKED is here because a claim waits for no other transaction.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
@@ -254,8 +254,8 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     select_due_of().query_latest(&args, Outcome::read)
 }
 
-/// Targets after a name, each with whether a check can be handed out. Stops after `due` such targets, or after `steps`
-/// targets.
+/// Returns targets after a name, and whether each has a check to hand out. Stops after `due` targets with such a check,
+/// or after `steps` targets.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));

@@ -149,7 +149,7 @@ statement! {
 }
 
 statement! {
-    /// Job and entity of each repetition that uses a calendar, by the latest snapshot.
+    /// Returns job and entity of each repetition that uses a calendar, as the latest snapshot shows them.
     pub fn users(calendar: &Text) -> Vec<(Text, Text, Text)> = query_latest,
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
@@ -332,7 +332,7 @@ pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     delete_one().execute(&key_args(entity_name, entity_key, job)) > 0
 }
 
-/// Given by id and slot. Returns the number of new checks.
+/// Schedules the next check of each repetition, given by its id and slot. Returns the number of new checks.
 pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if next.is_empty() {
         return 0;
@@ -344,7 +344,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Used up slots of the plan, if the first slot of the pending check does not show them.
+/// Stores the used slots of the plan, if the first slot of the pending check does not show them.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {

@@ -30,7 +30,7 @@ statement!(
             FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
 );
 
-// SKIP LOCKED, because a client that has locked a repetition is about to change it.
+// SKIP LOCKED leaves out repetitions that a client has locked, because the client is about to change them.
 statement! {
     /// Locked rows are skipped.
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,

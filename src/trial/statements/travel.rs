@@ -25,7 +25,7 @@ pub struct End {
 }
 
 statement! {
-    /// Job and slot of the first check that is due from `from` to `by`, ignoring the checks in `without`.
+    /// Returns job and slot of the first check that is due from `from` to `by`, ignoring the checks in `without`.
     pub fn first(role: pg_sys::Oid, from: Time, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
     c"SELECT j.job, f.next_check_at
       FROM awty.job AS j
@@ -52,7 +52,7 @@ statement!(
              (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
 );
 
-/// The checks in `without` are left out.
+/// Returns due checks of a job and a slot, without the checks in `without`.
 pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(slot), arg(i64::try_from(most).unwrap_or(i64::MAX)), arg(without.to_vec())];
     select_of_slot().query(&args, Outcome::read)

@@ -151,7 +151,7 @@ statement! {
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
 }
 
-/// The earliest time becomes `-infinity`.
+/// Converts a time for the table. The earliest time becomes `-infinity`.
 fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
@@ -268,7 +268,7 @@ pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
 }
 
-/// A row in `over` has a check, or a row in `clear` has an open alert, by the latest snapshot.
+/// Whether a row in `over` still has a check, or a row in `clear` still has an open alert, by the latest snapshot.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     select_unseen().query_latest(&args, |rows| rows.first(1)).unwrap_or(false)

@@ -21,7 +21,8 @@ pub struct StoredFunction {
 }
 
 statement! {
-    /// `until` first. A new snapshot, because a transaction with an older snapshot must watch its rows as well.
+    /// Returns the functions of a rule, `until` first. Uses a new snapshot, because a transaction with an older
+    /// snapshot must watch its rows as well.
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"

@@ -76,7 +76,7 @@ pub enum State {
 }
 
 impl State {
-    /// `appeared` is when the row appeared.
+    /// Returns the state of a row. `appeared` is the time when the row appeared.
     pub fn found(self, appeared: Time) -> RowState {
         match self {
             State::Settled => RowState::Settled,
@@ -95,7 +95,7 @@ impl Source {
         source
     }
 
-    /// SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started.
+    /// Returns SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
@@ -108,7 +108,7 @@ impl Source {
         format!("{only}{}", self.table.qualified())
     }
 
-    /// SQL for the values of the key's columns, from a key as text.
+    /// Returns SQL for the values of the key's columns, from a key as text.
     fn values(&self, key: &str) -> Vec<String> {
         let part = |(place, column): (usize, &KeyColumn)| match self.key.len() {
             1 => format!("{key}::{}", column.kind_name()),

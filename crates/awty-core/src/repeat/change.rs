@@ -61,7 +61,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// The last moment whose delayed time is at most `used`, among those that `new` could bring again after `t`.
+    /// Returns the last moment whose delayed time is at most `used`, among those that `new` could bring again after
+    /// `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)

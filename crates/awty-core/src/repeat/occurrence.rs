@@ -83,8 +83,8 @@ impl Occurrence {
         self.passed.unwrap_or(own)
     }
 
-    /// `check_now`: makes the occurrence due now. If its slot is still ahead, the check becomes an extra occurrence,
-    /// and the slot is not used up.
+    /// Makes the occurrence due now, for `check_now`. If its slot is still ahead, the check becomes an extra
+    /// occurrence, and the slot is not used up.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -93,7 +93,8 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// `schedule`: a new check replaces the occurrence, and the plan continues after that check's slot.
+    /// Returns the occurrence that replaces this one when a client calls `schedule`. The plan continues after the new
+    /// check's slot.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }

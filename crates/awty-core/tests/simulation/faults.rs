@@ -16,7 +16,7 @@ impl World {
         }
     }
 
-    /// The claim dies with the worker, and the run has no effect.
+    /// Kills a worker. Its claim ends, and its run has no effect.
     fn worker_dies(&mut self) {
         if self.workers.is_empty() {
             return;
@@ -94,7 +94,8 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// Processes, open transactions and hints are lost. Checks that ran during a crash are held.
+    /// Restarts the server. Processes, open transactions and hints are lost, and checks that ran during a crash are
+    /// held.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {

@@ -133,7 +133,7 @@ impl World {
         panic!("checks that never end, at {}: {left:?}", self.now);
     }
 
-    /// Both clocks advance, at most until the launcher wakes.
+    /// Advances both clocks, at most until the launcher wakes.
     fn time_passes(&mut self) {
         if !self.latch {
             let longest = self.launcher_wakes.since(self.mono).as_micros() as i64;

@@ -60,7 +60,7 @@ impl<'ast> Visit<'ast> for Texts {
             && let Some(Expr::Lit(format)) = arguments.first()
             && let Lit::Str(text) = &format.lit
         {
-            // A hint may have a value `call("awty.allow", …)`: the page then shows the statement.
+            // If a hint contains a value `call("awty.allow", …)`, the page shows the statement that this call builds.
             let mut calls = arguments.iter().skip(1).filter_map(called);
             self.0.push(dots(&text.value(), &mut calls));
         }

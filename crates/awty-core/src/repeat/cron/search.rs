@@ -76,7 +76,8 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// 28 years cover the pattern of weekdays and leap years.
+    /// Whether the expression matches two days in a row. A search of 28 years covers the pattern of weekdays and leap
+    /// years.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {

@@ -20,7 +20,7 @@ impl World {
         }
     }
 
-    /// The clock jumps by up to two hours, forward or back.
+    /// Moves the clock by up to two hours, forward or back.
     fn clock_jumps(&mut self) {
         let longest = self.dice.pick(&[10_000, 600_000, 7_200_000]);
         self.now += self.dice.millis(-longest, longest);

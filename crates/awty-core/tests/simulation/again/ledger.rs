@@ -44,7 +44,7 @@ pub struct Ledger {
     pub tally: Tally,
 }
 
-/// The slot of the first moment after `gone` whose slot is after `now`.
+/// Returns the slot of the first moment after `gone` whose slot is after `now`.
 fn expected(terms: &Terms, width: Width, gone: Time, now: Time) -> Option<Time> {
     terms.open(gone, now, width).map(|(_, slot)| slot).next()
 }
