@@ -7,7 +7,7 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// Checks 1 to 80 of the client's job `suicide`, with rows that the client's open transaction has locked.
+/// Makes checks 1 to 80 of the client's job `suicide` due. The client's open transaction has locked their rows.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")

@@ -6,7 +6,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// Alice has one check in each slot.
+/// Returns the worst lateness of alice's checks. Alice has one check in each slot.
 fn worst_lateness(field: &Field) -> f64 {
     field.one(
         "postgres",

@@ -35,7 +35,7 @@ pub fn late(options: &Options) -> Outcome {
     outcome
 }
 
-/// The first and the last start in each slot, in milliseconds.
+/// Returns the first and the last start in each slot, in milliseconds after the slot.
 fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

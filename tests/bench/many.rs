@@ -10,7 +10,7 @@ use crate::stats::{Pairs, median, spread};
 use chrono::{DateTime, Utc};
 use std::time::Instant;
 
-/// The number of pending checks is small, and then large.
+/// Measures a change of one check with few, and then with many, pending checks.
 pub fn entity(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("entity");
     let times = options.size(1000, 1000);
@@ -50,7 +50,7 @@ pub fn entity(options: &Options) -> Outcome {
     outcome
 }
 
-/// Many roles with a few checks each in one slot, compared with one role with all of them.
+/// Compares many roles that have a few checks each in one slot with one role that has all these checks.
 pub fn roles(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("roles");
     let roles = options.size(200, 200);
@@ -77,7 +77,7 @@ pub fn roles(options: &Options) -> Outcome {
     outcome
 }
 
-/// A single check of one role, while another role has a large backlog.
+/// Measures a single check of one role while another role has a large backlog.
 pub fn fairness(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("fairness");
     let n = options.size(60_000, 100_000);

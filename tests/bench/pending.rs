@@ -7,7 +7,8 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use crate::work::{rates, speeds};
 
-/// Spread over tomorrow. Direct writes, because scheduling millions takes much longer, with the same result.
+/// Writes checks that are spread over tomorrow. It writes to the table directly, because scheduling millions of checks
+/// takes much longer, with the same result.
 pub fn fill(shop: &Shop, database: &str, n: u32) {
     say(&format!("   {} pending in {database}", readable(f64::from(n))));
     let insert = format!(
@@ -19,7 +20,8 @@ pub fn fill(shop: &Shop, database: &str, n: u32) {
     shop.cluster.execute(database, &[&insert, "VACUUM ANALYZE awty.future_job", "CHECKPOINT"]);
 }
 
-/// A slot's checks, with few and with many other pending checks. Each number has its own database, and they alternate.
+/// Measures a slot's checks with few and with many other pending checks. Each number has its own database, and the
+/// databases alternate.
 pub fn pending(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("pending");
     let due = options.size(10_000, 10_000);

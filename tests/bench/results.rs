@@ -134,7 +134,7 @@ pub fn readable(value: f64) -> String {
     fraction.map_or(spaced.clone(), |fraction| format!("{spaced}.{fraction}"))
 }
 
-/// The other rows of the file stay.
+/// Saves the results of one row. The other rows of the file stay.
 pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     let mut all = load(file)?;
     match all.iter_mut().find(|known| known.row == outcome.row) {

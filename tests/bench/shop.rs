@@ -61,7 +61,7 @@ impl Shop {
         self.cluster.execute(database, &["VACUUM ANALYZE shop.orders"]);
     }
 
-    /// One order in ten is late.
+    /// Adds orders, one in ten of which is late.
     pub fn add_orders(&self, database: &str, from: u32, to: u32) {
         let insert = format!(
             "INSERT INTO shop.orders SELECT n, CASE WHEN n % 10 = 0 THEN 'UNSHIPPED' ELSE 'SHIPPED' END, now() - interval '4 h', \

@@ -16,7 +16,7 @@ pub fn speeds(mut times: Pairs) -> Pairs {
     times
 }
 
-/// One worker, check by check, compared with the ceiling: time, and write-ahead log.
+/// Compares one worker, check by check, with the ceiling. The measure is time and write-ahead log.
 pub fn ceiling(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("ceiling");
     let n = options.size(10_000, 200_000);

@@ -8,7 +8,7 @@ use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
-/// `told` must have been copied before.
+/// Reads the evidence. `told` must have been copied before.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
     // TRUNCATE is visible in older snapshots as well.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();

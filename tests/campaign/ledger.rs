@@ -28,7 +28,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// The lease had ended before `next` was handed out, as its worker knows.
+    /// Whether the lease had ended before `next` was handed out, as the worker of the lease knows.
     fn is_over_for(&self, next: &Work) -> bool {
         next.leased_at >= self.expires_at || self.let_go.is_some_and(|at| at <= next.claimed)
     }

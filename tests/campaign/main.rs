@@ -191,7 +191,8 @@ impl Campaign {
         }
     }
 
-    /// Every second round, or on request. If the clock is set, the checker cannot compare times.
+    /// Whether the round's clock can be set: every second round, or on request. If the clock is set, the checker cannot
+    /// compare times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -52,7 +52,7 @@ pub struct Speed {
     pub all: f64,
 }
 
-/// `mark` is from before the fault; `since` is its end.
+/// Measures the time until awty works again. `mark` is from before the fault, and `since` is the fault's end.
 pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) -> Speed {
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());

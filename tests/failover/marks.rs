@@ -55,7 +55,7 @@ impl Log {
     }
 }
 
-/// The timeline is hexadecimal, as in names of WAL files.
+/// Parses a mark. The timeline is hexadecimal, as in names of WAL files.
 fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }

@@ -9,7 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Orders come meanwhile, and end at the cutover. Returns the new server's orders.
+/// Moves awty to another server. Orders come meanwhile, and end at the cutover. Returns the new server's orders.
 pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row>, String> {
     let leader = place.await_whole()?;
     let port = place.members[leader].port.to_string();

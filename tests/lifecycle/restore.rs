@@ -8,7 +8,7 @@ const NOTES: &str = "SELECT count(*) FROM shop.note";
 /// The maintainer writes this row when it has inspected the database.
 const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
 
-/// One check is about to be due in two databases.
+/// Opens a shop in which one check is about to be due in each of two databases.
 fn source() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE, "");

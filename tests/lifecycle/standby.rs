@@ -7,7 +7,7 @@ use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// awty is disabled on the primary, which has an overdue check.
+/// Starts a primary and its standby. awty is disabled on the primary, which has an overdue check.
 fn pair() -> (Shop, Cluster) {
     let shop = Shop::open();
     shop.job("note", NOTE, "");

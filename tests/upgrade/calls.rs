@@ -56,7 +56,7 @@ pub fn set_up(old: &Cluster) -> Calls {
     Calls { rows: old.psql(DATABASE, ROWS), key }
 }
 
-/// The lease is given back.
+/// Claims a check, and gives the lease back.
 fn claimed(cluster: &Cluster) -> String {
     let mut gateway = cluster.client(DATABASE, "gateway");
     cluster.await_sql(DATABASE, "the send to be due", DUE);

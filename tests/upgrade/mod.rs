@@ -128,7 +128,7 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     drops_partitions(&new);
 }
 
-/// More checks must end in each database.
+/// Waits until more checks have ended in each database.
 fn work(cluster: &Cluster, what: &str) {
     let count = "SELECT count(*) FROM awty.future_job_history";
     for database in DATABASES {
@@ -138,7 +138,8 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// One check of each lasting state in each database. Returns the keys, with the state that must remain to the end.
+/// Creates one check of each lasting state in each database. Returns the keys, with the state that must remain to the
+/// end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -180,7 +181,7 @@ fn leave(cluster: &Cluster, shared: &Shared) {
     cluster.await_sql("postgres", "the clients to leave", gone);
 }
 
-/// The checks fall due while the server is down.
+/// Schedules checks that fall due while the server is down.
 fn schedule_missed(old: &Cluster) {
     for database in DATABASES {
         let mut client = old.client(database, ROLES[0]);

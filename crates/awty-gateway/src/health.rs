@@ -67,7 +67,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// A full gateway claims again as soon as a call ends. So a full gateway without a turn is full of hanging calls.
+/// Returns a reason if hanging calls fill the gateway. Otherwise a full gateway claims as soon as a call ends.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

@@ -34,7 +34,7 @@ const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// read loses its place.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
-/// TLS of the listener from two PEM files. The version is 1.2 or later.
+/// Builds the TLS of the listener from two PEM files. The version is 1.2 or later.
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let problem = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let chain = CertificateDer::pem_file_iter(certificate).map_err(|error| problem(certificate, &error))?;

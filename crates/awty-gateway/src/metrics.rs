@@ -142,7 +142,7 @@ impl Metrics {
         }
     }
 
-    /// The result of a lease: one of awty's seven words, or `refused`.
+    /// Counts the result of a lease, which is one of awty's seven words or `refused`.
     pub fn lease(&self, word: &str) {
         self.leases.get_or_create(&Lease { result: word.into() }).inc();
     }
@@ -162,7 +162,7 @@ impl Metrics {
         }
     }
 
-    /// The claims of a job failed, and the job is skipped for a while.
+    /// Counts a job whose claims failed and which is skipped for a while.
     pub fn set_aside(&self) {
         self.set_aside.inc();
     }
@@ -182,7 +182,7 @@ impl Metrics {
         self.opened.inc_by(count);
     }
 
-    /// A request of the API was answered. The route is a pattern, so the number of series is bounded.
+    /// Counts an answered request of the API. The route is a pattern, so the number of series is bounded.
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");

@@ -41,8 +41,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// A breaker stays open for at least 30 s, so a scrape every 30 s sees each one. A breaker that opened again closes
-    /// at another time.
+    /// Counts newly opened breakers. A breaker stays open for at least 30 s, so a scrape every 30 s sees each one. A
+    /// breaker that opened again closes at another time.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -54,7 +54,7 @@ impl Seen {
         opened as u64
     }
 
-    /// If the clock was set back, none is counted twice.
+    /// Adds missed checks. Even if the clock was set back, no missed check is counted twice.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {

@@ -53,7 +53,7 @@ pub fn kind(sqlstate: &str) -> Kind {
 }
 
 impl Kind {
-    /// HTTP status of the answer.
+    /// Returns the HTTP status of the answer.
     pub const fn status(self) -> u16 {
         match self {
             Kind::NotPermitted => 403,

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The Debian packages create this account.
 const SERVER_USER: &str = "postgres";
 
-/// The command starts in a directory that every account may enter.
+/// Builds a command that starts in a directory that every account may enter.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");
@@ -20,7 +20,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// No process waits for the program, so signals to the child are signals to the program.
+/// Builds a command without a process in between, so that signals to the child are signals to the program.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

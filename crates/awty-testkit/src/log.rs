@@ -50,7 +50,7 @@ impl Cluster {
     }
 }
 
-/// A server with assertions (`scripts/assert-server`) finds more mistakes.
+/// Whether a line reports a fault. A server with assertions (`scripts/assert-server`) reports more of them.
 fn is_fault(line: &str) -> bool {
     const WARNINGS: [&str; 7] = [
         " leak: ",                 // of buffers, relations, snapshots, files, ...; until PostgreSQL 16

@@ -37,7 +37,8 @@ impl Cluster {
         }
     }
 
-    /// None if the server is down or a standby. Prints and skips a database that a test has made inaccessible.
+    /// Returns the faults that amcheck finds, and none if the server is down or a standby. Prints and skips a database
+    /// that a test has made inaccessible.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -120,7 +121,8 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// A test can cause locks, a full disk, too many connections, a role without rights, or a shutdown.
+/// Whether a test has made the database inaccessible, by locks, a full disk, too many connections, a role without
+/// rights, or a shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

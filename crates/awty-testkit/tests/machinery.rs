@@ -13,7 +13,7 @@ fn plain() -> Cluster {
     Cluster::builder().without_preload().start()
 }
 
-/// A process that ended but was not waited for has no command line any more.
+/// Whether a process is alive. A process that ended but was not waited for has no command line any more.
 fn is_alive(pid: &str) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| !command_line.is_empty())
 }

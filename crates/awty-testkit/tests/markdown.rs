@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// New files count before they are committed.
+/// Returns the pages, including new files that are not committed yet.
 fn pages() -> Vec<(String, String)> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let files = Command::new("git").current_dir(root()).args(list).output().unwrap();
@@ -35,7 +35,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// A row of a table cannot be wrapped.
+/// Whether a line is a row of a table, which cannot be wrapped.
 fn is_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }

@@ -69,7 +69,7 @@ impl Place {
         self.gateway.as_ref().unwrap().memory()
     }
 
-    /// Calls in progress are booked first.
+    /// Ends the gateway. Calls in progress are booked first.
     pub fn end_gateway(&mut self) {
         let mut gateway = self.gateway.take().unwrap();
         gateway.signal("TERM");

@@ -46,7 +46,7 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Missing and double calls from `from` on. Slots that passed while schedules were being created are skipped.
+/// Returns missing and double calls from `from` on. Slots that passed while schedules were being created are skipped.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();

@@ -46,7 +46,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// The first follower is running afterwards.
+    /// Adds the bulk and removes it again. Afterwards the first follower is running.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;
@@ -60,7 +60,7 @@ impl Bulk {
         Ok(())
     }
 
-    /// The file grows beyond its former end.
+    /// Adds the bulk again, so that the file grows beyond its former end.
     pub fn come_again(&mut self) -> Result<(), Error> {
         self.fill(0)
     }

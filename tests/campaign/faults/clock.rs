@@ -31,7 +31,7 @@ const DATES: [&str; 12] = [
     "2262-04-11T23:47:17Z", // 64 bits of nanoseconds
 ];
 
-/// The clock moves from its present setting or from the real time.
+/// Moves the clock from its present setting or from the real time.
 pub fn set(cluster: &Cluster, random: &mut Random) -> bool {
     cluster.set_clock(elsewhere(cluster, random));
     true

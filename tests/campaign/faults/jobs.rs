@@ -19,7 +19,7 @@ pub fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
     pause(&mut client, "resume").is_ok()
 }
 
-/// A check crashes the server until it is held. After it is mended and released, it must run.
+/// Schedules a check that crashes the server until it is held. After the check is mended and released, it must run.
 pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();

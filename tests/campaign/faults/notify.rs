@@ -13,7 +13,7 @@ const FILL: &str = "SELECT count(pg_notify('full', n || repeat('x', 7900))) FROM
 const ENOUGH: usize = 400;
 const WHILE: Duration = Duration::from_secs(5);
 
-/// The queue must be full while awty works.
+/// Fills the queue of notifications, which must stay full while awty works.
 pub fn fill(shared: &Shared) -> bool {
     let listener = shared.connect("postgres", "postgres").and_then(|mut client| {
         client.batch_execute("LISTEN nothing")?;

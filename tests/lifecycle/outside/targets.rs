@@ -29,7 +29,7 @@ pub(super) fn add(shop: &Shop, target: &str, checks: i32) {
     shop.await_true("the checks to be due", &due);
 }
 
-/// Checks of one claim for each target, and the leases.
+/// Makes a claim. Returns the number of its checks for each target, and its leases.
 pub(super) fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
     let rows = client.query("SELECT entity_name, lease FROM awty.claim('{mail}', 'tester', $1)", &[&max]).unwrap();
     let mut counts = BTreeMap::new();

@@ -46,7 +46,8 @@ fn watch(shop: &Shop, more: &str) {
     await_walked(shop);
 }
 
-/// Open alerts with their levels, and pending checks of rows that are not silenced: `late 1:2 2:1; pending 1 3`.
+/// Returns open alerts with their levels, and pending checks of rows that are not silenced, such as `late 1:2 2:1;
+/// pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

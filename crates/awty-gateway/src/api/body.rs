@@ -39,7 +39,8 @@ pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem>
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Scanning for quotes is enough, because in JSON only texts have them.
+/// Whether the JSON has a private key of serde_json. Scanning for quotes is enough, because in JSON only texts have
+/// quotes.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {

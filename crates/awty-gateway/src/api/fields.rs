@@ -179,7 +179,7 @@ impl Fields {
         if self.faults.is_empty() { Ok(()) } else { Err(self.faults) }
     }
 
-    /// [`end`](Self::end), with the faults as a problem.
+    /// Does the same as [`end`](Self::end), and returns the faults as a problem.
     pub fn done(self) -> Result<(), Problem> {
         self.end().map_err(|faults| Problem::fields("invalid-field", &faults))
     }

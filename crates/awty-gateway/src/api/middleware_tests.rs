@@ -85,7 +85,7 @@ async fn a_refusal_without_a_name_gets_one() {
     }
 }
 
-/// `done`, for a client with a token of the role `a`.
+/// Returns a router that serves `done` to a client with a token of the role `a`.
 fn done(api: &Arc<Api>) -> Router {
     handled(api, || async { "done".into_response() }).layer(Extension(Asker::of("a")))
 }

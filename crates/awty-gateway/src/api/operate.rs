@@ -67,7 +67,7 @@ pub struct PageQuery {
 }
 
 impl PageQuery {
-    /// The page of a list whose key has `parts` parts.
+    /// Returns the page of a list whose key has `parts` parts.
     pub(super) fn page(&self, parts: usize) -> Result<Page, Problem> {
         Page::of(self.limit, self.after.as_deref(), parts)
     }

@@ -21,7 +21,8 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// The parser's error looks like `…: limit: invalid digit` or `…: unknown field `x`, …`.
+/// Explains a query that cannot be read. The parser's error looks like `…: limit: invalid digit` or `…: unknown field
+/// `x`, …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
@@ -57,12 +58,12 @@ impl Page {
         i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
     }
 
-    /// PageQuery of the key after which the page begins.
+    /// Returns one part of the key after which the page begins.
     pub fn after(&self, part: usize) -> Option<&str> {
         self.after.get(part).map(String::as_str)
     }
 
-    /// PageQuery of the key, as a whole number.
+    /// Returns one part of the key, as a whole number.
     pub fn number_after(&self, part: usize) -> Result<Option<i64>, Problem> {
         let refused = |_| Problem::parameter("after", "is not a cursor of this list; leave it out to begin");
         let number = |text: &str| text.parse().map_err(refused);

@@ -73,7 +73,7 @@ impl Problem {
     }
 }
 
-/// The message of the database begins with the field's name.
+/// Returns the pointer to a field. The message of the database begins with the field's name.
 fn pointer(message: &str) -> String {
     for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
         if message.starts_with(words) {

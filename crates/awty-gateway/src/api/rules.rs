@@ -46,7 +46,7 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
     Ok(())
 }
 
-/// 404 if the schedule never existed, 410 if it was deleted.
+/// Returns the schedule. Answers 404 if it never existed, and 410 if it was deleted.
 pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     match row {
         Some(row) if row.deleted => {
@@ -98,7 +98,7 @@ fn has_ended(row: &Row) -> bool {
     row.fields.get("state").and_then(Value::as_str) == Some("ended")
 }
 
-/// The lock lasts until the end of the request. Returns the row and whether this role may change it.
+/// Locks a schedule until the end of the request. Returns the row and whether this role may change it.
 pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
     let mine = changes::lock(request, id).await?;
     let row = db::one(request, id).await?;

@@ -54,14 +54,14 @@ fn fields(row: &Row) -> Value {
     fields
 }
 
-/// Short form of a call.
+/// Returns the short form of a call.
 pub fn last(attempt: &Value) -> Value {
     let said = |name: &str| attempt.pointer(&format!("/result/{name}")).cloned().unwrap_or_default();
     json!({"slot": attempt["slot"], "at": attempt["at"], "attempt": attempt["attempt"], "status": said("status"),
         "fault": said("fault"), "duration": seconds(&said("duration")), "lateness": seconds(&said("lateness"))})
 }
 
-/// Full form of a call.
+/// Returns the full form of a call.
 pub fn call(attempt: &Value) -> Value {
     let (mut all, said) = (last(attempt), |name: &str| attempt.pointer(&format!("/result/{name}")).cloned());
     if let Some(all) = all.as_object_mut() {
@@ -78,7 +78,7 @@ pub fn call(attempt: &Value) -> Value {
     all
 }
 
-/// Seconds as the spelling of a length; null stays null.
+/// Spells seconds as a length; null stays null.
 pub fn seconds(number: &Value) -> Value {
     #[allow(clippy::cast_possible_truncation)] // a value beyond i64 milliseconds is no length
     let millis = |seconds: f64| Length::millis((seconds * 1_000.0).round() as i64).to_string();
@@ -99,12 +99,12 @@ fn lengths(object: &mut Map<String, Value>, list: FieldList) {
     }
 }
 
-/// The tag has the version and a hash of the answer.
+/// Returns the tag of an answer, which has the version and a hash of the answer.
 fn etag(version: &str, body: &str) -> String {
     format!("\"{version}-{}\"", hash(body))
 }
 
-/// First eight bytes of the SHA-256, in hexadecimal.
+/// Returns the first eight bytes of the SHA-256, in hexadecimal.
 pub fn hash(text: &str) -> String {
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

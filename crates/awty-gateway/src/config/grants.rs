@@ -34,7 +34,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl Grants {
-    /// A refusal names the table and the value to write.
+    /// Reads the tables of the file. A refusal names the table and the value to write.
     pub(super) fn read(value: toml::Value) -> Result<Self, String> {
         let toml::Value::Table(tables) = value else {
             return Err(format!(

@@ -195,7 +195,7 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
-/// Output of `awty-gateway config`, without passwords.
+/// Returns the output of `awty-gateway config`, without passwords.
 pub fn show(texts: &Texts) -> String {
     let mut out = String::new();
     for setting in SETTINGS {

@@ -155,7 +155,8 @@ async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resu
     transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
-/// Each target gets its longest pause. The order is always the same, so that two gateways lock targets in one order.
+/// Returns the longest pause of each target. The order is always the same, so that two gateways lock targets in one
+/// order.
 fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {

@@ -12,7 +12,7 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// A value of another external worker may be nested deeper than serde_json reads, and is left out.
+/// Reads a call. A value of another external worker may be nested deeper than serde_json reads, and is then left out.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

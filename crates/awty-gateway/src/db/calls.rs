@@ -49,12 +49,12 @@ pub async fn attempts(
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
-/// Next times of a schedule's calls.
+/// Returns the next times of a schedule's calls.
 pub async fn next(request: &Request, id: &str, count: i32) -> Result<Vec<Value>, Trouble> {
     request.rows(NEXT, &[&id, &count]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// Results of a schedule's calls in buckets of time. Lengths are in seconds.
+/// Returns the results of a schedule's calls in buckets of time. Lengths are in seconds.
 pub async fn stats(request: &Request, id: &str, width: &str, from: &str, to: &str) -> Result<Vec<Value>, Trouble> {
     request.rows(STATS, &[&id, &width, &from, &to]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

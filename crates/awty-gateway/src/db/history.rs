@@ -48,7 +48,7 @@ pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Key of a send, as long as it is kept. A send without a key has none.
+/// Returns the key of a send, as long as the key is kept. A send may have no key.
 pub async fn key(request: &Request, id: i64) -> Result<Option<String>, Trouble> {
     Ok(request.maybe(KEY, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }

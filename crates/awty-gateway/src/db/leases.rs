@@ -127,7 +127,7 @@ impl Db {
         .await
     }
 
-    /// Time until something may be due.
+    /// Returns the time until a check may be due.
     pub async fn next_claim_in(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         self.on(async |client| {
             let next = client.prepare_cached(NEXT).await?;

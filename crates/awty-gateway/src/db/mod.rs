@@ -142,7 +142,7 @@ impl Db {
         }
     }
 
-    /// If the server has no slot for a new connection, waits for one of this pool.
+    /// Returns a free connection. If the server has no slot for a new connection, waits for a connection of this pool.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -162,7 +162,7 @@ impl Db {
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
     }
 
-    /// If `work` takes longer than `PATIENCE`, the connection is closed.
+    /// Does `work` on a connection. If `work` takes longer than `PATIENCE`, the connection is closed.
     async fn on<T>(
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
@@ -176,7 +176,7 @@ impl Db {
         Ok(done?)
     }
 
-    /// Open connections, and how many of them are idle.
+    /// Returns the number of open connections, and the number of idle ones.
     pub fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)

@@ -34,7 +34,7 @@ const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
 
-/// PostgreSQL would truncate such a name, and the truncated name may be another role's.
+/// Refuses a role's name that is too long. PostgreSQL would truncate it, and the truncated name may be another role's.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);

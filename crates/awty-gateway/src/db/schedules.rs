@@ -117,7 +117,7 @@ pub(super) async fn value<T: FromSqlOwned>(request: &Request, sql: &str, id: &st
     Ok(request.maybe(sql, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Id of a URI for the role of this request.
+/// Returns the id of a URI for the role of this request.
 pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
 }
@@ -136,7 +136,7 @@ pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -
     Ok((rows, cut))
 }
 
-/// Length of a slot in milliseconds.
+/// Returns the length of a slot in milliseconds.
 pub async fn slot(request: &Request) -> Result<i64, Trouble> {
     let row = request.maybe(SLOT, &[]).await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(60_000))

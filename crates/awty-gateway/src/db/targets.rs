@@ -45,7 +45,7 @@ const BLOCK: &str =
 /// tenant do so at a time.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// Targets by name. The first row has no name and holds for all targets.
+/// Lists targets by name. The first row has no name and holds for all targets.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }

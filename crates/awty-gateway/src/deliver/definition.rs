@@ -16,7 +16,7 @@ const SHORTEST_TIMEOUT: Length = Length::millis(100);
 const LONGEST_TIMEOUT: Length = Length::seconds(15 * 60);
 const LONGEST_CONNECT: Length = Length::seconds(5);
 
-/// The method in hyper's type.
+/// Returns the method in hyper's type.
 pub const fn hyper_method(method: Method) -> hyper::Method {
     match method {
         Method::Post => hyper::Method::POST,
@@ -96,7 +96,7 @@ impl Default for Definition {
     }
 }
 
-/// `"body": null` is a body, and a missing body is none.
+/// Reads a body that is present. `"body": null` is a body, and a missing field is none.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }

@@ -76,7 +76,7 @@ impl Secrets<'_> {
         Ok(&self.known[name])
     }
 
-    /// `{{secret:NAME}}` becomes the secret. The result has at most `most` bytes.
+    /// Replaces each `{{secret:NAME}}` by its secret. The result has at most `most` bytes.
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
         let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);
@@ -116,7 +116,8 @@ fn user_headers(definition: &Definition, context: &RequestContext<'_>) -> Result
     Ok(headers)
 }
 
-/// The endpoint of a lease. Limits, blocks and the breaker follow the lease's target, so that target must be the origin that is called.
+/// Returns the endpoint of a lease. Limits, blocks and the breaker follow the lease's target, so that target must be
+/// the origin that is called.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;
@@ -174,7 +175,7 @@ pub fn request(delivery: &Delivery, definition: &mut Definition, context: &Reque
     })
 }
 
-/// Body of a call whose definition has none.
+/// Returns the body of a call whose definition has none.
 fn own_body(delivery: &Delivery, id: &str) -> Bytes {
     let body = json!({"schedule": id, "slot": time(delivery.first_check_at), "attempt": delivery.attempt, "key": delivery.key});
     Bytes::from(body.to_string())

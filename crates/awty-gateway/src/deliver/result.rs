@@ -23,7 +23,7 @@ pub struct Facts<'a> {
     pub note: Option<&'a str>,
 }
 
-/// Result of a call that was made.
+/// Returns the result of a call that was made.
 pub fn of_call(report: &Report, said: &Facts<'_>) -> Value {
     let mut all = Map::new();
     all.insert("lateness".into(), json!(said.lateness));
@@ -43,7 +43,7 @@ pub fn of_call(report: &Report, said: &Facts<'_>) -> Value {
     Value::Object(all)
 }
 
-/// Result of a call that was not made.
+/// Returns the result of a call that was not made.
 pub fn of_none(lateness: f64, fault: &'static str) -> Value {
     json!({"lateness": lateness, "duration": 0, "sent": false, "fault": fault})
 }
@@ -68,7 +68,7 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// Control characters are escaped, because jsonb refuses some of them.
+/// Escapes control characters, because jsonb refuses some of them.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

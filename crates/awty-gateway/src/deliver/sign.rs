@@ -12,8 +12,8 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// HMAC-SHA256(master key, the tenant's number ‖ id): each schedule has its own key, and none is stored. The number is random, so that a
-/// role cannot learn the keys of a future tenant.
+/// Returns HMAC-SHA256(master key, the tenant's number ‖ id). So each schedule has its own key, and no key is stored.
+/// The number is random, so that a role cannot learn the keys of a future tenant.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());

@@ -12,7 +12,7 @@ pub struct Unmade {
 }
 
 impl Unmade {
-    /// The secret has no file yet.
+    /// Builds the fault of a secret that has no file yet.
     pub fn missing(name: &str) -> Self {
         Unmade {
             why: format!("the secret {name:?} is not in the tenant's folder of credentials"),
@@ -21,7 +21,7 @@ impl Unmade {
         }
     }
 
-    /// The secret may not go to this origin. `line` in the gateway's file would allow it.
+    /// Builds the fault of a secret that may not go to this origin. `line` in the gateway's file would allow it.
     pub fn not_allowed(name: &str, origin: &str, line: &str) -> Self {
         let why = format!("the secret {name:?} may not go to {origin}; the gateway's file lets it by {line}");
         Unmade { why, may_come: false, fault: SECRET_NOT_ALLOWED }

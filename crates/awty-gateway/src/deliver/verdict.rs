@@ -57,7 +57,7 @@ pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>)
     })
 }
 
-/// Verdict of a call. `spread` is between -1 and 1.
+/// Returns the verdict of a call. `spread` is between -1 and 1.
 pub fn verdict(
     delivery: &Delivery,
     definition: &Definition,

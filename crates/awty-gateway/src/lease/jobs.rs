@@ -40,7 +40,7 @@ impl Worker {
         true
     }
 
-    /// A member of a role may lack the right to SET ROLE.
+    /// Returns the jobs that the gateway may claim, because a member of a role may lack the right to SET ROLE.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

@@ -169,12 +169,12 @@ impl Worker {
         self.locked_view().clone()
     }
 
-    /// Calls in progress, or whose answers are not booked yet.
+    /// Returns the number of calls that are in progress, or whose answers are not booked yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }
 
-    /// Nothing can be claimed, although nothing is wrong.
+    /// Whether nothing can be claimed although nothing is wrong.
     pub fn is_full(&self) -> bool {
         self.places.available_permits() == 0 || self.room.is_full()
     }

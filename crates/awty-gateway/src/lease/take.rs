@@ -14,7 +14,8 @@ use tokio::time::Instant;
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// If the claim fails, claims from each job alone and skips those that fail. Returns the number of leases.
+    /// Claims checks of all jobs together. If the claim fails, claims from each job alone and skips jobs that fail.
+    /// Returns the number of leases.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],

@@ -46,7 +46,8 @@ impl Drop for Place {
     }
 }
 
-/// All addresses of an IPv6 network of 64 bits are one peer, because a client may use them all.
+/// Returns the peer of an address. All addresses of an IPv6 network of 64 bits are one peer, because a client may use
+/// them all.
 fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -149,7 +149,7 @@ impl From<Guard> for Shared {
     }
 }
 
-/// A mapped address becomes IPv4.
+/// Converts a mapped address to IPv4.
 fn canonical(socket: SocketAddr) -> SocketAddr {
     SocketAddr::new(socket.ip().to_canonical(), socket.port())
 }

@@ -48,7 +48,7 @@ impl Resolver {
         Ok(Resolver { inner })
     }
 
-    /// Allowed addresses of an endpoint, in the order in which to try them.
+    /// Returns the allowed addresses of an endpoint, in the order in which to try them.
     pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);

@@ -25,7 +25,7 @@ pub fn roots(extra: &[PathBuf]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// TLS configuration of a client.
+/// Builds the TLS configuration of a client.
 pub fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

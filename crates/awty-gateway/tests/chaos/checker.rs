@@ -128,7 +128,7 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Before the first fault, no answered call is repeated, unless the database gives a reason: on a busy machine, a
+/// Before the first fault, no answered call may be repeated unless the database gives a reason. On a busy machine, a
 /// gateway may be late with its answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();

@@ -31,7 +31,7 @@ impl Faults {
         Faults { random: StdRng::seed_from_u64(seed), counts: Counts::default() }
     }
 
-    /// A fault directly after another one would break nothing.
+    /// Waits, because a fault directly after another fault would break nothing.
     fn pass(&mut self, milliseconds: std::ops::Range<u64>) {
         let until = std::time::Instant::now() + Duration::from_millis(self.random.random_range(milliseconds));
         while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {

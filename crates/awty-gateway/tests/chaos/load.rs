@@ -15,7 +15,7 @@ use std::time::Duration;
 const SCHEDULES: usize = 12;
 const SECOND: i64 = 1_000_000;
 
-/// The schedules start now and must not skip a slot.
+/// Creates the schedules, which start now and must not skip a slot.
 pub fn schedule(world: &World) {
     for (role, path) in TENANTS {
         let mut client = world.cluster.client("postgres", role);

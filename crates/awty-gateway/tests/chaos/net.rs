@@ -46,7 +46,7 @@ fn sweep() {
 }
 
 impl Nets {
-    /// An error says why networks cannot be created.
+    /// Creates networks. An error says why they cannot be created.
     pub fn new(count: usize) -> Result<Self, String> {
         sweep();
         let pid = std::process::id();
@@ -81,7 +81,7 @@ impl Net {
         Ok(net)
     }
 
-    /// A pulled cable loses packets silently.
+    /// Plugs the cable in or pulls it. A pulled cable loses packets silently.
     pub fn connect(&self, connected: bool) {
         must(&format!("link set {} {}", self.cable, if connected { "up" } else { "down" }));
     }

@@ -83,7 +83,7 @@ impl World {
         self.gateway(number).kill();
     }
 
-    /// A gateway must drain after SIGTERM and exit with success.
+    /// Ends a gateway, which must drain after SIGTERM and exit with success.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
         let ended = self.gateway(number).ended();

@@ -40,7 +40,7 @@ impl Authority {
         self.server_that_reads(name, days, 4_096).await
     }
 
-    /// The server reads at most `bytes` of the request.
+    /// Starts a server that reads at most `bytes` of the request.
     async fn server_that_reads(&self, name: &str, days: u32, bytes: usize) -> u16 {
         std::fs::write(self.0.join("names"), format!("subjectAltName=DNS:{name}\n")).unwrap();
         self.openssl(

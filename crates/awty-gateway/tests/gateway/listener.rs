@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-/// openssl makes it, self-signed for `localhost`.
+/// Makes a certificate with openssl, self-signed for `localhost`.
 fn certificate(folder: &Path) -> [String; 2] {
     let file = |name: &str| folder.join(name).display().to_string();
     let [certificate, key] = [file("tls.pem"), file("tls.key")];

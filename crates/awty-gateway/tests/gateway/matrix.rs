@@ -11,7 +11,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A schedule, a send, a failed call, a target and a token. Their paths go into the document's operations.
+    /// Makes a schedule, a send, a failed call, a target and a token. Their paths go into the document's operations.
     fn make(client: &Client, admin: &Client, receiver: &Receiver) -> Self {
         let body = json!({"uri": receiver.uri("/status/404"), "every": "1 h"}).to_string();
         let schedule = client.ask("POST", "/v1/schedules", &body).header("location");

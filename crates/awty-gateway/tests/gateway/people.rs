@@ -4,7 +4,7 @@ use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};
 use serde_json::Value;
 
-/// The client has scope write.
+/// Opens a shop with a gateway and a client that has scope write.
 pub fn open() -> (Shop, Gateway, Client) {
     let shop = Shop::open();
     shop.cluster.execute(

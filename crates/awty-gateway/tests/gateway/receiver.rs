@@ -51,7 +51,7 @@ impl Receiver {
         format!("{}{path}", self.origin())
     }
 
-    /// The calls of `/gate/...` are then answered.
+    /// Opens the gate, so that the calls of `/gate/...` are answered.
     pub fn open_gate(&self) {
         *self.state.gate.0.lock().unwrap() = true;
         self.state.gate.1.notify_all();

@@ -36,7 +36,7 @@ pub fn call(uri: &str) -> Call {
     }
 }
 
-/// The timeout leaves a busy machine time to connect and send.
+/// Builds a call with a short timeout, which leaves a busy machine time to connect and send.
 fn short(uri: &str) -> Call {
     Call { timeout: Duration::from_secs(4), connect_timeout: Duration::from_secs(90), ..call(uri) }
 }

@@ -39,7 +39,7 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// For gateways that start later with `--config`. Returns the file's path.
+    /// Allows a secret for gateways that start later with `--config`. Returns the file's path.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();

@@ -1,7 +1,7 @@
 use crate::results::{Outcome, Wanted};
 use crate::stats::{Pairs, median};
 
-/// Each setting gets one try. Settings that fail are left out.
+/// Returns the best setting. Each setting gets one try, and settings that fail are left out.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],

@@ -26,7 +26,7 @@ fn soon(calls: &Calls) -> i64 {
     now() / 1_000_000 + 10 + i64::from(calls.count / 1_500)
 }
 
-/// The gateway runs with its defaults.
+/// Makes the calls with a gateway that runs with its defaults.
 pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.place.start_gateway();
@@ -47,7 +47,7 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     run
 }
 
-/// One transaction requests all calls, with empty tables.
+/// Makes the calls with pg_net. One transaction requests all calls, with empty tables.
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
@@ -83,7 +83,7 @@ pub fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
 
-/// One Node.js process with `loops` loops and `batch` jobs per fetch.
+/// Makes the calls with pg-boss, in one Node.js process with `loops` loops and `batch` jobs per fetch.
 pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.superuser().batch_execute("DROP SCHEMA IF EXISTS pgboss CASCADE").unwrap();

@@ -26,7 +26,7 @@ pub fn idle_connections(n: &Neighbour, _: &mut Client) {
     drop(open);
 }
 
-/// The requests would change the victim's schedule.
+/// Sends requests with bad tokens, which would change the victim's schedule.
 pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
     let id = &n.target.id;
     for number in 0..50 {

@@ -29,7 +29,7 @@ fn due(client: &mut Client, origin: &str, job: &str, path: &str, count: usize) {
     );
 }
 
-/// More calls than there are places hang for 15 minutes.
+/// Makes more calls hang for 15 minutes than there are places.
 pub fn hangs(n: &Neighbour, client: &mut Client) {
     let (origin, job, before) = (n.traps.hang.uri(""), n.job(), n.traps.hang.accepted());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', concurrency => 1000)"));

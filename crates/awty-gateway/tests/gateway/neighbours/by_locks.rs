@@ -10,7 +10,7 @@ pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// Due checks are locked while the gateway calls them.
+/// Locks due checks while the gateway calls them.
 pub fn locks_due_checks(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.quick.uri(""), n.job());
     let each = |conflict: &str| {
@@ -48,7 +48,7 @@ pub fn unregisters(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// The victim or a new tenant would need these names. The transaction stays open.
+/// Takes names that the victim or a new tenant would need, in a transaction that stays open.
 pub fn takes_names(n: &Neighbour, client: &mut Client) {
     must(client, "BEGIN");
     for name in ["http.newco", "http.victim-2", "orders_2"] {

@@ -151,7 +151,7 @@ impl Hood {
         Hood { threads: threads.collect(), traps, leaving, rounds }
     }
 
-    /// The attack was not carried out yet, or has failed.
+    /// Returns an attack that was not carried out yet or has failed.
     pub fn missing(&self) -> Option<&'static str> {
         let number = self.rounds.iter().position(|rounds| rounds.load(Ordering::Relaxed) == 0);
         let failed = self.threads.iter().position(|thread| thread.is_finished());

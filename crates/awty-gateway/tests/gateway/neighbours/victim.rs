@@ -65,7 +65,7 @@ impl Victim {
         Victim { receiver, target, settings, first_slot }
     }
 
-    /// Ten rows a second. Every second row is late after two seconds.
+    /// Writes ten rows a second. Every second row is late after two seconds.
     pub fn write(shop: &Shop) -> Writer {
         let (stop, config) = (Arc::<AtomicBool>::default(), shop.cluster.config("postgres", "victim"));
         let stopped = stop.clone();
@@ -93,7 +93,7 @@ impl Victim {
         self.receiver.called(PATH, before + more);
     }
 
-    /// No neighbour may see these texts.
+    /// Returns the texts that no neighbour may see.
     pub fn marks(&self, shop: &Shop, gateway: &Gateway) -> Vec<String> {
         let token = shop.token("victim", "write");
         let client = Client { address: gateway.address(), token: token.clone() };

@@ -110,7 +110,7 @@ fn frame(seconds: u64, numbers: &Row, runs: &[i64]) -> String {
     frame
 }
 
-/// The bars are five lines high, and the oldest slot comes first.
+/// Draws the bars, which are five lines high. The oldest slot comes first.
 fn bars(runs: &[i64]) -> String {
     const HEIGHT: i64 = 5;
     let most = runs.iter().copied().max().unwrap_or(0).max(1);
