@@ -24,7 +24,7 @@ use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// How often a call tries again when other transactions take its check away.
+/// Number of times that a call tries again when other transactions take its check away.
 const ROUNDS: u32 = 100;
 
 /// Longest interval, a thousand years in either direction. Longer intervals could overflow.

@@ -75,7 +75,7 @@ impl Launcher {
     /// Returns how long to sleep.
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // This turn may miss a post from now on, so such a post must wake the next turn.
+        // From now on this turn may miss a post, so a post must wake the next turn.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");

@@ -139,7 +139,8 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Books all reports at once. If one raises an error, books them one by one, so that it stops no other.
+/// Books all reports at once. If a report raises an error, books the reports one by one, so that the error stops no
+/// other report.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;

@@ -11,7 +11,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// How long an inspection waits for a lock, and a client for a change of partitions.
+/// Longest wait of an inspection for a lock, and of a client for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 /// Runs a task in a transaction of its own, so that a failed task does not stop the others.

@@ -129,7 +129,8 @@ pub fn failure(
     Ok(())
 }
 
-/// Handles the checks that do not run now, because they are not due, held, missed or too late. Returns the others.
+/// Handles the checks that do not run now, because they are not due, held, missed or too late. Returns the checks that
+/// run.
 pub fn apply_guards(
     table: &Table,
     job: &Job,

@@ -9,8 +9,8 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// How long suspects wait at most until the maintainer has removed an abandoned run from `awty_internal.in_flight`,
-/// which it usually does at once.
+/// Longest wait of suspects until the maintainer has removed an abandoned run from `awty_internal.in_flight`. The
+/// maintainer usually does so at once.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {

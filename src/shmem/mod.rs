@@ -42,7 +42,7 @@ const ROLES: usize = 1024;
 pub struct SharedState {
     /// The launcher's latch, while it runs: an address in shared memory, the same in all processes.
     launcher: usize,
-    /// When the launcher wakes up by itself.
+    /// Time when the launcher wakes up by itself.
     wakes_at: Timestamp,
     /// The launcher's last turn, at least once a second; 0 for none since the server started.
     pub heartbeat: Timestamp,

@@ -19,7 +19,7 @@ pub struct RoleEntry {
     pub parked_until: Option<Mono>,
     /// Workers in a row that could not connect, read or write, or were terminated in a run.
     pub failures: u32,
-    /// When the role was last served, as a value of `SharedState::served`.
+    /// Value of `SharedState::served` when the role was last served.
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged; 0 for none.
     pub complaint: u64,

@@ -107,7 +107,7 @@ pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }
 
-/// Writes the checks that are not pending and locks the others. Returns the ids of the new ones.
+/// Writes the checks that are not pending yet, and locks those that are. Returns the ids of the new checks.
 pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }

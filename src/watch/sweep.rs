@@ -14,7 +14,7 @@ use awty_core::watch::{RowState, Verdict, judge};
 use chrono::TimeDelta;
 use std::collections::HashMap;
 
-/// How often the alerts of a rule are swept.
+/// Time between two sweeps of a rule's alerts.
 const EVERY: TimeDelta = TimeDelta::days(1);
 /// Number of alerts that are compared at a time.
 const ALERTS: i64 = 5_000;

@@ -28,9 +28,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How soon to look again for checks of a prepared transaction.
+/// Time until the next look for checks of a prepared transaction.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// How soon to look again for checks that another worker has prefetched.
+/// Time until the next look for checks that another worker has prefetched.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
 /// A single check, or for a set-based job many of one slot, sorted by id.

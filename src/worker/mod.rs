@@ -28,7 +28,7 @@ use std::time::Duration;
 const QUANTUM: Duration = Duration::from_millis(50);
 /// The role is parked while a run that ended its process cannot be counted.
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// How long a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE
+/// Time that a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE
 /// gives up after five seconds.
 const IDLE: Duration = Duration::from_secs(1);
 /// DROP DATABASE must not wait long for an idle worker.

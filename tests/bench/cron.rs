@@ -61,7 +61,7 @@ const CRONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Returns the seconds of one search, and resets what it found.
+/// Returns the seconds of one search, and resets the orders that it found.
 fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
     let mut client = shop.client(database);
     let began = Instant::now();

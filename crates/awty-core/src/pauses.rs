@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Mono,
-    /// How often in a row the check was locked.
+    /// Number of times in a row that the check was locked.
     locked: u32,
     slot: i64,
     /// A worker has searched for the check since. The check may be gone.

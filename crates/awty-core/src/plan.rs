@@ -7,7 +7,7 @@ use crate::{Mono, Time};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// How long all workers of a role are busy in one run each before the role gets a helper.
+/// Time for which all workers of a role are in one run each before the role gets a helper.
 pub const BEHIND: Duration = Duration::from_secs(1);
 /// The shortest sleep.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
@@ -46,7 +46,7 @@ pub struct Caps {
     pub max_workers_per_role: u32,
     /// Workers of roles that are not in the list, because those roles wait for nothing.
     pub elsewhere: u32,
-    /// How long before a slot a worker may start, so that it can connect first.
+    /// Time before a slot at which a worker may start, so that the worker can connect first.
     pub lead: TimeDelta,
 }
 
@@ -66,7 +66,7 @@ pub struct Plan {
     /// Number of due, unparked roles without a worker that get none, because no place is free. While it is not 0,
     /// workers of other roles leave after their batch.
     pub waiting: u32,
-    /// How long to sleep unless woken.
+    /// Time to sleep, unless a process wakes the launcher.
     pub wake_in: Duration,
 }
 

@@ -6,11 +6,11 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// How long a suspect is alone. Most crashes come early, and a long run must not hold up the others.
+/// Time for which a suspect runs alone. Most crashes come early, and a long run must not hold up other suspects.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// How long the suspects of one role may follow one another while another role waits.
+/// Time for which the suspects of one role may follow one another while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
-/// How long a refused role counts as waiting. It asks again sooner than that.
+/// Time for which a refused role counts as waiting. The role asks again sooner.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 /// State of the quarantine. A role is a number that the caller chooses.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Time between the two strikes.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// How long the watchdog waits for the worker's own timer, which is late if the wall clock was set back.
+/// Time that the watchdog gives the worker's own timer, which is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// How long after the second strike a run that continues counts as stuck.
+/// Time after the second strike at which a run that continues counts as stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
 /// One run.

@@ -14,7 +14,7 @@ pub struct StoredFunction {
     /// The argument that the function evaluates: `until` or `since`.
     pub argument: Text,
     pub function: pg_sys::Oid,
-    /// Numbers of the columns that the function takes, in its order.
+    /// Numbers of the columns that the function takes, in the order of its arguments.
     pub numbers: Vec<i16>,
     /// Names of the columns. A restore changes OIDs and numbers, and keeps names.
     pub columns: Vec<Text>,

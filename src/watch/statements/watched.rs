@@ -40,7 +40,7 @@ pub struct RowFunction {
     pub oid: pg_sys::Oid,
     /// Schema and name of the function as SQL writes them.
     pub name: String,
-    /// The columns that the function takes, in its order.
+    /// The columns that the function takes, in the order of its arguments.
     pub columns: Vec<Column>,
 }
 

@@ -28,7 +28,7 @@ use std::ops::Range;
 /// The largest number of closed days that a caller may give.
 pub const MAX_CLOSED: usize = 10_000;
 
-/// How far a search for open time goes: ten years.
+/// Longest span of a search for open time, which is ten years.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 /// A period while local clocks keep one offset.

@@ -16,7 +16,7 @@ use chrono::TimeDelta;
 const ROW: u32 = 10;
 /// Least time between the first failure and the opening.
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// How long the breaker is open the first time. Each further time is twice as long.
+/// Time for which the breaker is open at first. Each further time is twice as long.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
 /// A breaker that opened more than this in the future is half open, because the clock was set back.
@@ -31,7 +31,7 @@ pub struct Breaker {
     pub since: Time,
     /// When the breaker last opened.
     pub opened_at: Option<Time>,
-    /// How often in a row the breaker has opened.
+    /// Number of times that the breaker has opened in a row.
     pub opens: u32,
 }
 

@@ -21,7 +21,7 @@ use std::ops::RangeInclusive;
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
 /// The longest wait of an idle worker, because no notification tells it of checks that become due between two slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// How much waits before a retry are spread, in thousandths.
+/// Spread of the waits before a retry, in thousandths.
 const SPREAD: u64 = 200;
 
 labels! {

@@ -51,7 +51,7 @@ const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Counts at most 10,000 targets. Names that are not ASCII are left out: no call goes to such a name, and a server with
+/// Counts at most 10,000 targets. Names that are not ASCII are left out. No call goes to such a name, and a server with
 /// encoding SQL_ASCII could not send it.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, CASE WHEN t.state = 'open' THEN t.blocked_until END
     FROM awty.target AS t WHERE t.job = ANY ($1) AND t.target !~ '[^ -~]' LIMIT 10000";

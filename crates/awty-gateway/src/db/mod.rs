@@ -45,7 +45,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
-/// Connections to one database for one purpose. Waiting for a connection of one purpose does not hold up the others.
+/// Connections to one database for one purpose. Waiting for a connection of one purpose does not hold up other
+/// purposes.
 #[derive(Clone)]
 pub struct Db {
     pool: Pool,

@@ -132,8 +132,8 @@ impl Worker {
         rest
     }
 
-    /// Retries until the database answers. Returns the leases whose check a client has locked; their answers are not
-    /// booked.
+    /// Books the answers, and retries until the database responds. Returns the leases whose check a client has locked.
+    /// Their answers are not booked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {
