@@ -9,7 +9,7 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 /// Maximum characters of the URI in the message.
 const SHOWN: usize = 200;
 
-/// A URI that is refused.
+/// The error of a URI that awty_http refuses.
 #[derive(Debug)]
 pub struct UriRefused {
     pub uri: String,

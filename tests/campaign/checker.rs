@@ -325,8 +325,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after its check's end or begins before the previous run's commit. If two transactions change
-    /// one row, the later one has the later commit time.
+    /// P4: checks that no run commits after its check's end, or begins before the previous run's commit. If two
+    /// transactions change one row, the later one has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);
@@ -343,7 +343,7 @@ impl Story<'_> {
         }
     }
 
-    /// P8: `run_time` uses the monotonic clock.
+    /// P8: checks the length of runs. `run_time` uses the monotonic clock.
     fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
         for row in &self.ended {
             let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);

@@ -80,7 +80,7 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// An innocent check that is interrupted each time will be held.
+    /// Notes the latest check at a kill, because an innocent check that is interrupted each time will be held.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";

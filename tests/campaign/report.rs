@@ -116,8 +116,8 @@ impl Report {
         text
     }
 
-    /// One line per fault, to combine many runs: date, commit, server, seed, minutes, fault, times, missed, violations,
-    /// slowest first run, slowest end.
+    /// Returns one line per fault, to combine many runs: date, commit, server, seed, minutes, fault, times, missed,
+    /// violations, slowest first run, slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));

@@ -30,7 +30,7 @@ impl Member {
         folder.path().join(format!("{}.yml", self.name))
     }
 
-    /// The server logs to the same file.
+    /// Starts Patroni, whose server logs to the same file.
     pub fn start_patroni(&mut self, folder: &Folder) {
         let open = || std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut patroni = folder.command("patroni");

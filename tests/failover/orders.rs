@@ -62,7 +62,7 @@ pub struct Desk {
     is_over: AtomicBool,
 }
 
-/// Half of the orders ship in time, a tenth ship late, and the others never ship.
+/// Returns when an order ships. Half of the orders ship in time, a tenth ship late, and the others never ship.
 fn ships_after(seed: u64, order: i64) -> Option<Duration> {
     let mut random = Random::new(seed, order.unsigned_abs());
     match random.below(10) {

@@ -118,7 +118,7 @@ pg1-port={port}\npg1-socket-path={0}\npg1-user=postgres\n",
     configure(place, copy, "")
 }
 
-/// Nothing may run before the adoption, and after it each late order must have its alert.
+/// Checks the copy. Nothing may run before the adoption, and after it each late order must have its alert.
 fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     let log = place.folder.path().join("copy.log");
     let _ = std::fs::remove_file(&log);
@@ -148,7 +148,7 @@ fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Each late order has one alert and one run.
+/// Returns the violations. Each late order must have one alert and one run.
 fn complete(rows: BTreeMap<i64, Row>) -> Vec<String> {
     let told = rows.keys().map(|order| (*order, Told { is_placed: true, shipped: Shipped::Never })).collect();
     Evidence { told, rows, ..Evidence::default() }.judge().violations

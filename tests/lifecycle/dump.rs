@@ -22,7 +22,7 @@ fn source() -> Shop {
     shop
 }
 
-/// Only the hold keeps the copies from running checks.
+/// Enables awty, so that only the hold keeps the copies from running checks.
 fn enable(cluster: &Cluster) {
     cluster.configure("awty.enabled = on");
     cluster.reload();

@@ -3,7 +3,7 @@
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 
-/// A change of a job asks for an inspection, which stores the figures.
+/// Waits until the figures are stored. A change of a job asks for an inspection, which stores them.
 fn await_stored(shop: &Shop, condition: &str) {
     let mut client = shop.cluster.superuser("postgres");
     client.batch_execute("SELECT awty.pause('spare')").unwrap();

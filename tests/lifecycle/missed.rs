@@ -17,7 +17,7 @@ fn schedule(shop: &Shop) -> DateTime<Utc> {
     shop.slot_of("skip")
 }
 
-/// Nothing could run before `able`.
+/// Expects that missed checks ended by their jobs' policies. Nothing could run before `able`.
 fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
     let end = shop.end_of("run");
     assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");

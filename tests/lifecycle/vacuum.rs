@@ -4,11 +4,11 @@ use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// awty leaves fewer ended checks to autovacuum.
+/// Number of ended checks that makes awty vacuum the table itself. Fewer ended checks are left to autovacuum.
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
-/// Autovacuum is off. One job is for many checks, and one for few.
+/// Opens a shop without autovacuum, with one job for many checks and one job for few.
 fn open() -> Shop {
     let shop = Shop::on(Cluster::builder().set("autovacuum", "off").start());
     shop.job("note", NOTE, "");

@@ -129,7 +129,7 @@ fn a_pause_says_since_when_by_whom_and_why() {
     shop.await_true("no reason to be left", "SELECT why IS NULL AND awty.healthy() FROM awty.status");
 }
 
-/// A client locks the row, a run is in progress, or all workers of a role are busy.
+/// Such states are a row that a client has locked, a run in progress, and a role whose workers are all busy.
 #[test]
 fn what_passes_by_itself_is_named_too() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());

@@ -210,7 +210,8 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// The slot comes before all clock values, and does not hide other work of its role from the launcher.
+/// A slot of `-infinity` is earlier than every time of the clock. It must not hide other work of the role from the
+/// launcher.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A paused job has due checks, so that each dump has pending ones. There are more data than a pipe holds.
+/// Opens a shop with more data than a pipe holds. A paused job has due checks, so that each dump has pending checks.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");

@@ -29,7 +29,7 @@ fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle
     })
 }
 
-/// DROP EXTENSION also drops the function of the last job.
+/// Registers a job again, with its function, because DROP EXTENSION also drops the function of the last job.
 fn register(shop: &Shop, time: u32) {
     let body =
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'TIME:' || j.id); RETURN NULL; END";

@@ -25,7 +25,7 @@ pub struct Calls {
     key: String,
 }
 
-/// A schedule, a paused one, a deleted one, one that was called, a due send with its key, a token, and figures.
+/// Creates schedules (one of them paused, one deleted, one called), a due send with its key, a token, and figures.
 pub fn set_up(old: &Cluster) -> Calls {
     old.execute(
         DATABASE,

@@ -31,7 +31,7 @@ fn server() -> (Cluster, PathBuf) {
 /// pg_dump's scripts use the same setting. It keeps awty_http from registering jobs, because awty does not work here.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
-/// The statements are rolled back.
+/// Returns the picture of the catalog after the statements, which are then rolled back.
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
     let mut transaction = client.transaction()?;
     for statement in statements {

@@ -128,7 +128,7 @@ pub fn last_line(output: &Output) -> PathBuf {
     String::from_utf8_lossy(&output.stdout).trim().rsplit('\n').next().unwrap().into()
 }
 
-/// The directory is below the test's build directory.
+/// Returns a directory below the test's build directory.
 pub fn directory_for(name: &str) -> PathBuf {
     let directory = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("made-up").join(name);
     drop(fs::remove_dir_all(&directory));
@@ -166,7 +166,7 @@ pub fn next_library() -> PathBuf {
     LIBRARY.get_or_init(|| last_line(&script(&checkout(), "build", &["--with", "next-version"], &[]))).clone()
 }
 
-/// Each library has its own stage.
+/// Returns the stage of a library. Each library has its own stage.
 pub fn stage(library: &Path) -> PathBuf {
     static NEXT_VERSION: OnceLock<PathBuf> = OnceLock::new();
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());

@@ -194,7 +194,7 @@ fn schedule_missed(old: &Cluster) {
     }
 }
 
-/// The server runs as pg_upgrade runs it, although checks are due.
+/// Checks that nothing runs although checks are due, while the server runs as pg_upgrade runs it.
 fn runs_nothing(cluster: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let due = "SELECT count(*) = 60 AND max(next_check_at) < now() - interval '2 seconds'
@@ -210,7 +210,7 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
     DATABASES.iter().chain(&[CLONE, "postgres"]).map(|database| Picture::of(cluster, database)).collect()
 }
 
-/// The library is not in shared_preload_libraries. Everything exists, nothing runs, and awty says why.
+/// Checks a server without awty in shared_preload_libraries. Everything exists, nothing runs, and awty says why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let status =
@@ -265,7 +265,8 @@ fn caught_up(new: &Cluster) {
     assert!(new.value::<bool>("postgres", ready));
 }
 
-/// Missed checks ended by their jobs' policies, waiting checks still wait, and ids and partitions continue.
+/// Checks that missed checks ended by their jobs' policies, that waiting checks still wait, and that ids and partitions
+/// continue.
 fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     for (database, before) in DATABASES.iter().zip(before) {
         let outcomes = "SELECT string_agg(job || ' ' || outcome || ' ' || n, ', ' ORDER BY job) FROM

@@ -24,7 +24,7 @@ pub fn kill_postmaster(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// A smart shutdown waits for all clients.
+/// Stops the server by a smart shutdown, which waits for all clients.
 pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     shared.away.store(true, Ordering::Relaxed);
     let done = stop(cluster, shared, Stop::Smart);

@@ -3,7 +3,7 @@
 use super::{Http, refused};
 use awty_testkit::postgres::error::SqlState;
 
-/// PostgreSQL 17 has intervals without an end.
+/// Whether the server has infinite intervals, which exist since PostgreSQL 17.
 fn has_endless_lengths(http: &Http) -> bool {
     http.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000")
 }

@@ -5,7 +5,8 @@ use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Eleven failures in a row open the breaker for longer than a test takes. The eleven checks are tried again.
+/// Opens the breaker of a target for longer than a test takes, by eleven failures in a row. The eleven checks are tried
+/// again.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));

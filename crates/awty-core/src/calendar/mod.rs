@@ -92,7 +92,7 @@ impl<Z: Zone> Calendar<Z> {
         if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
     }
 
-    /// Returns the open periods within a period, in order. One may begin when the one before ends.
+    /// Returns the open periods within a period, in order. A period may begin when the previous period ends.
     fn open(&self, within: Range<i64>) -> impl Iterator<Item = Range<i64>> {
         self.clocks(within).flat_map(|clocks| self.open_by(clocks))
     }

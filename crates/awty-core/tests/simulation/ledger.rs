@@ -138,7 +138,7 @@ impl Ledger {
         assert!(self.entries[id].running.take().is_some(), "check {id} was not running");
     }
 
-    /// The other half of P4: a run commits only the version of the check that it has read.
+    /// Books a run. This is the other half of P4: a run commits only the version of the check that it has read.
     pub fn booked(&mut self, id: Id) {
         self.log("booked", id as i64, 0);
         let entry = &mut self.entries[id];
@@ -170,7 +170,7 @@ impl Ledger {
         self.tally.held += u64::from(held);
     }
 
-    /// P3: a check ends once.
+    /// Notes the end of a check. By P3, a check ends once.
     pub fn ended(&mut self, id: Id, outcome: Outcome) {
         self.log("ended", id as i64, outcome as i64);
         let entry = &mut self.entries[id];
@@ -179,7 +179,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// P3: each committed check is in exactly one place, and in the right one.
+    /// Checks P3: each committed check is in exactly one place, and in the right place.
     pub fn audit(&self, table: &Table) {
         let mut not_kept = 0;
         for (id, entry) in self.entries.iter().enumerate() {
