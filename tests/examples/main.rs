@@ -1,16 +1,18 @@
 //! Runs the SQL in README.md and docs/: psql runs each block in order, and must print what the page shows.
 //!
 //! Each page gets its own database, which belongs to the role `app`. A block that begins with `-- as a superuser` runs
-//! as `postgres`, every other one as `app`. A block of `text` right after a block of `sql` is psql's output.
+//! as `postgres`, every other one as `app`. A block of `text` right after a block of `sql` is psql's output. A query right after a block that
+//! ends with `pg_sleep()` is repeated until it prints the output, because a busy machine may need longer than the page says.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod page;
 mod workers;
 
-use awty_testkit::Cluster;
+use awty_testkit::{Cluster, PATIENCE, poll};
 use page::{Block, Page, pages};
 use std::process::Stdio;
+use std::time::Duration;
 
 const SUPERUSER: &str = "-- as a superuser";
 
@@ -36,17 +38,29 @@ fn faults(cluster: &Cluster, page: &Page, database: &str) -> Vec<String> {
         cluster.execute(database, &["CREATE EXTENSION awty", "GRANT USAGE ON SCHEMA awty TO app"]);
     }
     let mut faults = Vec::new();
+    let mut has_slept = false;
     for block in &page.blocks {
-        let at = format!("{}:{}", page.name, block.line);
-        match (run(cluster, database, block), &block.printed) {
-            (Err(error), _) => faults.push(format!("{at}: {error}")),
+        let compared = || match (run(cluster, database, block), &block.printed) {
             (Ok(printed), Some(expected)) if printed != tidy(expected) => {
-                faults.push(format!("{at}: printed\n{printed}\ninstead of\n{}", tidy(expected)));
+                Err(format!("printed\n{printed}\ninstead of\n{}", tidy(expected)))
             }
-            (Ok(_), _) => {}
+            (result, _) => result.map(|_| ()),
+        };
+        let patience = if has_slept && is_query(&block.sql) { PATIENCE } else { Duration::ZERO };
+        if let Err(fault) = poll("the page's output", patience, compared) {
+            faults.push(format!("{}:{}: {fault}", page.name, block.line));
         }
+        has_slept = block.sql.lines().last().is_some_and(|line| line.contains("pg_sleep("));
     }
     faults
+}
+
+/// Whether a block only reads tables and views, so that it can be repeated.
+fn is_query(sql: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let calls = sql.split("awty.").skip(1).any(|rest| rest.trim_start_matches(is_word).starts_with('('));
+    let mut statements = sql.split(';').map(str::trim).filter(|part| !part.is_empty() && !part.starts_with("--"));
+    !calls && statements.all(|statement| statement.starts_with("SELECT"))
 }
 
 #[track_caller]
