@@ -9,8 +9,8 @@ use crate::error::{CalendarError, Error, Result};
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
-use awty_core::Time;
 use awty_core::calendar::{Calendar, Length};
+use awty_core::{Time, later};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
@@ -55,7 +55,7 @@ fn counted(calendar: &Calendar<Local>, args: &Args) -> Result<TimeDelta> {
     let mut open = TimeDelta::zero();
     while from < to {
         pgrx::check_for_interrupts!();
-        let next = from.checked_add_signed(PIECE).map_or(to, |next| next.min(to));
+        let next = later(from, PIECE).min(to);
         open += calendar.open_time(from, next);
         from = next;
     }

@@ -52,8 +52,7 @@ fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampW
 
 fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
-    let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| calendar::find(&name));
-    let calendar = calendar.map(|known| Rc::clone(&known.calendar));
+    let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
     // The moments are in memory at once, and computing them ignores a cancellation.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));

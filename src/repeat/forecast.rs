@@ -10,7 +10,7 @@ use crate::figures::api::MAX_STEPS;
 use crate::pg::clock;
 use crate::store::job;
 use awty_core::repeat::{Plan, Zone};
-use awty_core::{Time, Width};
+use awty_core::{Time, Width, later};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
@@ -77,8 +77,4 @@ fn pieces<Z: Zone>(plan: &Plan<Z>, after: Time, until: Time) -> u64 {
         from = to;
     }
     count
-}
-
-fn later(time: Time, delta: TimeDelta) -> Time {
-    time.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

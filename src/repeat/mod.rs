@@ -56,15 +56,15 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
     let subject = [&*stored.job, &*stored.entity_name, &*stored.entity_key];
-    let calendar = terms.calendar.as_deref().and_then(stored_calendar);
+    let calendar = terms.calendar.as_deref().and_then(|name| stored_calendar(&Text::from(name)));
     let repetition = repetition(terms, rhythm(terms).ok()?, zone, calendar, subject, width);
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
 /// Returns the calendar of a stored repetition. If the calendar is gone, all time is open. Only a write by hand can
 /// remove it.
-fn stored_calendar(name: &str) -> Option<Rc<Calendar<Local>>> {
-    calendar::find(&Text::from(name)).map(|known| Rc::clone(&known.calendar))
+fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
+    calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }
 
 pub fn say_stopped(stored: &StoredRepetition) {

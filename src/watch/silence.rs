@@ -5,6 +5,7 @@
 //!
 //! Does not: check rights, or clear an open alert.
 
+use super::statements::rule::Walk;
 use super::statements::rule_check::{self, ScheduledBy};
 use super::{BACKFILL, SWEEP, Watched};
 use crate::pg::reraise::reported;
@@ -12,7 +13,6 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::store::hold;
 use crate::store::job::Job;
-use crate::watch::statements::rule::Walk;
 use awty_core::Time;
 use awty_core::watch;
 

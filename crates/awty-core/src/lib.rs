@@ -103,6 +103,6 @@ pub use token_bucket::TokenBucket;
 pub type Time = chrono::DateTime<chrono::Utc>;
 
 /// Returns `t` + `delta`, or the last representable moment.
-pub(crate) fn later(t: Time, delta: chrono::TimeDelta) -> Time {
+pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }
