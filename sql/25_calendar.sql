@@ -15,7 +15,7 @@ CREATE TABLE awty.calendar (
 COMMENT ON TABLE awty.calendar IS 'Calendars, one row each; awty.create_calendar() writes them, awty.drop_calendar() removes them';
 COMMENT ON COLUMN awty.calendar.calendar IS 'Name of the calendar, 1 to 63 bytes';
 COMMENT ON COLUMN awty.calendar.zone IS 'Time zone of the hours and the closed days, as PostgreSQL spells it';
-COMMENT ON COLUMN awty.calendar.hours IS 'Weekly open hours in local time, as the union of what was given; each range includes its start and excludes its end';
+COMMENT ON COLUMN awty.calendar.hours IS 'Weekly open hours in local time: the union of the given ranges. A range includes its start and excludes its end';
 COMMENT ON COLUMN awty.calendar.closed IS 'Local days without open time, in order';
 COMMENT ON COLUMN awty.calendar.role IS 'Role that created the calendar; its members may use, replace and drop the calendar. If the role is the owner of the database, every role may use the calendar';
 COMMENT ON COLUMN awty.calendar.changed_by IS 'Role that last created or replaced the calendar';

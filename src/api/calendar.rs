@@ -1,7 +1,7 @@
 //! `awty.create_calendar()` and `awty.drop_calendar()`.
 //!
-//! Invariant: a calendar is locked before the checks of its repetitions. The name of a calendar that the caller may not change is taken, whether or not the caller sees the
-//! calendar.
+//! Invariant: a calendar is locked before the checks of its repetitions. The name of a calendar that the caller may not
+//! change is taken, whether or not the caller sees the calendar.
 //! Does not: count open time.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};

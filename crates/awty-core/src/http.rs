@@ -1,4 +1,4 @@
-//! What an HTTP call may have: methods, names of headers, and statuses that count as success.
+//! The methods, the names of headers and the statuses of success that an HTTP call may have.
 //!
 //! Does not: make a call. The gateway does.
 
