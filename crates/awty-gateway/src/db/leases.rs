@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;
-use tokio_postgres::types::Json;
+use tokio_postgres::types::{Json, ToSql};
 
 /// This time before the deadline is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
@@ -74,6 +74,7 @@ const CLAIM: &str =
         THEN 'on' ELSE 'local' END, true) AS s (setting), pg_catalog.set_config('lock_timeout', '10s', true) AS t (setting),
     LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL AND t.setting IS NOT NULL THEN $3::int END) AS l";
 const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
+const NEXT_SLOT: &str = "SELECT EXTRACT(epoch FROM awty.next_slot(c) OPERATOR(pg_catalog.-) c)::float8 FROM pg_catalog.clock_timestamp() AS c";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
@@ -129,9 +130,19 @@ impl Db {
 
     /// Returns the time until a check may be due.
     pub async fn next_claim_in(&self, jobs: &[String]) -> Result<Duration, Trouble> {
+        self.length(NEXT, &[&jobs]).await
+    }
+
+    /// Returns the time until the next slot.
+    pub async fn next_slot_in(&self) -> Result<Duration, Trouble> {
+        self.length(NEXT_SLOT, &[]).await
+    }
+
+    /// Reads a length in seconds.
+    async fn length(&self, sql: &str, args: &[&(dyn ToSql + Sync)]) -> Result<Duration, Trouble> {
         self.on(async |client| {
-            let next = client.prepare_cached(NEXT).await?;
-            let seconds: f64 = client.query_one(&next, &[&jobs]).await?.try_get(0)?;
+            let statement = client.prepare_cached(sql).await?;
+            let seconds: f64 = client.query_one(&statement, args).await?.try_get(0)?;
             Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
         })
         .await

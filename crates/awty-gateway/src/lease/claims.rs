@@ -182,7 +182,8 @@ impl Worker {
         drop((permits, room));
         let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            wait = FOLLOW; // a client has locked the due checks, or their job is skipped
+            // A client has locked the due checks, or their job is skipped. Checks of other jobs may be due at the next slot.
+            wait = FOLLOW.min(self.db.next_slot_in().await?);
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })
     }
