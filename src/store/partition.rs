@@ -132,11 +132,11 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // A row that was routed to the default partition while today's is created would violate the default
-            // partition's constraint, so writers must wait before they route. Clients lock the default partition first,
-            // so it is locked first here as well.
+            // A reader that waited for the default partition alone would not see the new partition, and would miss the
+            // rows that moved there. A row that was routed to the default partition meanwhile would violate its
+            // constraint. So readers and writers wait before they look for partitions.
+            run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
-            run(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", parted.table()));
         }
         for day in missing {
             let strays = if has_rows(&day) { stray_rows(parted, day) } else { 0 };

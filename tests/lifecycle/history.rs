@@ -2,6 +2,9 @@
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn the_coming_days_have_their_partitions() {
@@ -187,16 +190,20 @@ fn every_way_to_archive_says_the_same() {
     assert!(said("1").contains("\"run_time\": true") && !said("1").contains("false"), "{}", said("1"));
 }
 
-/// Rows that came before the partition of their day move into it.
-#[test]
-fn the_first_rows_of_a_day_move_into_its_partition() {
-    let shop = Shop::open();
+const STRAYS: &str = "SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default)";
+
+/// Turns awty off, and archives a row in the default partition. Returns the name of the partition that is missing.
+fn archive_in_default(shop: &Shop) -> String {
     shop.job("note", NOTE, "");
-    let strays = "SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default)";
     let today: String = shop.cluster.value("postgres", "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')");
     shop.await_true(
         "partitions",
         &format!("SELECT to_regclass('awty_internal.future_job_history_{today}') IS NOT NULL"),
+    );
+    set_enabled(shop, "off");
+    shop.await_true(
+        "inspections to end",
+        "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')",
     );
     // All statements are in one transaction, so that no inspection makes the partition in between.
     let mut client = shop.cluster.superuser("postgres");
@@ -206,11 +213,56 @@ fn the_first_rows_of_a_day_move_into_its_partition() {
              SELECT awty.schedule('order', '1', 'note', after => '1 h'); SELECT awty.cancel('order', '1', 'note'); RESET ROLE"
         ))
         .unwrap();
-    assert!(client.query_one(strays, &[]).unwrap().get::<_, bool>(0));
+    assert!(client.query_one(STRAYS, &[]).unwrap().get::<_, bool>(0));
     client.batch_execute("COMMIT").unwrap();
-    shop.run("SELECT awty.pause('note')"); // asks for an inspection
-    shop.await_true("the rows to move", &format!("SELECT NOT ({strays})"));
-    let moved = format!("SELECT outcome FROM awty_internal.future_job_history_{today} WHERE entity_key = '1'");
+    format!("awty_internal.future_job_history_{today}")
+}
+
+fn set_enabled(shop: &Shop, value: &str) {
+    shop.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET awty.enabled = {value}"), "SELECT pg_reload_conf()"]);
+}
+
+/// Rows that came before the partition of their day move into it.
+#[test]
+fn the_first_rows_of_a_day_move_into_its_partition() {
+    let shop = Shop::open();
+    let partition = archive_in_default(&shop);
+    set_enabled(&shop, "on");
+    shop.await_true("the rows to move", &format!("SELECT NOT ({STRAYS})"));
+    let moved = format!("SELECT outcome FROM {partition} WHERE entity_key = '1'");
     assert_eq!(shop.cluster.value::<String>("postgres", &moved), "cancelled");
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.doctor()"), 0);
+}
+
+/// A reader that waits while rows move into their partition sees the partition afterwards.
+#[test]
+fn a_reader_misses_no_row_that_moves_into_its_partition() {
+    const READ: &str = "SELECT count(*) FROM awty.future_job_history";
+    let shop = Shop::open();
+    let partition = archive_in_default(&shop);
+    let mut writer = shop.cluster.superuser("postgres");
+    writer.batch_execute("BEGIN; LOCK TABLE ONLY awty.future_job_history IN ROW EXCLUSIVE MODE").unwrap();
+    let mut reader = shop.cluster.superuser("postgres");
+    let pid: i32 = reader.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopping = stop.clone();
+    let reading = std::thread::spawn(move || {
+        let mut counts = BTreeSet::new();
+        while !stopping.load(Ordering::Relaxed) {
+            counts.insert(reader.query_one(READ, &[]).unwrap().get::<_, i64>(0));
+        }
+        counts
+    });
+    set_enabled(&shop, "on");
+    // The server itself commits as soon as the reader waits, because the inspection gives up after 200 ms.
+    let commit = format!(
+        "DO $$ BEGIN
+             WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL
+             LOOP PERFORM pg_sleep(0.005); END LOOP; END $$;
+         COMMIT"
+    );
+    writer.batch_execute(&commit).unwrap();
+    shop.await_true("the rows to move", &format!("SELECT NOT ({STRAYS})"));
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(reading.join().unwrap(), BTreeSet::from([1]));
 }
