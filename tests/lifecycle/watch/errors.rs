@@ -50,6 +50,7 @@ fn a_failing_call_keeps_its_error() {
         shop.cluster.value("postgres", "SELECT concat_ws(' ', sqlstate, message, context) FROM awty.failing");
     let place = "tell(awty.alert) line 2 at RAISE\nSQL statement";
     assert!(failing.starts_with("AW077 no line PL/pgSQL function ") && failing.contains(place), "{failing}");
+    shop.await_true("the end of the run", "SELECT NOT EXISTS (SELECT FROM awty.running)");
     shop.run("CREATE OR REPLACE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS ''; SELECT awty.check_now('orders', 1)");
     await_state(&shop, "late 1:1; pending -");
 }
