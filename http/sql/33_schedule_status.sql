@@ -50,8 +50,9 @@ COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls 
 -- A function and not a column of the view, because it reads the clock. The view stays cheap to join.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN (SELECT s.why FROM awty_internal.standing AS s WHERE s.id = why_held.id);
-COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now';
+    -- awty_internal.standing shows all checks, and awty.future_job only those that the caller may read.
+    RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
+COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 
 -- The view has what is cheap to read for many schedules, and all columns of awty_http.endpoint, so that a list needs no join. Functions
 -- like awty_http_internal.counts() give more about one schedule.

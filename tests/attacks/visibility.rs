@@ -190,6 +190,9 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
 fn no_text_of_a_role_has_statistics() {
     let field = Field::new();
     field.sql("postgres", "CREATE EXTENSION awty_http");
+    // The partitions of the next days as well.
+    field.job("alice", "hers", "BEGIN RETURN NULL; END");
+    field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 10 FROM pg_inherits");
     let known: String = field.one(
         "postgres",
         "SELECT string_agg(DISTINCT a.attname, ' ' ORDER BY a.attname) FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
@@ -198,4 +201,17 @@ fn no_text_of_a_role_has_statistics() {
            AND a.atttypid = ANY ('{text,text[],name,jsonb,bytea}'::regtype[])",
     );
     assert_eq!(known, "delivery existing keep_attempts keep_history last_outcome on_missed outcome scope verdict walk");
+}
+
+/// Functions of `awty_http_internal` are open to every role, so none tells why a check of another role waits.
+#[test]
+fn no_function_tells_the_notes_of_others() {
+    let field = Field::new();
+    field.sql("postgres", "CREATE EXTENSION awty_http");
+    field.job("alice", "hers", "BEGIN RETURN NULL; END");
+    let id: i64 = field.one("alice", "SELECT awty.schedule('thing', '1', 'hers', after => '1 day')");
+    field.sql("alice", "SELECT awty.hold('thing', '1', 'hers', note => 'geheim')");
+    let why = format!("SELECT coalesce(awty_http_internal.why_held({id}), 'nothing')");
+    assert_eq!(field.one::<String>("mallory", &why), "nothing");
+    assert!(field.one::<String>("alice", &why).ends_with(" by alice: \"geheim\""));
 }
