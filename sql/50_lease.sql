@@ -127,8 +127,8 @@ CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
 
 CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_at);
 
--- For the last attempts of one entity.
-CREATE INDEX attempt_default_entity_idx ON awty_internal.attempt_default (entity_name, entity_key, ended_at);
+-- For the last attempts of one entity by one job. Jobs of other roles may have an entity of the same name and key.
+CREATE INDEX attempt_default_entity_idx ON awty_internal.attempt_default (entity_name, entity_key, job, ended_at);
 
 COMMENT ON TABLE awty_internal.attempt IS 'The table behind awty.attempt';
 COMMENT ON TABLE awty_internal.attempt_default IS 'Attempts of days that have no partition of their own';

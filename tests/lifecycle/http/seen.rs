@@ -260,3 +260,29 @@ fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
         assert!(long < 2 * short, "{long} blocks and rows, {short} of the short list: {sql}");
     }
 }
+
+/// P7: a job of another role may have an entity of the same name and key, and millions of attempts.
+#[test]
+fn attempts_of_another_role_are_not_read() {
+    let http = Http::open();
+    let id = http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h', jitter => '0')"));
+    was_called(&http, &[(5, true, "", 0.003, 0.1)]);
+    http.cluster.execute(
+        "postgres",
+        &[
+            "INSERT INTO awty_internal.attempt SELECT n, 1, 'theirs', 'https://api.example.com', '/tick', now(), now(), 0, 1, false,
+                 'other', now(), 'key', now(), now(), now(), 'g', now() - n * interval '1 ms', '0', true, NULL, NULL, NULL, 'other'
+             FROM generate_series(1, 20000) AS n",
+            "ANALYZE",
+        ],
+    );
+    let mut app = http.client("app");
+    let mut reader = app.transaction().unwrap();
+    for (call, found) in [("attempts", "count(*)"), ("counts", "sum(ok)")] {
+        let query = format!("SELECT ({found})::bigint FROM awty_http_internal.{call}('{id}')");
+        assert_eq!(reader.query_one(&query, &[]).unwrap().get::<_, i64>(0), 1, "{call}");
+    }
+    let read = "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_xact_all_tables WHERE relname ^@ 'attempt'";
+    let read: i64 = reader.query_one(read, &[]).unwrap().get(0);
+    assert!((1..1000).contains(&read), "{read} rows were read");
+}
