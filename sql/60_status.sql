@@ -192,14 +192,17 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW awty_internal.standing IS 'First reason why a pending check does not run now, for each check';
 
-CREATE VIEW awty_internal.overdue AS
+CREATE VIEW awty_internal.first_overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM awty.job AS j
 CROSS JOIN LATERAL (
     SELECT f.id, f.next_check_at FROM (
         SELECT c.id, c.entity_name, c.next_check_at FROM awty.future_job AS c
         WHERE c.job = j.job AND NOT c.held
-        ORDER BY c.next_check_at, c.id LIMIT 10000
+        -- Fewer checks of each job if there are many jobs, so that a role cannot make the view slow for all roles.
+        ORDER BY c.next_check_at, c.id LIMIT (
+            SELECT greatest(10, least(10000, 100000 / greatest(count(*), 1)))
+            FROM awty.job AS e WHERE e.function_name IS NULL)
     ) AS f
     -- A check of an external worker is not overdue while it is leased, or while its target fails or is blocked until a time.
     WHERE j.function_name IS NOT NULL OR NOT (
@@ -213,8 +216,13 @@ CROSS JOIN LATERAL (
     ORDER BY f.next_check_at, f.id LIMIT 1
 ) AS first
 -- Outside of the subquery, because clock_timestamp() is volatile and no index condition can use it.
-WHERE first.next_check_at <= clock_timestamp()
-ORDER BY j.paused, first.next_check_at LIMIT 20;
+WHERE first.next_check_at <= clock_timestamp();
+
+COMMENT ON VIEW awty_internal.first_overdue IS 'The longest overdue check of each job';
+
+CREATE VIEW awty_internal.overdue AS
+SELECT o.job, o.paused, o.id, o.next_check_at FROM awty_internal.first_overdue AS o
+ORDER BY o.paused, o.next_check_at LIMIT 20;
 
 COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have waited longest; paused jobs come last';
 
@@ -315,8 +323,9 @@ SELECT current_database() AS database,
                  ELSE greatest(counted.n, (SELECT c.reltuples::int8 FROM pg_class AS c
                       WHERE c.oid = 'awty.future_job'::regclass)) END
      FROM (SELECT count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample) AS counted) AS pending,
-    (SELECT count(*) FROM awty.future_job AS f WHERE f.held
-         AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)) AS held_checks,
+    (SELECT count(*) FROM (
+         SELECT FROM awty.future_job AS f WHERE f.held
+             AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent) LIMIT 100001) AS sample) AS held_checks,
     here.workers,
     coalesce(here.unserved[1],
         CASE WHEN here.trouble LIKE '%no LOGIN or no CONNECT%' THEN (SELECT u.why FROM awty_internal.unconnected AS u) END,
@@ -340,7 +349,7 @@ COMMENT ON COLUMN awty.status.last_slot_run IS 'Latest slot at which a check has
 COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 if no check is overdue';
 COMMENT ON COLUMN awty.status.oldest_overdue IS 'Slot of that check; checks that are held or whose job is paused do not count';
 COMMENT ON COLUMN awty.status.pending IS 'Pending checks, including held ones; counted up to 100000, estimated beyond';
-COMMENT ON COLUMN awty.status.held_checks IS 'Checks that wait for awty.release()';
+COMMENT ON COLUMN awty.status.held_checks IS 'Checks that wait for awty.release(), up to 100001';
 COMMENT ON COLUMN awty.status.workers IS 'Worker processes of awty in this database';
 COMMENT ON COLUMN awty.status.last_error IS 'Problem that keeps awty from running some checks in this database; NULL: there is none, or it is over';
 COMMENT ON COLUMN awty.status.last_error_at IS 'Time at which that problem began';

@@ -2,8 +2,8 @@
 
 -- Bounded, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
-SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeout
-FROM (SELECT n.job, n.role, n.outcome, n.sqlstate, n.message, n.run_time, n.attempts
+SELECT h.job, h.outcome, h.run_time, h.attempts, j.timeout
+FROM (SELECT n.job, n.role, n.outcome, n.run_time, n.attempts
       FROM awty.future_job_history AS n ORDER BY n.finished_at DESC LIMIT 10000) AS h
 JOIN awty.job AS j ON j.job = h.job AND j.role::oid = h.role::oid
 WHERE j.job = ANY (SELECT r.job FROM awty_internal.readable() AS r);
@@ -22,10 +22,12 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
-        FROM awty_internal.overdue AS o
+        -- Jobs that the caller may read, so that jobs of other roles take none of the places.
+        SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, o.slot, o.paused_at, o.paused_by, o.paused_note, o.function_name
+        FROM (SELECT d.id, d.job, d.paused, d.next_check_at, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
+              FROM awty.job AS j JOIN awty_internal.first_overdue AS d ON d.job = j.job
+              ORDER BY d.paused, d.next_check_at LIMIT 20) AS o
         JOIN awty_internal.standing AS s ON s.id = o.id
-        JOIN awty.job AS j ON j.job = o.job
     ), unable AS (
         SELECT j.job, CASE WHEN j.function_name IS NOT NULL THEN awty_internal.cannot_connect(j.role) END AS connect, awty_internal.cannot_call(j.job) AS call,
             pg_get_userbyid(j.role) AS role
@@ -121,8 +123,14 @@ BEGIN ATOMIC
     SELECT 'warning', format('job "%s" fails with the same error again and again', same.job),
         format('%s times in the recent history: %s: %s', same.n, same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
-    FROM (SELECT r.job, r.sqlstate, r.message, count(*) AS n FROM awty_internal.recent AS r
-          WHERE r.sqlstate IS NOT NULL GROUP BY r.job, r.sqlstate, r.message) AS same WHERE same.n >= 10
+    -- The last problems of each job by its own index, so that runs of other roles hide none.
+    FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n
+          FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r LIMIT 1000) AS j
+          CROSS JOIN LATERAL (
+              SELECT f.sqlstate, f.message FROM awty.future_job_history AS f
+              WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')
+              ORDER BY f.finished_at DESC LIMIT 100) AS h
+          WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same WHERE same.n >= 10
     UNION ALL
     SELECT 'warning', 'the history of some days has no partition of its own', 'their rows stay in awty_internal.future_job_history_default until awty.history_retention is over',
         'make sure that no transaction locks awty.future_job_history for long'

@@ -114,7 +114,7 @@ CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
 -- Each role needs the rights to the objects that views, policies and functions use. Without USAGE on the schema no role can name them.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
-GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
+GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
@@ -199,15 +199,15 @@ ALTER TABLE awty_internal.target ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.bucket ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.breaker ENABLE ROW LEVEL SECURITY;
 
--- A role that reads a job also reads the job's targets.
+-- A role that reads a job also reads the job's targets. An array, so that the policies can use the primary keys, which begin with the job.
 CREATE POLICY own_targets ON awty_internal.target FOR SELECT TO PUBLIC USING (
-    job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 CREATE POLICY own_targets ON awty_internal.bucket FOR SELECT TO PUBLIC USING (
-    job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
-    job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 
 -- A dump has the limits and blocks that users set.
