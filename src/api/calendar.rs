@@ -17,6 +17,9 @@ use crate::repeat::replaced::{self, Users};
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
+/// Maximum number of calendars of a role, because each role that reads the calendars judges all of them.
+const MAX_CALENDARS: i64 = 1_000;
+
 calls! {
     fn create_calendar -> () = create;
     fn drop_calendar -> () = drop;
@@ -28,7 +31,7 @@ fn create(args: &Args) -> Result<()> {
     let replace = args.get::<bool>(4).ok_or(Error::Null { argument: "replace" })?;
     let (caller, now, name) = (catalog::current_role(), clock::now(), &definition.name);
     if calendar::insert(&definition, caller, now) {
-        return Ok(());
+        return check_quota(caller);
     }
     let exists = |own| CalendarError::Exists { calendar: name.to_string(), own };
     let Some(old) = calendar::lock(name) else { return Err(exists(false).into()) };
@@ -42,10 +45,17 @@ fn create(args: &Args) -> Result<()> {
     if !replace {
         return Err(exists(true).into());
     }
-    let users = Users::of(name);
+    let users = calendar::waiting_for(name, || Users::of(name));
     calendar::update(&definition, caller, now);
     users.follow(now);
     Ok(())
+}
+
+fn check_quota(role: pg_sys::Oid) -> Result<()> {
+    if calendar::count(role, MAX_CALENDARS + 1) <= MAX_CALENDARS {
+        return Ok(());
+    }
+    Err(CalendarError::TooManyCalendars { role: catalog::role_label(role), max: MAX_CALENDARS }.into())
 }
 
 fn may_change(caller: pg_sys::Oid, calendar: &Stored) -> bool {

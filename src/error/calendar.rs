@@ -23,6 +23,10 @@ pub enum CalendarError {
     Hours(HoursError),
     /// The calendar has no open time within ten years.
     NoOpenTime { calendar: String },
+    /// The role has as many calendars as a role may have.
+    TooManyCalendars { role: String, max: i64 },
+    /// Another transaction keeps the calendar, or a check of one of its repetitions, locked.
+    Busy { calendar: String },
     /// An array has a NULL.
     NullElement { argument: &'static str },
     /// An array has several dimensions.
@@ -88,6 +92,17 @@ impl CalendarError {
                 format!("calendar \"{calendar}\" has no open time within ten years"),
                 "Write hours as in hours => '{mon-fri 09:00-17:00}', and fewer closed days.",
             ),
+            CalendarError::TooManyCalendars { role, max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("role \"{role}\" cannot have more than {max} calendars"),
+                "Use one calendar for all that is open at the same hours.",
+            ),
+            CalendarError::Busy { calendar } => say(
+                Code::ERRCODE_LOCK_NOT_AVAILABLE,
+                format!("calendar \"{calendar}\" is locked by another transaction"),
+                "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
+            )
+            .detail("A transaction that uses the calendar, or has locked a check of such a repetition, locks the calendar."),
             CalendarError::NullElement { argument } => say(
                 Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
                 format!("argument \"{argument}\" must not contain null"),

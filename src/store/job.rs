@@ -1,9 +1,9 @@
 use super::job_option::{self, Field, JobOption, Options};
+use super::patience;
 use super::statement::{Arg, Rows};
 use super::typed::statement;
 use super::{arg, from_timestamptz, time};
 use crate::error::Error;
-use crate::pg::owner::{self, as_owner};
 use crate::pg::text::Text;
 use crate::pg::{changes, clock};
 use crate::settings;
@@ -12,15 +12,8 @@ use awty_core::{Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
-use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::CStr;
-use std::panic::AssertUnwindSafe;
-
-/// Longest wait for another change of the job, as a setting and in milliseconds. A prepared transaction may hold its
-/// lock for days.
-const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 #[derive(Clone)]
 pub struct Job {
@@ -209,8 +202,8 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     found
 }
 
-/// Locks a job against other changes until the transaction ends. Waits for another transaction's change, but only for
-/// `PATIENCE`.
+/// Locks a job against other changes until the transaction ends. Waits for another transaction's change, but not for
+/// long.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || {
         lock_one().query(&[Some(name.datum())], |rows| {
@@ -219,20 +212,9 @@ pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     })
 }
 
-/// The statement may have to wait for another transaction's change of this job, with a limit.
+/// The statement may have to wait for another transaction's change of this job.
 fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
-    PgTryBuilder::new(AssertUnwindSafe(|| {
-        as_owner(|| {
-            // SAFETY: a setting of this session, in milliseconds; 0 for no limit.
-            let own = unsafe { pg_sys::LockTimeout };
-            if own == 0 || own > PATIENCE.1 {
-                owner::set_local(c"lock_timeout", PATIENCE.0);
-            }
-            run()
-        })
-    }))
-    .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, |_| Error::JobBusy { job: name.to_string() }.raise())
-    .execute()
+    patience::wait(|| Error::JobBusy { job: name.to_string() }, run)
 }
 
 /// Returns the jobs of a role. For an invalid row, returns the job's name and a message instead.

@@ -18,6 +18,7 @@ pub mod job_option;
 pub mod many;
 pub mod origin;
 pub mod partition;
+pub mod patience;
 pub mod prepared;
 pub mod record;
 pub mod right;

@@ -62,3 +62,81 @@ fn a_name_is_not_waited_for_without_end() {
         if answer.is_empty() { Ok(()) } else { Err(answer) }
     });
 }
+
+/// Another role's open or prepared transaction has created the calendar, uses it, or keeps a check of its users locked.
+#[test]
+fn a_calendar_is_not_waited_for_without_end() {
+    let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));
+    let always = "'{mon-sun 00:00-24:00}', 'UTC'";
+    field.sql("postgres", &format!("SELECT awty.create_calendar('shared', {always})"));
+    field.job("mallory", "his", "BEGIN RETURN NULL; END");
+    let repeat = "SELECT awty.repeat('his', every => '1 day', zone => 'UTC', calendar => 'shared'";
+    field.sql("mallory", &format!("{repeat})"));
+    let other = "SELECT awty.create_calendar('shared', '{mon-fri 09:00-17:00}', 'UTC', replace => true)";
+    let same_name = format!("SELECT awty.create_calendar('wanted', {always})");
+    let keep = "SELECT awty.schedule('job', 'his', 'his', after => '2 days', on_conflict => 'keep')";
+    for (held, wanted) in [
+        (same_name.as_str(), same_name.as_str()),
+        (&format!("{repeat}, entity_key => 'new')"), other),
+        (&format!("{repeat}, entity_key => 'new')"), "SELECT awty.drop_calendar('shared')"),
+        (keep, other),
+    ] {
+        let mut holding = field.client("mallory");
+        holding.batch_execute(&format!("BEGIN; {held}; PREPARE TRANSACTION 'kept'")).unwrap();
+        let mut owner = field.client("postgres");
+        owner.batch_execute("SET statement_timeout = '2min'").unwrap();
+        assert_eq!(answer(&mut owner, wanted), "55P03", "{held}");
+        holding.batch_execute("ROLLBACK PREPARED 'kept'").unwrap();
+    }
+    field.sql("postgres", other);
+}
+
+/// The maintainer looks at some checks at a time that were put on hold during a run. Mallory keeps a thousand of them
+/// locked.
+#[test]
+fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
+    let field = Field::new();
+    for role in ["mallory", "alice"] {
+        field.job(role, &format!("{role}s"), "BEGIN RETURN NULL; END");
+    }
+    let many = "SELECT awty.schedule_many('e', array_agg(n::text), 'mallorys', after => '1 day') FROM generate_series(1, 1001) AS n";
+    field.sql("mallory", many);
+    field.sql("alice", "SELECT awty.schedule('e', '1', 'alices', after => '1 day')");
+    let mut holding = field.client("mallory");
+    let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
+    holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
+    // As if each check had been held during a run that could not see the hold.
+    field.sql(
+        "postgres",
+        "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
+    );
+    // Asks for an inspection.
+    field.job("alice", "another", "BEGIN RETURN NULL; END");
+    field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
+}
+
+/// The maintainer ends leases that nobody answers, some at a time. Mallory keeps the checks of a thousand of them locked.
+#[test]
+fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
+    let field = Field::new();
+    for role in ["mallory", "alice"] {
+        field.sql(role, &format!("SELECT awty.register('{role}s', timeout => '1 s')"));
+    }
+    let many = "SELECT awty.schedule_many('e', array_agg(n::text), 'mallorys', after => '0') FROM generate_series(1, 1500) AS n";
+    field.sql("mallory", many);
+    field.sql("alice", "SELECT awty.schedule('e', '1', 'alices', after => '0')");
+    let due = "SELECT bool_and(next_check_at <= clock_timestamp()) FROM awty.future_job";
+    field.cluster.await_sql(DB, "the slot", due);
+    field.sql("mallory", "SELECT count(*) FROM awty.claim('{mallorys}', 'w', 1000); SELECT count(*) FROM awty.claim('{mallorys}', 'w', 1000)");
+    let mut holding = field.client("mallory");
+    let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
+    holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
+    field.sql("alice", "SELECT count(*) FROM awty.claim('{alices}', 'w')");
+    // Numbers are random, and this one is the last.
+    field.sql("postgres", "UPDATE awty_internal.lease SET lease = 9223372036854775807 WHERE job = 'alices'");
+    field.cluster.await_sql(
+        DB,
+        "the failure of alice's check",
+        "SELECT bool_and(attempt = 1) FROM awty.future_job WHERE job = 'alices'",
+    );
+}

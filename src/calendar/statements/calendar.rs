@@ -1,10 +1,11 @@
 //! Statements on `awty.calendar`.
 
+use crate::error::CalendarError;
 use crate::pg::array::{self, DATE, TEXT};
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
-use crate::store::typed::{self, statement};
-use crate::store::{arg, time};
+use crate::store::typed::{self, number, statement};
+use crate::store::{arg, patience, time};
 use awty_core::Time;
 use pgrx::pg_sys;
 
@@ -52,14 +53,12 @@ statement! {
 }
 
 statement! {
-    /// Locks a calendar until the transaction ends.
-    pub fn lock(name: &Text) -> Option<Stored> = query,
+    fn lock_one(name: &Text) -> Option<Stored> = query,
     c"SELECT role::pg_catalog.oid, zone, hours, closed FROM awty.calendar WHERE calendar = $1 FOR UPDATE"
 }
 
 statement! {
-    /// Locks a calendar against other changes until the transaction ends. Other transactions may use it meanwhile.
-    pub fn lock_for_use(name: &Text) = query,
+    fn share_one(name: &Text) = query,
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
@@ -68,6 +67,12 @@ statement! {
     /// Returns names and roles of all calendars, up to a limit.
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"
+}
+
+statement! {
+    /// Counts the calendars of a role, up to a limit.
+    pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query(number),
+    c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.calendar AS c WHERE c.role = $1 LIMIT $2) AS counted"
 }
 
 statement!(
@@ -99,9 +104,25 @@ fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 6] {
     [Some(name.datum()), Some(Text::from(zone.as_str()).datum()), Some(hours), Some(closed), arg(by), time(now)]
 }
 
+/// Runs statements that may have to wait for another transaction that has locked a calendar, or a check of one of its
+/// repetitions.
+pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
+    patience::wait(|| CalendarError::Busy { calendar: name.to_string() }.into(), run)
+}
+
+/// Locks a calendar until the transaction ends.
+pub fn lock(name: &Text) -> Option<Stored> {
+    waiting_for(name, || lock_one(name))
+}
+
+/// Locks a calendar against other changes until the transaction ends. Other transactions may use it meanwhile.
+pub fn lock_for_use(name: &Text) {
+    waiting_for(name, || share_one(name));
+}
+
 /// Writes a new calendar. Returns `false` if the name is taken.
 pub fn insert(definition: &Definition, role: pg_sys::Oid, now: Time) -> bool {
-    insert_one().execute(&written(definition, role, now)) > 0
+    waiting_for(&definition.name, || insert_one().execute(&written(definition, role, now))) > 0
 }
 
 /// Replaces a calendar's definition.

@@ -1,0 +1,28 @@
+//! Limits how long a statement waits for locks of other transactions.
+
+use crate::error::Error;
+use crate::pg::owner::{self, as_owner};
+use pgrx::pg_sys;
+use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
+use std::ffi::CStr;
+use std::panic::AssertUnwindSafe;
+
+/// Longest wait for a lock, as a setting and in milliseconds. A prepared transaction may hold its lock for days.
+const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
+
+/// Runs statements. Raises `busy` if they have to wait too long for a lock.
+pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {
+    let busy = AssertUnwindSafe(busy);
+    PgTryBuilder::new(AssertUnwindSafe(|| {
+        as_owner(|| {
+            // SAFETY: a setting of this session, in milliseconds; 0 for no limit.
+            let own = unsafe { pg_sys::LockTimeout };
+            if own == 0 || own > PATIENCE.1 {
+                owner::set_local(c"lock_timeout", PATIENCE.0);
+            }
+            run()
+        })
+    }))
+    .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, move |_| (*busy)().raise())
+    .execute()
+}
