@@ -20,19 +20,16 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// Ends leases that are past their deadlines, as many as fit into one inspection.
+/// Ends leases that are past their deadlines: of each job as many as fit into one inspection. So the leases of a role
+/// that keeps its checks locked hide none of another role.
 pub fn sweep(now: Time) {
     target::forget(now);
-    let mut over = lease::overdue(now, PIECE);
-    if over.is_empty() {
-        return;
-    }
-    over.sort_unstable_by(|one, other| one.job.cmp(&other.job));
-    for of_job in over.chunk_by(|one, other| one.job == other.job) {
-        match job::find(&of_job[0].job) {
-            Some(Ok(job)) => drop(book(&job, of_job, now)),
+    for name in lease::jobs_overdue(now) {
+        let over = lease::overdue_of(&name, now, PIECE);
+        match job::find(&name) {
+            Some(Ok(job)) => drop(book(&job, &over, now)),
             // The job's checks are gone, or soon will be.
-            _ => drop(lease::end(&of_job.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
+            _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }
 }

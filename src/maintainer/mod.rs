@@ -233,12 +233,18 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
-    let mut late = hold::late(STRAYS);
-    // Holding a running check would undo its run.
     let mono = clock::mono();
-    shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
-    if !late.is_empty() {
-        hold::apply(inspected::lock_some_of(&late));
+    let mut after = i64::MIN;
+    // All of them, because a role may have thousands of checks that are running, or that it keeps locked.
+    loop {
+        let mut late = hold::late(after, STRAYS);
+        let Some(last) = late.last() else { break };
+        after = *last;
+        // Holding a running check would undo its run.
+        shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
+        if !late.is_empty() {
+            hold::apply(inspected::lock_some_of(&late));
+        }
     }
     hold::remove_orphans(STRAYS);
 }

@@ -64,10 +64,10 @@ statement!(
 );
 
 statement! {
-    /// Returns pending checks that were put on hold during a run and are not marked as held yet.
-    pub fn late(limit: i64) -> Vec<i64> = query,
-    c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1
-      FOR KEY SHARE OF h SKIP LOCKED"
+    /// Returns pending checks after an id that were put on hold during a run and are not marked as held yet.
+    pub fn late(after: i64, limit: i64) -> Vec<i64> = query,
+    c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id
+      WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
 // If a client that is releasing a skipped row rolls back, an inspection finds the row.

@@ -61,9 +61,9 @@ statement! {
 
 // The scanned table is only as large as the work in progress, and the maintainer asks once a minute.
 statement! {
-    pub fn overdue(now: Time, limit: i64) -> Vec<StoredLease> = query,
-    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
-      FROM awty_internal.lease AS l WHERE l.deadline <= $1 ORDER BY l.lease LIMIT $2 FOR UPDATE SKIP LOCKED"
+    /// Returns the jobs with leases that are past their deadlines.
+    pub fn jobs_overdue(now: Time) -> Vec<Text> = query,
+    c"SELECT DISTINCT l.job FROM awty_internal.lease AS l WHERE l.deadline <= $1"
 }
 
 statement!(
