@@ -51,8 +51,8 @@ impl Partitioned {
     /// Columns without statistics, so that EXPLAIN does not disclose their values.
     fn hidden(self) -> &'static [&'static str] {
         match self {
-            Self::History => &["job", "entity_name", "entity_key", "args", "message", "context"],
-            Self::Attempts => &["job", "entity_name", "entity_key", "key", "worker", "message", "result"],
+            Self::History => &["job", "entity_name", "entity_key", "args", "sqlstate", "message", "context"],
+            Self::Attempts => &["job", "entity_name", "entity_key", "key", "worker", "sqlstate", "message", "result"],
         }
     }
 }
