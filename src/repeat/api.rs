@@ -54,9 +54,17 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
-    // The moments are in memory at once, and computing them ignores a cancellation.
+    // The moments are in memory at once.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
-    Some(plan.moments(args.time(3, "after").ok()??).take(max).collect())
+    Some(listed(&plan, args.time(3, "after").ok()??, max))
+}
+
+/// Returns the first moments of a plan. With a calendar, a search for one moment may take milliseconds.
+fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
+    let interruptible = |_: &Time| {
+        pgrx::check_for_interrupts!();
+    };
+    plan.moments(after).inspect(interruptible).take(max).collect()
 }
 
 #[pg_extern(sql = false)]
@@ -80,7 +88,7 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
         let never = if is_shut { RepeatError::NeverOpen(rhythm) } else { RepeatError::NeverComes(rhythm) };
         return Err(terms::refused(never, ""));
     }
-    Ok(plan.moments(after).take(max).collect())
+    Ok(listed(&plan, after, max))
 }
 
 struct Call {

@@ -14,6 +14,9 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
+/// Longest search for an open moment, which lets a plan miss the open time each day for ten years.
+const MISSES: u32 = 4_000;
+
 /// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
@@ -109,13 +112,16 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns the first open moment after `after`, within ten years of the first moment. From a closed moment, the
-    /// search continues at the next opening.
+    /// Returns the first open moment after `after`, within ten years of the first moment and before [`MISSES`] closed
+    /// ones. From a closed moment, the search continues at the next opening.
     fn next_open(&self, calendar: &Calendar<Z>, after: Time) -> Option<Time> {
         let mut next = self.next_planned(after)?;
         let last = later(next, REACH);
-        while next <= last {
+        for _ in 0..MISSES {
             step();
+            if next > last {
+                break;
+            }
             let opening = calendar.next_opening(next)?;
             if opening == next {
                 return Some(next);
@@ -228,6 +234,21 @@ mod tests {
     use super::*;
     use crate::repeat::Fixed;
     use crate::testing::at;
+
+    /// A calendar has 96 openings a day. Each moment is closed, 7 minutes after an opening.
+    #[test]
+    fn a_search_for_an_open_moment_ends_before_ten_years_of_openings() {
+        let clock = |minute: usize| format!("{:02}:{:02}", minute / 60, minute % 60);
+        let hours = (0..1440).step_by(15).map(|minute| format!("mon-sun {}-{}", clock(minute), clock(minute + 1)));
+        let hours: Vec<String> = hours.collect();
+        let hours = crate::calendar::Hours::new(hours.iter().map(String::as_str)).unwrap();
+        let calendar = Some(Rc::new(Calendar::new(hours, Vec::new(), Fixed::UTC)));
+        let start = at("2026-01-01T00:07:00Z");
+        let plan = Plan::new(Rhythm::Every(Every::Clock(900_000_000)), Fixed::UTC, Some(start), None).within(calendar);
+        let (next, steps) = super::super::steps::counted(|| plan.next(start));
+        assert_eq!(next, None);
+        assert!(steps < 10 * u64::from(MISSES), "{steps}");
+    }
 
     #[test]
     fn a_count_is_the_number_of_moments() {
