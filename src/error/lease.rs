@@ -19,6 +19,8 @@ pub enum LeaseError {
     OnlyExternal { option: &'static str },
     /// The number of checks is outside the range of one claim.
     Max { most: i32 },
+    /// The job has limits for as many targets as a job may have.
+    TooManyTargets { job: String, max: i64 },
     /// The array has another length than that of the leases, or several dimensions.
     Unequal { argument: &'static str },
     /// The call has more leases than one call takes.
@@ -106,6 +108,11 @@ impl LeaseError {
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("a target has no limit \"{limit}\""),
                 format!("The limits are {}.", limits.join(", ")),
+            ),
+            LeaseError::TooManyTargets { job, max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("job \"{job}\" cannot have limits for more than {max} targets"),
+                "Set a limit for all targets of the job, or reset limits that are no longer needed.",
             ),
             LeaseError::Concurrent => say(
                 Code::ERRCODE_T_R_SERIALIZATION_FAILURE,

@@ -21,6 +21,9 @@ use pgrx::prelude::*;
 /// `reset` accepts these words.
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
+/// Maximum number of targets of a job with limits or blocks, because each list of targets reads all of them.
+const MAX_TARGETS: i64 = 10_000;
+
 /// Longest block that a target may ask for.
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
@@ -73,6 +76,7 @@ fn block(args: &Args) -> Result<bool> {
     let lock =
         |class| claim_lock::try_take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     Ok(relations::oid(relations::BREAKER).is_some_and(lock)
+        && target::count(&job.name, MAX_TARGETS) < MAX_TARGETS
         && target::block(&job.name, &of, until, note.as_ref(), catalog::current_role(), now))
 }
 
@@ -107,6 +111,9 @@ fn alter(args: &Args) -> Result<()> {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }
     target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
+    if target::count(&job.name, MAX_TARGETS + 1) > MAX_TARGETS {
+        return Err(LeaseError::TooManyTargets { job: job.name.to_string(), max: MAX_TARGETS }.into());
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::pg::array::{self, TEXT};
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
-use crate::store::typed::{Outcome, is_true, statement};
+use crate::store::typed::{Outcome, is_true, number, statement};
 use crate::store::{arg, from_timestamptz, message, time};
 use awty_core::Time;
 use awty_core::lease::breaker::Breaker;
@@ -147,6 +147,12 @@ statement!(
     [TEXTOID, TEXTOID],
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND ($2 = '' OR b.target = $2)"
 );
+
+statement! {
+    /// Counts the targets of a job that have limits or blocks, up to a limit.
+    pub fn count(job: &Text, limit: i64) -> i64 = query(number),
+    c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty_internal.target AS t WHERE t.job = $1 LIMIT $2) AS counted"
+}
 
 statement! {
     pub fn forget_job(job: &Text) = query,

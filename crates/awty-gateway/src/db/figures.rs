@@ -51,10 +51,12 @@ const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Counts at most 10,000 targets. Names that are not ASCII are left out. No call goes to such a name, and a server with
-/// encoding SQL_ASCII could not send it.
-const TARGETS: &str = "SELECT t.state, t.job, t.target, CASE WHEN t.state = 'open' THEN t.blocked_until END
-    FROM awty.target AS t WHERE t.job = ANY ($1) AND t.target !~ '[^ -~]' LIMIT 10000";
+/// Counts at most 10,000 targets, the same number of each job. Names that are not ASCII are left out. No call goes to
+/// such a name, and a server with encoding SQL_ASCII could not send it.
+const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
+    CROSS JOIN LATERAL (
+        SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
+        WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / pg_catalog.cardinality($1), 1)) AS t";
 
 /// Checks that ended in the last 10 s may not have committed yet, so the next scrape counts them. After a long gap,
 /// each scrape counts at most 10 minutes.
