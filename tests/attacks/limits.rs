@@ -97,3 +97,22 @@ fn a_role_has_ten_thousand_jobs_at_most() {
     field.alice_goes_on();
     assert_eq!(field.run("mallory", "job9999").outcome, "done");
 }
+
+/// Each role that reads the calendars judges all of them, and each list of targets reads all targets of the job.
+#[test]
+fn calendars_of_a_role_and_limits_of_a_job_are_bounded() {
+    let field = Field::new();
+    let create = |from: i32, to: i32| {
+        format!("SELECT awty.create_calendar('c' || i, '{{mon-sun 00:00-24:00}}', 'UTC') FROM generate_series({from}, {to}) AS i")
+    };
+    field.sql("mallory", &create(1, 1000));
+    field.refused("mallory", &create(1001, 1001), "54000");
+    field.sql("mallory", "SELECT awty.drop_calendar('c1')");
+    field.sql("mallory", &create(1001, 1001));
+    field.sql("mallory", "SELECT awty.register('his')");
+    field.sql("postgres", "INSERT INTO awty_internal.target (job, target, concurrency) SELECT 'his', n::text, 1 FROM generate_series(1, 10000) AS n");
+    field.refused("mallory", "SELECT awty.alter_target('his', 'one more', concurrency => 1)", "54000");
+    field.sql("mallory", "SELECT awty.alter_target('his', '1', concurrency => 2)");
+    field.sql("mallory", "SELECT awty.alter_target('his', '1', reset => '{concurrency}'), awty.alter_target('his', 'one more', concurrency => 1)");
+    field.alice_goes_on();
+}

@@ -56,7 +56,7 @@ const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]
 const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
-        WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / pg_catalog.cardinality($1), 1)) AS t";
+        WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
 /// Checks that ended in the last 10 s may not have committed yet, so the next scrape counts them. After a long gap,
 /// each scrape counts at most 10 minutes.

@@ -131,6 +131,19 @@ fn failing_schedules_of_one_tenant_hide_none_of_another() {
     assert_eq!(value(&gateway, "awty_schedules_failing{job=\"http.app\"}"), Some(1.0));
 }
 
+/// P7: of each job as many targets are counted.
+#[test]
+fn targets_of_one_tenant_hide_none_of_another() {
+    let shop = Shop::open();
+    shop.add_tenant("tenant");
+    let many = "INSERT INTO awty_internal.target (job, target, concurrency) SELECT 'http.tenant', 'https://' || n || '.example', 1 FROM generate_series(1, 12000) AS n";
+    shop.cluster.execute("postgres", &[many, "ANALYZE"]);
+    shop.app("SELECT awty.alter_target('http.app', 'https://~.example', blocked_until => 'infinity')");
+    let gateway = shop.gateway("one");
+    until_value(&gateway, "awty_targets{state=\"ready\"}", |value| value == 5_000.0);
+    assert_eq!(value(&gateway, "awty_targets{state=\"blocked\"}"), Some(1.0));
+}
+
 #[test]
 fn only_calls_that_are_made_again_count_as_retries() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
