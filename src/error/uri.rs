@@ -32,6 +32,11 @@ impl UriRefused {
                 format!("invalid URI \"{shown}\""),
                 format!("Write it as {}.", quote(normal.as_str())),
             ),
+            UriError::Port(_) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid URI \"{shown}\""),
+                "Use 80, 443, or 1024 and above.",
+            ),
             _ => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid URI \"{shown}\""),

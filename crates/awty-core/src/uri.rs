@@ -42,6 +42,15 @@ pub enum UriError {
     OtherSpelling(Uri),
     /// An IPv6 address that contains an IPv4 address.
     MappedAddress,
+    /// No host between `//` and the path.
+    NoHost,
+    /// A port that is never called.
+    Port(u16),
+}
+
+/// Whether endpoints may have this port.
+pub const fn is_port_allowed(port: u16) -> bool {
+    matches!(port, 80 | 443 | 1024..)
 }
 
 impl fmt::Display for UriError {
@@ -56,6 +65,8 @@ impl fmt::Display for UriError {
             UriError::User => f.write_str("has a user or password; put them into a header with {{secret:NAME}}"),
             UriError::Fragment => f.write_str("has a fragment, which is never sent; leave out what begins with #"),
             UriError::OtherSpelling(uri) => write!(f, "is not in its normal spelling; write {uri}"),
+            UriError::NoHost => f.write_str("is malformed (no host); write for example https://api.example.com/tick"),
+            UriError::Port(port) => write!(f, "has port {port}, which is never called; write 80, 443, or 1024 and above"),
             UriError::MappedAddress => f.write_str("has an IPv6 address that contains an IPv4 address; write that"),
         }
     }
@@ -92,6 +103,11 @@ impl Uri {
         if url.fragment().is_some() {
             return Err(UriError::Fragment);
         }
+        // The standard reads `http:///x` and `http:x` as `http://x/`.
+        let after = text.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
+        if after.is_none_or(|rest| rest.starts_with(['/', '\\'])) {
+            return Err(UriError::NoHost);
+        }
         let uri = Uri { url };
         if uri.entity_key().len() > MAX_ENTITY_KEY {
             return Err(UriError::TooLong { part: "path and query", max: MAX_ENTITY_KEY });
@@ -102,7 +118,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Parses a URI that is in its normal spelling, except for upper case in scheme and host, a default port, and a missing path.
+    /// Parses a URI that is in its normal spelling, except for upper case in scheme and host, a default port, and a missing path. Refuses a
+    /// port that is never called.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {
@@ -113,8 +130,13 @@ impl Uri {
         let default_port = if uri.url.scheme() == "https" { ":443" } else { ":80" };
         let rest = rest.strip_prefix(default_port).or_else(|| rest.strip_prefix(':')).unwrap_or(rest);
         let is_key = rest == key || key.strip_prefix('/') == Some(rest);
-        let is_normal = origin.eq_ignore_ascii_case(&name) && is_key && uri.url.port() != Some(0);
-        if is_normal { Ok(uri) } else { Err(UriError::OtherSpelling(uri)) }
+        if !(origin.eq_ignore_ascii_case(&name) && is_key) {
+            return Err(UriError::OtherSpelling(uri));
+        }
+        match uri.url.port_or_known_default() {
+            Some(port) if !is_port_allowed(port) => Err(UriError::Port(port)),
+            _ => Ok(uri),
+        }
     }
 
     /// Returns the URI of a lease. `entity_name` is the target, and `entity_key` is path and query. A send's key begins
@@ -178,6 +200,9 @@ mod tests {
         assert!(refused("https://u:p@example.com/").contains("password"));
         assert!(refused("https://example.com/#x").contains("fragment"));
         assert!(refused("https:///").contains("malformed"));
+        for text in ["http:///x", "http:x", "http:/x", "http:\\\\x", "http://\\x/", "https:////x"] {
+            assert_eq!(Uri::parse(text), Err(UriError::NoHost), "{text}");
+        }
         assert!(refused("example.com/a").contains("malformed"));
         assert!(refused("http://exa mple.com/").contains("malformed"));
         assert!(refused("http://example.com/\n").contains("control"));
@@ -204,6 +229,12 @@ mod tests {
         ] {
             assert!(Uri::parse_normal(text).is_err(), "{text}");
         }
+        for (port, allowed) in [(1, false), (22, false), (80, true), (444, false), (1023, false), (1024, true)] {
+            assert_eq!(Uri::parse_normal(&format!("https://a.example:{port}/")).is_ok(), allowed, "{port}");
+            assert!(Uri::parse(&format!("https://a.example:{port}/")).is_ok(), "the gateway's guard judges {port}");
+        }
+        let port = Uri::parse_normal("http://127.0.0.1:22/").unwrap_err().to_string();
+        assert_eq!(port, "has port 22, which is never called; write 80, 443, or 1024 and above");
         let address = Uri::parse_normal("http://[::ffff:7f00:1]/").unwrap_err();
         assert_eq!(address, UriError::MappedAddress);
         let other = Uri::parse_normal("http://127.1/ä").unwrap_err();
@@ -240,7 +271,7 @@ mod tests {
         }
 
         #[test]
-        fn a_normal_spelling_is_normal(text in "https?://[a-z0-9.]{1,10}(:[1-9][0-9]{0,3})?/[a-z/?%'\"`ü ]{0,10}") {
+        fn a_normal_spelling_is_normal(text in "https?://[a-z0-9.]{1,10}(:[2-9][0-9]{3})?/[a-z/?%'\"`ü ]{0,10}") {
             if let Ok(uri) = Uri::parse(&text) {
                 prop_assert_eq!(Uri::parse_normal(uri.as_str()), Ok(uri));
             }

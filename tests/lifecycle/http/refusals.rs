@@ -23,6 +23,8 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "http://x/%2E%2e/a",
         "http://x:99999/",
         "http://x:0/",
+        "http://x:22/",
+        "http://127.0.0.1:22/",
         "http:///a",
         "http://x\\y/",
         "http://%78/",
@@ -44,6 +46,8 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     }
     let hint = app.batch_execute("SELECT awty_http.schedule('http://x/`a?b={`<', '1 h')").unwrap_err();
     assert_eq!(hint.as_db_error().unwrap().hint(), Some("Write it as 'http://x/%60a?b={`%3C'."));
+    let hint = app.batch_execute("SELECT awty_http.send('http://x:22/')").unwrap_err();
+    assert_eq!(hint.as_db_error().unwrap().hint(), Some("Use 80, 443, or 1024 and above."));
     for uri in [
         "http://127.0.0.1/",
         "http://255.250.199.10:80/",
@@ -117,6 +121,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         ("'http://x/', key => ''", "22023"),
         ("'http://x/', to_jsonb(repeat('a', 300000))", "54000"),
         ("'x'", "22023"),
+        ("'http://x:22/'", "22023"),
     ];
     for (send, code) in sends {
         assert_eq!(refused(&mut app, &format!("SELECT awty_http.send({send})")), code, "{send}");

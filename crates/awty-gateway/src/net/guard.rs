@@ -4,6 +4,7 @@
 //! gateway's own listeners, the database, or a network in `deny_networks`.
 
 use super::registry::{IPV4, IPV6, Row};
+use awty_core::uri::is_port_allowed;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -80,10 +81,7 @@ fn special(address: IpAddr) -> Option<&'static str> {
 
 /// Refuses a port that is never called, for any address.
 pub const fn check_port(port: u16) -> Result<(), Refusal> {
-    match port {
-        80 | 443 | 1024.. => Ok(()),
-        _ => Err(Refusal::Port(port)),
-    }
+    if is_port_allowed(port) { Ok(()) } else { Err(Refusal::Port(port)) }
 }
 
 impl Guard {
