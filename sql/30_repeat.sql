@@ -63,7 +63,7 @@ COMMENT ON COLUMN awty.repetition.cron IS 'Cron expression of the occurrences; N
 COMMENT ON COLUMN awty.repetition.zone IS 'Time zone of the occurrences, as PostgreSQL spells it';
 COMMENT ON COLUMN awty.repetition.starts IS 'No occurrence is before this time, from which every counts; NULL: no limit';
 COMMENT ON COLUMN awty.repetition.ends IS 'No occurrence is after this time; NULL: no limit';
-COMMENT ON COLUMN awty.repetition.jitter IS 'Upper bound of the delay of each occurrence; the delay of one entity is always the same';
+COMMENT ON COLUMN awty.repetition.jitter IS 'Upper bound of the delay of each occurrence, which also ends before the next moment; the delay of one entity is always the same';
 COMMENT ON COLUMN awty.repetition.catch_up IS 'How far back the slots that passed while nothing could run are made up for';
 COMMENT ON COLUMN awty.repetition.args IS 'Arguments for the job function';
 COMMENT ON COLUMN awty.repetition.repeated_by IS 'Role that last called awty.repeat() for this repetition';

@@ -25,7 +25,8 @@ use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
 use awty_core::Width;
 use awty_core::calendar::Calendar;
-use awty_core::repeat::{Plan, RepeatError, Repetition, Rhythm, jitter};
+use awty_core::repeat::jitter::{self, Jitter};
+use awty_core::repeat::{Plan, RepeatError, Repetition, Rhythm};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -44,7 +45,7 @@ pub fn repetition(
 ) -> Repetition<Local> {
     Repetition {
         plan: Plan::new(rhythm, zone, terms.starts, terms.ends).within(calendar),
-        delay: jitter::delay(jitter::hash(job, entity_name, entity_key), terms.jitter),
+        jitter: Jitter { hash: jitter::hash(job, entity_name, entity_key), at_most: terms.jitter },
         width,
         catch_up: terms.catch_up,
     }

@@ -6,6 +6,7 @@ mod world;
 mod zones;
 
 use awty_core::calendar::{Calendar, Hours};
+use awty_core::repeat::jitter::Jitter;
 use awty_core::repeat::{Change, Changes, Occurrence, Plan, RepeatError, Repetition, Rhythm};
 use awty_core::{Time, Width};
 use chrono::TimeDelta;
@@ -84,8 +85,8 @@ fn a_plan_without_an_open_moment_is_refused() {
 }
 
 fn repetition(rhythm: &str, calendar: Option<Rc<Calendar<Changes>>>, delay: TimeDelta) -> Repetition<Changes> {
-    let catch_up = TimeDelta::zero();
-    Repetition { plan: plan(cron(rhythm), None).within(calendar), delay, width: Width::MINUTE, catch_up }
+    let (jitter, catch_up) = (Jitter { hash: 1 << 63, at_most: delay * 2 }, TimeDelta::zero());
+    Repetition { plan: plan(cron(rhythm), None).within(calendar), jitter, width: Width::MINUTE, catch_up }
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn the_moment_of_the_plan_decides_before_jitter() {
     // The moment 16:00 is open, and its slot 16:30 too. The moment 17:00 is closed, so 17:30 is no slot.
     assert_eq!(hourly.slot_after(at("2026-11-23T15:45:00Z")), Some(at("2026-11-23T16:30:00Z")));
     assert_eq!(hourly.slot_after(at("2026-11-23T16:30:00Z")), Some(at("2026-11-24T09:30:00Z")));
-    // A long delay ends at the next open moment, and so may lie in closed time.
+    // A long delay ends before the next open moment, and so may lie in closed time.
     let late = repetition("0 16 * * *", office(), TimeDelta::hours(3));
     assert_eq!(late.slot_after(at("2026-11-23T12:00:00Z")), Some(at("2026-11-23T19:00:00Z")));
 }

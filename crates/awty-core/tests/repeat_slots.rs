@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
+use awty_core::repeat::jitter::{self, Jitter};
 use awty_core::repeat::{Fixed, Plan, Repetition, Rhythm};
 use awty_core::{Time, Width};
 use chrono::TimeDelta;
@@ -25,13 +26,14 @@ fn any_rhythm() -> impl Strategy<Value = Rhythm> {
 }
 
 fn any_repetition() -> impl Strategy<Value = Repetition<Fixed>> {
-    let delay = prop_oneof![Just(0), 0_i64..100_000_000, 0_i64..20_000_000_000];
+    let at_most = prop_oneof![Just(0), 0_i64..100_000_000, 0_i64..20_000_000_000];
+    let jitter = (any::<u64>(), at_most.prop_map(TimeDelta::microseconds));
     let widths = prop::sample::select(&[1, 10, 60, 60, 900, 3600, 86_400][..]);
     let width = widths.prop_map(|seconds| Width::new(seconds).unwrap());
-    (any_rhythm(), delay, width, prop::option::of(-5000_i64..5000), prop::option::of(3000_i64..90_000)).prop_map(
-        |(rhythm, delay, width, starts, ends)| Repetition {
+    (any_rhythm(), jitter, width, prop::option::of(-5000_i64..5000), prop::option::of(3000_i64..90_000)).prop_map(
+        |(rhythm, (hash, at_most), width, starts, ends)| Repetition {
             plan: Plan::new(rhythm, Fixed::UTC, starts.map(second), ends.map(second)),
-            delay: TimeDelta::microseconds(delay),
+            jitter: Jitter { hash, at_most },
             width,
             catch_up: TimeDelta::zero(),
         },
@@ -40,11 +42,27 @@ fn any_repetition() -> impl Strategy<Value = Repetition<Fixed>> {
 
 /// Lists the moments from long before `t` with their slots.
 fn slots(repetition: &Repetition<Fixed>, t: Time) -> impl Iterator<Item = (Time, Time)> {
-    let moments = repetition.plan.moments(t - repetition.delay - TimeDelta::days(2));
+    let moments = repetition.plan.moments(t - repetition.jitter.at_most - TimeDelta::days(2));
     moments.map(|moment| {
         let next = repetition.plan.next(moment).unwrap_or(Time::MAX_UTC);
-        (moment, repetition.width.round_up((moment + repetition.delay).min(next)))
+        let Jitter { hash, at_most } = repetition.jitter;
+        (moment, repetition.width.round_up(moment + jitter::delay(hash, at_most.min(next - moment))))
     })
+}
+
+/// A jitter above the distance once put most entities into the slot of the next moment.
+#[test]
+fn a_jitter_above_the_distance_spreads_entities_over_the_distance() {
+    let mut counts = [0; 10];
+    for key in 0..1_000 {
+        let jitter = Jitter { hash: jitter::hash("http", "a", &key.to_string()), at_most: TimeDelta::minutes(1) };
+        let plan = Plan::new(Rhythm::new(Some((0, 0, 10_000_000)), None).unwrap(), Fixed::UTC, None, None);
+        let (width, catch_up) = (Width::new(1).unwrap(), TimeDelta::zero());
+        let slot = Repetition { plan, jitter, width, catch_up }.slot_after(second(0)).unwrap();
+        counts[usize::try_from((slot - second(0)).num_seconds() - 1).unwrap()] += 1;
+    }
+    // About 100 each; five standard deviations are 47.
+    assert!(counts.iter().all(|count| (53..=147).contains(count)), "{counts:?}");
 }
 
 proptest! {
@@ -67,7 +85,7 @@ proptest! {
         let mut last = Time::MIN_UTC;
         for (moment, slot) in slots(&repetition, second(t)).take(50) {
             prop_assert_eq!(repetition.slot(moment), slot);
-            prop_assert!(slot >= moment && slot - moment < repetition.delay + repetition.width.delta());
+            prop_assert!(slot >= moment && slot - moment < repetition.jitter.at_most + repetition.width.delta());
             prop_assert_eq!(repetition.width.round_up(slot), slot);
             prop_assert!(slot >= last, "the order of slots is not that of moments");
             last = slot;

@@ -24,6 +24,23 @@ fn finish(mut hash: u64) -> u64 {
     hash ^ hash >> 33
 }
 
+/// The jitter of an entity's occurrences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Jitter {
+    /// The [`hash`] of the job and the entity.
+    pub hash: u64,
+    /// Upper bound of the delay.
+    pub at_most: TimeDelta,
+}
+
+impl Jitter {
+    /// Returns the delay of a moment that the next moment follows after `distance`. The delay is a part of the
+    /// distance if the distance is shorter than the bound, so that entities also spread between close moments.
+    pub fn delay(self, distance: TimeDelta) -> TimeDelta {
+        delay(self.hash, self.at_most.min(distance))
+    }
+}
+
 /// Returns `hash` / 2^64 × `jitter` in whole microseconds: less than `jitter`, and zero if `jitter` is not positive.
 pub fn delay(hash: u64, jitter: TimeDelta) -> TimeDelta {
     let micros = jitter.num_microseconds().unwrap_or(i64::MAX).max(0);
@@ -68,6 +85,9 @@ mod tests {
         assert_eq!(delay(u64::MAX, TimeDelta::zero()), TimeDelta::zero());
         assert_eq!(delay(u64::MAX, -hour), TimeDelta::zero());
         assert!(delay(u64::MAX, TimeDelta::MAX) <= TimeDelta::MAX);
+        let half = Jitter { hash: 1 << 63, at_most: hour };
+        assert_eq!(half.delay(TimeDelta::days(1)), TimeDelta::minutes(30));
+        assert_eq!(half.delay(TimeDelta::seconds(10)), TimeDelta::seconds(5));
     }
 
     #[test]

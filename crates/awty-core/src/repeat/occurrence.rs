@@ -196,7 +196,7 @@ impl<Z: Zone> Repetition<Z> {
 
     /// Returns a time up to which no moment has a slot after `t`, whatever the slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
-        earlier(earlier(t, self.delay), WIDEST)
+        earlier(earlier(t, self.jitter.at_most), WIDEST)
     }
 }
 

@@ -4,6 +4,7 @@
 //! slot.
 
 use super::Plan;
+use super::jitter::Jitter;
 use super::plan::{earlier, just_before};
 use super::zone::Zone;
 use crate::{Time, Width, later};
@@ -14,8 +15,8 @@ use chrono::TimeDelta;
 pub struct Repetition<Z> {
     /// The moments.
     pub plan: Plan<Z>,
-    /// Delay of each occurrence, at most until the next moment; see [`super::jitter::delay`].
-    pub delay: TimeDelta,
+    /// Delays each occurrence.
+    pub jitter: Jitter,
     /// The effective slot width of the job.
     pub width: Width,
     /// How far back the repetition catches up after a pause.
@@ -28,10 +29,13 @@ impl<Z: Zone> Repetition<Z> {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Returns a moment plus its delay, at most the next moment.
+    /// Returns a moment plus its delay, which is before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
-        let delayed = later(moment, self.delay);
-        if delayed == moment { moment } else { self.plan.next(moment).map_or(delayed, |next| next.min(delayed)) }
+        if self.jitter.delay(TimeDelta::MAX).is_zero() {
+            return moment;
+        }
+        let distance = self.plan.next(moment).map_or(TimeDelta::MAX, |next| next - moment);
+        later(moment, self.jitter.delay(distance))
     }
 
     /// Returns the first slot after `t`.
@@ -46,10 +50,14 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_delayed_beyond(&self, t: Time) -> Option<Time> {
-        let since = earlier(t, self.delay);
+        let since = earlier(t, self.jitter.at_most);
         let first = self.plan.next(since)?;
-        // A delay ends at the next moment, so only the last moment up to `t` can be delayed beyond `t`.
-        if first > t { Some(first) } else { self.plan.last(since, t) }
+        if first > t {
+            return Some(first);
+        }
+        // A delay ends before the next moment, so only the last moment up to `t` can be delayed beyond `t`.
+        let last = self.plan.last(since, t).filter(|last| self.delayed(*last) > t);
+        last.or_else(|| self.plan.next(t))
     }
 
     /// Returns the first slot at or after `t`.

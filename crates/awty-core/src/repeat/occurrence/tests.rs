@@ -1,5 +1,6 @@
 use super::*;
 use crate::OnMissed;
+use crate::repeat::jitter::Jitter;
 use crate::repeat::{Change, Changes, Every, Fixed, Plan, Rhythm};
 use crate::testing::{clock, limits, width};
 
@@ -10,12 +11,14 @@ fn quarters() -> Repetition<Fixed> {
 
 fn by(rhythm: Rhythm) -> Repetition<Fixed> {
     let plan = Plan::new(rhythm, Fixed::UTC, None, None);
-    Repetition { plan, delay: TimeDelta::zero(), width: width(60), catch_up: TimeDelta::zero() }
+    Repetition { plan, jitter: Jitter::default(), width: width(60), catch_up: TimeDelta::zero() }
 }
 
+/// Returns a plan for each day at nine, delayed by so many minutes.
 fn daily(minutes: i64) -> Repetition<Fixed> {
     let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
-    Repetition { delay: TimeDelta::minutes(minutes), ..by(rhythm) }
+    let jitter = Jitter { hash: 1 << 63, at_most: TimeDelta::minutes(2 * minutes) };
+    Repetition { jitter, ..by(rhythm) }
 }
 
 fn until_ten() -> Repetition<Fixed> {
@@ -278,7 +281,7 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     let plan = |offset| {
         let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
         let plan = Plan::new(rhythm, Changes::new(offset, vec![]), None, None);
-        Repetition { plan, delay: TimeDelta::zero(), width: width(60), catch_up: TimeDelta::zero() }
+        Repetition { plan, jitter: Jitter::default(), width: width(60), catch_up: TimeDelta::zero() }
     };
     let pending = Occurrence::new(clock("09:00:00"));
     let moved = |offset, now| plan(offset).with_new_zone_data(&pending, clock(now));

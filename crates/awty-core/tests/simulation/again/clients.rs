@@ -2,6 +2,7 @@ use super::ledger::Key;
 use super::plans::{Terms, shapes};
 use super::{ENTITIES, JOBS, World};
 use awty_core::policy;
+use awty_core::repeat::jitter::Jitter;
 use awty_core::repeat::{Change, Occurrence, Passed};
 use chrono::TimeDelta;
 
@@ -21,10 +22,11 @@ impl World {
     }
 
     fn any_terms(&mut self) -> Terms {
-        let delay = self.dice.pick(&[0, 0, 1_000, 90_000, 2_000_000, 30_000_000]);
+        let at_most = self.dice.pick(&[0, 0, 1_000, 90_000, 2_000_000, 30_000_000]);
+        let hash = self.dice.pick(&[0, 1, 1 << 62, 1 << 63, u64::MAX]);
         Terms {
             shape: self.dice.below(shapes().len()),
-            delay: self.dice.millis(0, delay),
+            jitter: Jitter { hash, at_most: self.dice.millis(0, at_most) },
             catch_up: TimeDelta::seconds(self.dice.pick(&[0, 0, 600, 7200])),
         }
     }
@@ -46,7 +48,7 @@ impl World {
         match self.dice.below(4) {
             0 => self.ledger.tally.count("repeated the same"),
             1 => self.change(id, any),
-            _ => self.change(id, Terms { delay: any.delay, ..old }),
+            _ => self.change(id, Terms { jitter: any.jitter, ..old }),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The tested plans and all their moments, found by looking at each minute.
 
+use awty_core::repeat::jitter::{self, Jitter};
 use awty_core::repeat::{Changes, Every, Plan, Repetition, Rhythm};
 use awty_core::{Time, Width};
 use chrono::TimeDelta;
@@ -20,7 +21,7 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub shape: usize,
-    pub delay: TimeDelta,
+    pub jitter: Jitter,
     pub catch_up: TimeDelta,
 }
 
@@ -99,7 +100,7 @@ fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
 impl Terms {
     pub fn repetition(&self, width: Width) -> Repetition<&'static Changes> {
         let plan = shapes()[self.shape].plan.clone();
-        Repetition { plan, delay: self.delay, width, catch_up: self.catch_up }
+        Repetition { plan, jitter: self.jitter, width, catch_up: self.catch_up }
     }
 
     fn moments(&self) -> &'static [Time] {
@@ -107,14 +108,15 @@ impl Terms {
     }
 
     fn delayed(&self, index: usize) -> Time {
-        let delayed = self.moments()[index] + self.delay;
-        self.moments().get(index + 1).map_or(delayed, |&next| next.min(delayed))
+        let (moment, Jitter { hash, at_most }) = (self.moments()[index], self.jitter);
+        let distance = self.moments().get(index + 1).map_or(at_most, |&next| next - moment);
+        moment + jitter::delay(hash, at_most.min(distance))
     }
 
     /// Returns the moments after `gone` whose slots are after `now`.
     pub fn open(&self, gone: Time, now: Time, width: Width) -> impl Iterator<Item = (Time, Time)> {
         let begin = self.moments().partition_point(|&moment| moment <= gone);
-        let recent = now.checked_sub_signed(self.delay + TimeDelta::days(2)).unwrap_or(Time::MIN_UTC);
+        let recent = now.checked_sub_signed(self.jitter.at_most + TimeDelta::days(2)).unwrap_or(Time::MIN_UTC);
         let begin = begin.max(self.moments().partition_point(|&moment| moment <= recent));
         let slots = (begin..self.moments().len())
             .map(move |index| (self.moments()[index], width.round_up(self.delayed(index))));
@@ -124,7 +126,7 @@ impl Terms {
     /// Returns the last moment that comes, with its delay, by `t`.
     pub fn last_delayed_by(&self, t: Time) -> Time {
         let begun = self.moments().partition_point(|&moment| moment <= t);
-        // A delay ends at the next moment, so at most the last moment is still delayed.
+        // A delay ends before the next moment, so at most the last moment is still delayed.
         let index = (0..begun).rev().find(|&index| self.delayed(index) <= t);
         index.map_or(Time::MIN_UTC, |index| self.moments()[index])
     }
