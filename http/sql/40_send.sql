@@ -11,6 +11,7 @@ CREATE TABLE awty_http_internal.sent (
     sent_by         regrole NOT NULL,
     sent_at         timestamptz NOT NULL DEFAULT now(),
     due_at          timestamptz NOT NULL,
+    cancelled_at    timestamptz,
     CONSTRAINT sent_pkey PRIMARY KEY (job, sent_by, key)
 );
 
@@ -24,6 +25,7 @@ COMMENT ON COLUMN awty_http_internal.sent.entity_key IS 'Entity key of the check
 COMMENT ON COLUMN awty_http_internal.sent.sent_by IS 'Role that called awty_http.send()';
 COMMENT ON COLUMN awty_http_internal.sent.sent_at IS 'Time of that call';
 COMMENT ON COLUMN awty_http_internal.sent.due_at IS 'Time for which the call was scheduled';
+COMMENT ON COLUMN awty_http_internal.sent.cancelled_at IS 'Time of awty_http_internal.cancel_send(); NULL: the call was not cancelled by its key';
 
 CREATE FUNCTION awty_http.send(
     uri text,
@@ -106,6 +108,10 @@ BEGIN
                 PERFORM awty_http_internal.refuse('42710', format('key "%s" was already used for another call', send_as.key),
                     'Use a new key for each call, and the same key only to send the same call again.');
             END IF;
+            IF sent.cancelled_at IS NOT NULL THEN
+                RAISE NOTICE USING MESSAGE = format('the call with key "%s" was cancelled and is not made', send_as.key),
+                    HINT = 'Use a new key to make the call.';
+            END IF;
             RETURN sent.check_id;
         END IF;
     END IF;
@@ -135,7 +141,12 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    RETURN awty.cancel(sent.entity_name, sent.entity_key, sent.job) > 0;
+    IF awty.cancel(sent.entity_name, sent.entity_key, sent.job) = 0 THEN
+        RETURN false;
+    END IF;
+    UPDATE awty_http_internal.sent AS s SET cancelled_at = now()
+    WHERE s.job = sent.job AND s.sent_by = sent.sent_by AND s.key = sent.key;
+    RETURN true;
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.cancel_send_as(oid, text) IS 'awty_http_internal.cancel_send for a caller';
@@ -148,6 +159,7 @@ SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
     CASE WHEN f.held THEN 'held'
         WHEN f.id IS NOT NULL AND EXISTS (SELECT FROM awty.lease AS l WHERE l.id = f.id AND l.expires_at > statement_timestamp()) THEN 'in_flight'
         WHEN f.id IS NOT NULL THEN 'pending'
+        WHEN s.cancelled_at IS NOT NULL THEN 'cancelled'
         WHEN last.ok THEN 'done'
         WHEN ended.outcome IS NOT NULL THEN ended.outcome
         WHEN last.ended_at IS NULL AND kept.kept > '0'
@@ -155,7 +167,7 @@ SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
         ELSE 'cancelled' END AS state,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
     ended.finished_at,
-    last.attempt, last.leased_at, last.ended_at, last.ok, last.message, last.result
+    last.attempt, last.leased_at, last.ended_at, last.ok, last.message, last.result, s.cancelled_at
 FROM awty_http_internal.sent AS s
 CROSS JOIN (SELECT current_setting('awty.attempt_retention')::interval AS kept) AS kept
 LEFT JOIN LATERAL (

@@ -1,6 +1,7 @@
 //! Durations as text: `1h 30m`, `10 seconds`, `PT10S`. Months and years have no fixed length and are refused.
 //!
-//! Invariant: a duration is a whole positive number of milliseconds, and its canonical form parses to the same number.
+//! Invariant: a duration is a whole number of milliseconds, and its canonical form parses to the same number. [`parse`]
+//! refuses zero.
 
 use jiff::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -54,8 +55,14 @@ impl Length {
     }
 }
 
-/// Parses a duration. An error says what to write instead.
+/// Parses a duration above zero. An error says what to write instead.
 pub fn parse(text: &str) -> Result<Length, String> {
+    let length = parse_or_zero(text)?;
+    if length.0 == 0 { Err("is zero; write for example 10 s".into()) } else { Ok(length) }
+}
+
+/// Parses a duration. An error says what to write instead.
+pub fn parse_or_zero(text: &str) -> Result<Length, String> {
     let text = text.trim();
     if text.len() > LONGEST_TEXT {
         return Err(format!("a duration has at most {LONGEST_TEXT} bytes; write for example 10 s"));
@@ -73,11 +80,7 @@ pub fn parse(text: &str) -> Result<Length, String> {
         let hint = hint.map_or("10s".to_owned(), |length| length.to_string());
         return Err(format!("is negative; write {hint}"));
     }
-    let length = total(span)?;
-    if length.0 == 0 {
-        return Err("is zero; write for example 10 s".into());
-    }
-    Ok(length)
+    total(span)
 }
 
 fn bare_number(text: &str, number: f64) -> String {
@@ -87,10 +90,10 @@ fn bare_number(text: &str, number: f64) -> String {
     }
     #[allow(clippy::cast_possible_truncation)] // whole and small, as checked above
     let count = number as i64;
-    let millis = Length(count).to_string();
-    if millis == format!("{count}ms") {
-        return format!("{count} has no unit; write {count} s or {count} ms");
+    if count < SECOND {
+        return format!("{count} has no unit; write {count} s or {count} min");
     }
+    let millis = Length(count).to_string();
     // "10 s" reads more easily than "10s" here, because the unit was missing.
     let millis = if count % SECOND == 0 && count < MINUTE { format!("{} s", count / SECOND) } else { millis };
     format!("{count} has no unit; write {millis} or {count} ms")

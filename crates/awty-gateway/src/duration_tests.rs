@@ -30,13 +30,15 @@ fn units_come_largest_first_with_or_without_space_and_comma() {
 #[test]
 fn a_refusal_says_what_to_write() {
     assert_eq!(reads("10000"), "refused: 10000 has no unit; write 10 s or 10000 ms");
-    assert_eq!(reads("10"), "refused: 10 has no unit; write 10 s or 10 ms");
+    assert_eq!(reads("10"), "refused: 10 has no unit; write 10 s or 10 min");
     assert_eq!(reads("90000"), "refused: 90000 has no unit; write 1m 30s or 90000 ms");
     assert_eq!(reads("2 months"), "refused: months and years have no fixed length; write 60 d");
     assert_eq!(reads("1y 1mo"), "refused: months and years have no fixed length; write 395 d");
     assert_eq!(reads("10 s ago"), "refused: is negative; write 10s");
     assert_eq!(reads("-10 s"), "refused: is negative; write 10s");
     assert_eq!(reads("0 s"), "refused: is zero; write for example 10 s");
+    assert_eq!([parse_or_zero("0 s"), parse_or_zero("PT0S")], [Ok(Length(0)), Ok(Length(0))]);
+    assert_eq!(parse_or_zero("0"), Err("0 has no unit; write for example 10 s".into()));
     for text in ["", "soon", "1 0 s", "10 fortnights", "1:30:00", "5 us", "1.0001 ms", "-5", "inf", "NaN", "1e999"] {
         assert!(reads(text).starts_with("refused"), "{text}");
         assert!(reads(text).contains("write"), "{text}: {}", reads(text));

@@ -1,14 +1,17 @@
-//! `/livez` and `/readyz`. Neither waits for the database.
+//! `/livez` and `/readyz`, and the log of readiness. None of them waits for the database.
 
-use crate::lease::Worker;
+use crate::lease::{View, Worker};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
+use std::collections::BTreeSet;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// Readiness fails after three slots without a turn of the claim loop, and not before 15 s. The loop normally turns at
 /// least every 5 s.
@@ -16,6 +19,9 @@ const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
 /// Longest time for which a full gateway stays ready although no call ends.
 const HANGS: Duration = Duration::from_secs(30);
+
+/// Time between two looks at the reasons for the log.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Why a gateway whose role bypasses row security is not ready.
 pub const TOO_MIGHTY: &str =
@@ -30,11 +36,18 @@ pub fn router(worker: Arc<Worker>) -> Router {
 pub fn reasons(worker: &Worker) -> Vec<String> {
     let view = worker.view();
     let mut reasons = Vec::new();
-    let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
     if *worker.stopping.borrow() {
         reasons.push("it is stopping".to_owned());
     }
     reasons.extend(view.trouble().map(str::to_owned));
+    reasons.extend(lasting_reasons(worker, view));
+    reasons
+}
+
+/// Reasons besides the end of the gateway and refused statements.
+fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
     match view.standing {
         Some(standing) => {
             if standing.too_mighty {
@@ -43,17 +56,26 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
             if standing.standby {
                 reasons.push("the database is a standby; it accepts no claims until it is promoted".into());
             }
-            match standing.version {
-                Some(version) if fits(&version) => {}
+            if standing.is_off {
+                reasons.push(
+                    "awty is switched off; ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();".into(),
+                );
+            }
+            match &standing.version {
+                Some(version) if fits(version) => {}
                 Some(version) => {
                     reasons.push(format!("awty {version} is older than this gateway; ALTER EXTENSION awty UPDATE;"))
                 }
                 None => reasons.push("the extension awty is not installed; CREATE EXTENSION awty;".into()),
             }
-            if view.jobs.is_empty() && !standing.too_mighty {
-                reasons.push(
-                    "there is no tenant whose role it is a member of; SELECT awty_http.add_tenant('<role>'); GRANT <role> TO <its role>;".into(),
-                );
+            if standing.version.is_some() && !standing.has_http {
+                reasons.push("the extension awty_http is not installed; CREATE EXTENSION awty_http;".into());
+            }
+            if standing.version.is_some() && standing.has_http && view.jobs.is_empty() && !standing.too_mighty {
+                reasons.push(format!(
+                    "its role {role} is a member of no tenant's role; SELECT awty_http.add_tenant('<role>'); GRANT <role> TO {role};",
+                    role = standing.role
+                ));
             }
         }
         None => reasons.push("the database has not answered yet".into()),
@@ -65,6 +87,29 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
         reasons.push("nothing has been claimed for a while".into());
     }
     reasons
+}
+
+/// Logs the reasons when they begin, and that the gateway is ready when they have ended.
+pub async fn watch(worker: Arc<Worker>) {
+    let (mut before, mut logged) = (BTreeSet::new(), BTreeSet::new());
+    loop {
+        sleep(LOOK).await;
+        if *worker.stopping.borrow() {
+            return pending().await;
+        }
+        let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
+        logged.retain(|reason| now.contains(reason));
+        // Between the start and the first claim, some reasons last for a moment only.
+        for reason in now.intersection(&before) {
+            if logged.insert(reason.clone()) {
+                tracing::warn!(reason, "not ready");
+            }
+        }
+        if now.is_empty() && !before.is_empty() && reasons(&worker).is_empty() {
+            tracing::info!("ready");
+        }
+        before = now;
+    }
 }
 
 /// Returns a reason if hanging calls fill the gateway. Otherwise a full gateway claims as soon as a call ends.

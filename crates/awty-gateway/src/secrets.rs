@@ -1,15 +1,41 @@
 //! The credentials folder: the master key, from which signing keys are derived, and one file per secret. An existing
 //! key is never overwritten.
 
+use crate::config::{Grants, grants};
+use crate::deliver::unmade::Unmade;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// File of the master key.
 pub const MASTER_KEY: &str = "master-key";
 const SHORTEST: usize = 32;
+/// Bytes of the longest secret of a tenant.
+pub const LONGEST: usize = 8 * 1024;
+
+/// The secrets of the tenants.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    /// Folder of the secrets.
+    pub credentials: PathBuf,
+    /// Origins to which each secret may go.
+    pub grants: Grants,
+}
+
+impl Secrets {
+    /// Reads a secret of a tenant's role without its last line break, if the secret may go to the origin.
+    pub fn of(&self, role: &str, origin: &str, name: &str) -> Result<String, Unmade> {
+        let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
+        if !self.grants.allows(&path, origin) {
+            return Err(Unmade::not_allowed(name, origin, &grants::line(&path, origin)));
+        }
+        let text = std::fs::read_to_string(self.credentials.join(path)).map_err(|_| Unmade::missing(name))?;
+        let text = text.trim_end_matches(['\r', '\n']);
+        if text.len() <= LONGEST { Ok(text.to_owned()) } else { Err(Unmade::missing(name)) }
+    }
+}
 
 /// Creates a master key if there is none. Returns whether it did.
 pub fn init(folder: &Path) -> Result<bool, String> {

@@ -13,6 +13,7 @@ use crate::net::guard::{Guard, Shared};
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
+use crate::secrets::Secrets;
 use crate::{api, health, listen, scrape, secrets};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -69,9 +70,11 @@ pub async fn serve(
         allow_localhost: config.allow_localhost,
         own,
     });
+    let secrets = Arc::new(Secrets { credentials: config.credentials, grants: config.grants });
     let api_config = api::ApiConfig {
         name: config.name.clone(),
         master_key: master_key.clone(),
+        secrets: secrets.clone(),
         min_period: config.min_period,
         max_period: config.max_period,
         timeout: config.timeout,
@@ -82,8 +85,7 @@ pub async fn serve(
     let worker_config = WorkerConfig {
         name: config.name.clone(),
         master_key,
-        credentials: config.credentials,
-        grants: config.grants,
+        secrets,
         timeout: config.timeout,
         max_timeout: config.max_timeout,
         max_in_flight: config.max_in_flight,
@@ -99,6 +101,7 @@ pub async fn serve(
     parts.spawn(book(worker.clone(), answers));
     parts.spawn(worker.caller.sweeps());
     parts.spawn(shrink(all));
+    parts.spawn(health::watch(worker.clone()));
     // Behind a proxy, all clients have the proxy's address.
     let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {

@@ -54,13 +54,21 @@ impl FromRequestParts<Arc<Api>> for Asker {
             return Ok(known.clone());
         }
         let missing = || Problem::new("token-missing", "Send the header Authorization: Bearer awty_…");
+        let unreadable = || {
+            let detail = "The header Authorization has no token of awty; write Bearer, a space, and awty_ with 43 characters.";
+            Problem::new("token-missing", detail)
+        };
+        let unknown = || {
+            let detail = "The token is not known: it was dropped, is from another database, or a character of it is wrong.";
+            Problem::new("token-missing", detail)
+        };
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let (scheme, text) = header.and_then(|header| header.split_once(' ')).ok_or_else(missing)?;
+        let (scheme, text) = header.ok_or_else(missing)?.split_once(' ').ok_or_else(unreadable)?;
         let text = text.trim();
         if !scheme.eq_ignore_ascii_case("bearer") || !text.starts_with("awty_") || text.len() != LENGTH {
-            return Err(missing());
+            return Err(unreadable());
         }
-        let token = api.db.token(&Sha256::digest(text), crate::clock::now()).await?.ok_or_else(missing)?;
+        let token = api.db.token(&Sha256::digest(text), crate::clock::now()).await?.ok_or_else(unknown)?;
         if token.expired {
             return Err(Problem::new("token-expired", "The token has expired; make a new one."));
         }

@@ -73,16 +73,15 @@ impl Fields {
     }
 
     pub fn length(&mut self, name: &str) -> Option<Length> {
+        self.parsed(name, duration::parse)
+    }
+
+    fn parsed(&mut self, name: &str, parse: fn(&str) -> Result<Length, String>) -> Option<Length> {
         let text = match self.take(name)? {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        duration::parse(&text).map_err(|why| self.fault(name, why)).ok()
-    }
-
-    /// Takes a length of time, in PostgreSQL's spelling of an interval.
-    pub fn interval(&mut self, name: &str) -> Option<String> {
-        self.length(name).map(interval)
+        parse(&text).map_err(|why| self.fault(name, why)).ok()
     }
 
     pub fn time(&mut self, name: &str) -> Option<String> {
@@ -101,7 +100,8 @@ impl Fields {
     fn argument(&mut self, name: &str, kind: Kind) -> Option<Argument> {
         match kind {
             Kind::Text => self.text(name).map(Argument::Text),
-            Kind::Length => self.interval(name).map(Argument::Interval),
+            Kind::Length => self.length(name).map(interval).map(Argument::Interval),
+            Kind::LengthOrZero => self.parsed(name, duration::parse_or_zero).map(interval).map(Argument::Interval),
             Kind::Time => self.time(name).map(Argument::Time),
             Kind::Json => self.json(name).map(Argument::Json),
             Kind::Switch => self.switch(name).map(Argument::Switch),
@@ -155,9 +155,6 @@ impl Fields {
                 for (name, value) in &headers {
                     if let Err(why) = user_header(name) {
                         self.fault("headers", why);
-                    }
-                    if value == HIDDEN {
-                        self.fault("headers", format!("has {name:?} with {HIDDEN}, which stands for what is not shown; write its value or {{{{secret:NAME}}}}"));
                     }
                     if !value.is_string() {
                         self.fault("headers", format!("has {name:?} with something else; write a text"));

@@ -40,21 +40,19 @@ pub fn schedule(
 ) -> Result<(Uri, Arguments), Refusal> {
     let mut reader = Fields::of(fields);
     let said = reader.text("uri");
-    if let (Some(said), Some(uri)) = (&said, &uri)
-        && said != uri
-    {
-        reader.fault("uri", "differs from the URI of the request; leave it out");
-    }
-    let Some(text) = uri.or(said) else {
+    let Some(text) = uri.as_ref().or(said.as_ref()) else {
         let reason = "is missing; write for example https://api.example.com/tick".into();
         return Err(Refusal::Fields(vec![Fault { pointer: "/uri".into(), reason }]));
     };
     let refused = |why: UriError| Refusal::Uri(Fault { pointer: "/uri".into(), reason: why.to_string() });
-    let uri = Uri::parse(&text).map_err(refused)?;
+    let uri = Uri::parse(text).map_err(refused)?;
+    if said.is_some_and(|said| Uri::parse(&said).as_ref() != Ok(&uri)) {
+        reader.fault("uri", "differs from the URI of the request; leave it out");
+    }
     let every = reader.length("every");
     if let Some(every) = every.filter(|every| !(periods.min..=periods.max).contains(every)) {
         let slots =
-            if periods.is_slot && every < periods.min { ", or set awty.slot to 1s in the database" } else { "" };
+            if periods.is_slot && every < periods.min && periods.min > Length::seconds(1) { ", or set awty.slot to 1s in the database" } else { "" };
         let reason = format!("is {every}; write {} to {}{slots}", periods.min, periods.max);
         return Err(Refusal::Period(Fault { pointer: "/every".into(), reason }));
     }

@@ -21,13 +21,13 @@ const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
 pub struct ScheduleQuery {
     /// One schedule, by its URI; nothing else can be asked beside it.
     pub(super) uri: Option<String>,
-    /// Only schedules in this state: active, paused, held, blocked or ended.
+    /// Only schedules in this state: active, paused, held, blocked or ended. Deleted schedules are listed as ended, and only with this filter.
     state: Option<String>,
     /// Only schedules with this scheme, host and port.
     origin: Option<String>,
     /// Only schedules with this label.
     label: Option<String>,
-    /// Only schedules whose URI contains this text.
+    /// Only schedules whose URI, description or label contains this text, in upper or lower case.
     q: Option<String>,
     /// Only schedules whose last call failed, or did not fail.
     failing: Option<bool>,

@@ -18,6 +18,7 @@ fn api() -> Arc<Api> {
     let config = ApiConfig {
         name: "t".into(),
         master_key: Vec::new(),
+        secrets: Arc::default(),
         min_period: None,
         max_period: Length::seconds(1),
         timeout: Length::seconds(1),

@@ -30,6 +30,7 @@ mod status;
 mod targets;
 mod time;
 mod tokens;
+mod unchanged;
 mod unread;
 
 pub use permits::{CHANGES, READS};

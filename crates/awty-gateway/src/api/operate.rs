@@ -173,8 +173,9 @@ fn point(row: &Value) -> Value {
         let of = |name: &str| show::seconds(&row[format!("{what}_{name}")]);
         json!({"p50": of("p50"), "p95": of("p95"), "max": of("max")})
     };
-    json!({"at": row["bucket"], "count": row["count"], "ok": row["ok"], "dropped": row["dropped"], "caught_up": row["caught_up"],
-        "implausible": row["implausible"], "lateness": lengths("lateness"), "duration": lengths("duration")})
+    let count = |name: &str| row[name].as_i64().unwrap_or(0);
+    json!({"at": row["bucket"], "count": row["count"], "ok": row["ok"], "failed": count("count") - count("ok") - count("dropped"),
+        "dropped": row["dropped"], "caught_up": row["caught_up"], "implausible": row["implausible"], "lateness": lengths("lateness"), "duration": lengths("duration")})
 }
 
 /// The key of the signatures, for roles that may schedule.

@@ -3,17 +3,22 @@
 use super::auth::Asker;
 use super::input::{Periods, Refusal, schedule};
 use super::problem::{Fault, Problem};
+use super::shape::SCHEDULE_ANSWERS;
 use super::show;
 use super::state::Api;
+use super::unchanged::restore;
 use crate::db::changes;
 use crate::db::schedules::{self as db, Row};
-use crate::db::{Argument, Request};
+use crate::db::{Argument, Arguments, Request};
+use crate::deliver::request::{REFERENCE, user_headers};
 use crate::duration::Length;
 use crate::net::guard;
 use awty_core::uri::Uri;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 pub(super) type Answer = Result<Response, Problem>;
 
@@ -44,6 +49,28 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
     Ok(())
+}
+
+/// Refuses headers with a secret that no call to this endpoint can have.
+pub(super) async fn check_secrets(
+    api: &Api,
+    request: &Request,
+    endpoint: &Uri,
+    arguments: &Arguments,
+) -> Result<(), Problem> {
+    let headers = arguments.iter().find_map(|(name, argument)| match argument {
+        Argument::Json(headers) if *name == "headers" => BTreeMap::<String, String>::deserialize(headers).ok(),
+        _ => None,
+    });
+    let Some(headers) = headers.filter(|headers| headers.values().any(|value| value.contains(REFERENCE))) else {
+        return Ok(());
+    };
+    let role = db::tenant_role(request).await?.unwrap_or_default();
+    let secret = |name: &str| api.config.secrets.of(&role, &endpoint.entity_name(), name);
+    user_headers(&headers, &secret).map(drop).map_err(|unmade| {
+        let reason = format!("cannot be sent: {}", unmade.why);
+        Problem::fields("invalid-field", &[Fault { pointer: "/headers".into(), reason }])
+    })
 }
 
 /// Returns the schedule. Answers 404 if it never existed, and 410 if it was deleted.
@@ -114,11 +141,14 @@ pub(super) async fn write(
     api: &Api,
     asker: &Asker,
     headers: &HeaderMap,
-    fields: Map<String, Value>,
+    mut fields: Map<String, Value>,
     uri: Option<String>,
     how: Write,
 ) -> Answer {
     asker.may("write")?;
+    if how != Write::Create {
+        SCHEDULE_ANSWERS.iter().for_each(|name| drop(fields.remove(*name)));
+    }
     let request = api.begin(asker).await?;
     let slot = db::slot(&request).await?;
     let periods = Periods {
@@ -153,6 +183,8 @@ pub(super) async fn write(
         row if !show::matches(headers, row.as_ref()) => return Err(changed()),
         _ => {}
     }
+    restore(&mut arguments, before.as_ref()).map_err(|faults| Problem::fields("invalid-field", &faults))?;
+    check_secrets(api, &request, &uri, &arguments).await?;
     let replace = !create_only && (before.is_some() || !matches!(how, Write::Period(_)));
     if let (Write::Period(period), Some(row)) = (how, before) {
         if !has_period(&row, period) {

@@ -6,10 +6,11 @@ use super::auth::Asker;
 use super::body::{Body, object};
 use super::fields::Fields;
 use super::problem::Problem;
-use super::rules::{Answer, check_address, history, parse_uri};
+use super::rules::{Answer, check_address, check_secrets, history, parse_uri};
 use super::shape;
 use super::show;
 use super::state::Api;
+use super::unchanged::restore;
 use crate::db::sends::{self as db, Row};
 use crate::db::{Argument, Arguments};
 use awty_core::uri::Uri;
@@ -57,8 +58,10 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     let (body, key) = (object(&headers, body)?, key(&headers)?);
     let (uri, mut arguments) = send(Fields::of(body))?;
     check_address(&api, &uri)?;
+    restore(&mut arguments, None).map_err(|faults| Problem::fields("invalid-field", &faults))?;
     arguments.push(("key", Argument::Text(key.clone())));
     let request = api.begin(&asker).await?;
+    check_secrets(&api, &request, &uri, &arguments).await?;
     db::send(&request, &arguments).await.map_err(|trouble| {
         if trouble.is("42710") {
             return Problem::new("key-reused", "The key was used for another call; use a new one.");
@@ -66,6 +69,10 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
         trouble.into()
     })?;
     let row = there(db::one(&request, &key).await?)?;
+    if row.cancelled {
+        let detail = "The call with this key was cancelled and is not made; use a new key to make it.";
+        return Err(Problem::new("key-reused", detail).with("existing", place(&key)));
+    }
     request.commit().await?;
     let status = if row.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &place(&key)))

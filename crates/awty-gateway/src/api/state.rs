@@ -6,6 +6,7 @@ use crate::db::Db;
 use crate::duration::Length;
 use crate::metrics::Metrics;
 use crate::net::guard::Shared;
+use crate::secrets::Secrets;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -21,6 +22,8 @@ pub struct ApiConfig {
     pub name: String,
     /// Key from which the signing keys are derived.
     pub master_key: Vec<u8>,
+    /// Secrets of the tenants.
+    pub secrets: Arc<Secrets>,
     /// Shortest period; by default one slot.
     pub min_period: Option<Length>,
     /// Longest period.

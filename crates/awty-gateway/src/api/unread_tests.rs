@@ -22,7 +22,8 @@ fn api() -> Arc<Api> {
     let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
     let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
     let (min_period, max_period, timeout) = (None, Length::seconds(1), Length::seconds(1));
-    let config = ApiConfig { name: "t".into(), master_key: Vec::new(), min_period, max_period, timeout };
+    let (master_key, secrets) = (Vec::new(), Arc::default());
+    let config = ApiConfig { name: "t".into(), master_key, secrets, min_period, max_period, timeout };
     Api::new(db, Guard::default(), Arc::new(Metrics::default()), config)
 }
 

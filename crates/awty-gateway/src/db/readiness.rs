@@ -6,8 +6,12 @@ use std::time::Duration;
 /// State of the database, for readiness.
 #[derive(Clone, Debug)]
 pub struct Standing {
+    /// The gateway's role as an SQL identifier.
+    pub role: String,
     /// The gateway's role is a superuser or has BYPASSRLS.
     pub too_mighty: bool,
+    /// The setting awty.enabled is off.
+    pub is_off: bool,
     /// Version of extension awty, if it is installed.
     pub version: Option<String>,
     /// The server is a standby.
@@ -30,7 +34,8 @@ pub struct Job {
 const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty'), pg_catalog.pg_is_in_recovery(),
     EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty_http'),
-    EXTRACT(epoch FROM pg_catalog.current_setting('awty.slot', true)::interval)::float8
+    EXTRACT(epoch FROM pg_catalog.current_setting('awty.slot', true)::interval)::float8,
+    pg_catalog.quote_ident(r.rolname), pg_catalog.current_setting('awty.enabled', true) OPERATOR(pg_catalog.=) 'off'
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
 /// The owner of extension awty_http alone writes `awty_http.tenant`, so the name of a job gives no right.
@@ -47,7 +52,9 @@ impl Db {
             let row = client.query_one(STANDING, &[]).await?;
             let (too_mighty, version) = (row.try_get(0)?, row.try_get(1)?);
             let slot = row.try_get::<_, Option<f64>>(4)?.and_then(|slot| Duration::try_from_secs_f64(slot).ok());
-            Ok(Standing { too_mighty, version, standby: row.try_get(2)?, has_http: row.try_get(3)?, slot })
+            let is_off = row.try_get::<_, Option<bool>>(6)?.unwrap_or(false);
+            let (standby, has_http, role) = (row.try_get(2)?, row.try_get(3)?, row.try_get(5)?);
+            Ok(Standing { role, too_mighty, is_off, version, standby, has_http, slot })
         })
         .await
     }

@@ -20,6 +20,8 @@ pub struct Row {
     pub new: bool,
     /// All fields except the body.
     pub fields: Value,
+    /// The stored intervals that the API shows as lengths, as PostgreSQL spells them.
+    pub lengths: Value,
     /// The body as JSON text, because jsonb holds numbers and depths that [`Value`] does not.
     pub body: Option<String>,
     /// The last call, as in awty.attempt.
@@ -35,7 +37,7 @@ pub struct Filter {
     pub origin: Option<String>,
     /// Label.
     pub label: Option<String>,
-    /// Part of the URI.
+    /// Part of the URI, the description or a label, in any case.
     pub q: Option<String>,
     /// Whether the last call failed.
     pub failing: Option<bool>,
@@ -53,7 +55,7 @@ pub(super) use ms;
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
-            "SELECT s.id, s.version, s.deleted, s.own, s.new, CASE WHEN s.before < 4194304 THEN s.fields END AS fields,
+            "SELECT s.id, s.version, s.deleted, s.own, s.new, CASE WHEN s.before < 4194304 THEN s.fields END AS fields, s.lengths,
                 CASE WHEN s.before < 4194304 THEN s.body END AS body,
                 (SELECT ", attempt!(), "::text FROM awty_http_internal.attempts(s.id, max => 1) AS a) AS last,
                 (SELECT pg_catalog.jsonb_build_object('ok', c.ok, 'failed', c.failed, 'dropped', c.dropped)
@@ -62,9 +64,11 @@ macro_rules! schedules {
                 OVER (ORDER BY i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
             FROM (SELECT e.id, e.version, e.deleted_at IS NOT NULL AS deleted, e.job = awty_http_internal.job() AS own,
                 e.created_at = pg_catalog.now() AS new, e.request,
+                pg_catalog.jsonb_build_object('every', coalesce(e.rounded_from, e.every)::text, 'after', e.after::text,
+                    'jitter', e.jitter::text, 'catch_up', e.catch_up::text) AS lengths,
             (e.request - 'body')
             || pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'every', ", ms!("e.every"), ", 'cron', e.cron, 'zone', e.zone,
-                'at', e.at, 'after', ", ms!("e.after"), ", 'starts', e.starts, 'ends', e.ends, 'jitter', ", ms!("e.jitter"),
+                'at', CASE WHEN e.after IS NULL THEN e.at END, 'after', ", ms!("e.after"), ", 'starts', e.starts, 'ends', e.ends, 'jitter', ", ms!("e.jitter"),
             ", 'catch_up', ", ms!("e.catch_up"), ", 'labels', e.labels,
                 'description', e.description, 'paused', e.paused, 'state', e.state, 'why', e.why, 'next_slot', e.next_slot,
                 'in_flight', e.in_flight, 'failing_since', e.failing_since, 'rounded_from', ", ms!("e.rounded_from"), ",
@@ -79,9 +83,10 @@ const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id
 const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w
-        WHERE w.job = t.job AND w.deleted_at IS NULL AND w.id > $1
+        WHERE w.job = t.job AND (w.deleted_at IS NULL OR $2 = 'ended') AND w.id > $1
         AND ($2::text IS NULL OR w.state = $2) AND ($3::text IS NULL OR w.entity_name = $3)
-        AND ($4::text IS NULL OR w.labels @> ARRAY[$4]) AND ($5::text IS NULL OR pg_catalog.strpos(w.uri, $5) > 0)
+        AND ($4::text IS NULL OR w.labels @> ARRAY[$4]) AND ($5::text IS NULL OR pg_catalog.strpos(pg_catalog.lower(pg_catalog.concat_ws(E'\n', w.uri, w.description,
+            pg_catalog.array_to_string(w.labels, E'\n')) COLLATE \"default\"), pg_catalog.lower($5)) > 0)
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
@@ -90,6 +95,8 @@ const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
 const IS_KNOWN: &str = "SELECT true FROM awty_http.endpoint AS e WHERE e.id = $1";
+const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_http.tenant AS t
+    WHERE t.job = awty_http_internal.job()";
 /// Returns no row if this role may not schedule the endpoint.
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
@@ -108,6 +115,7 @@ fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
         own: row.try_get("own")?,
         new: row.try_get("new")?,
         fields,
+        lengths: row.try_get("lengths")?,
         body: row.try_get("body")?,
         last: last.and_then(call),
     }))
@@ -120,6 +128,11 @@ pub(super) async fn value<T: FromSqlOwned>(request: &Request, sql: &str, id: &st
 /// Returns the id of a URI for the role of this request.
 pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
+}
+
+/// Returns the role of the tenant for which the role of this request schedules.
+pub async fn tenant_role(request: &Request) -> Result<Option<String>, Trouble> {
+    Ok(request.maybe(ROLE, &[]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
 /// Returns one schedule, even if it was deleted.

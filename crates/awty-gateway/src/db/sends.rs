@@ -16,13 +16,15 @@ pub struct Row {
     pub new: bool,
     /// The send has ended or was cancelled.
     pub over: bool,
+    /// The send was cancelled by its key.
+    pub cancelled: bool,
 }
 
 const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.uri, 'state', s.state, 'next_slot', s.next_slot,
         'due_at', s.due_at, 'sent_by', s.sent_by::text, 'sent_at', s.sent_at),
     CASE WHEN s.ended_at IS NOT NULL THEN pg_catalog.jsonb_build_object('slot', s.due_at, 'at', s.leased_at, 'ended_at', s.ended_at,
         'attempt', s.attempt, 'ok', s.ok, 'message', s.message, 'result', s.result)::text END,
-    s.sent_at = pg_catalog.now(), s.state <> ALL ('{pending,in_flight,held}')
+    s.sent_at = pg_catalog.now(), s.state <> ALL ('{pending,in_flight,held}'), s.cancelled_at IS NOT NULL
     FROM awty_http_internal.send_status AS s
     WHERE s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() AND s.key = $1";
 const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
@@ -37,7 +39,8 @@ pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     let row = request.maybe(ONE, &[&key]).await?;
     let read = |row: tokio_postgres::Row| {
         let last = row.try_get::<_, Option<&str>>(1)?.and_then(call);
-        Ok(Row { fields: row.try_get(0)?, last, new: row.try_get(2)?, over: row.try_get(3)? })
+        let (fields, new, over, cancelled) = (row.try_get(0)?, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
+        Ok(Row { fields, last, new, over, cancelled })
     };
     row.map(read).transpose()
 }

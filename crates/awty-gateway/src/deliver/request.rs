@@ -95,17 +95,18 @@ impl Secrets<'_> {
     }
 }
 
-fn user_headers(definition: &Definition, context: &RequestContext<'_>) -> Result<HeaderMap, Unmade> {
-    if definition.headers.len() > MOST_HEADERS {
+/// Returns the user's headers with their secrets. An error says why no call can have them.
+pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Result<HeaderMap, Unmade> {
+    if texts.len() > MOST_HEADERS {
         return Err(format!("there are more than {MOST_HEADERS} headers").into());
     }
-    let references: usize = definition.headers.values().map(|value| value.matches(REFERENCE).count()).sum();
+    let references: usize = texts.values().map(|value| value.matches(REFERENCE).count()).sum();
     if references > MOST_REFERENCES {
         return Err(format!("there are more than {MOST_REFERENCES} references to secrets").into());
     }
-    let mut secrets = Secrets { look_up: context.secret, known: BTreeMap::new() };
+    let mut secrets = Secrets { look_up: secret, known: BTreeMap::new() };
     let (mut headers, mut left) = (HeaderMap::new(), LARGEST_HEADERS);
-    for (name, text) in &definition.headers {
+    for (name, text) in texts {
         let value = secrets.filled(text, left.saturating_sub(name.len()))?;
         left -= name.len() + value.len();
         let mut value = HeaderValue::from_str(&value)
@@ -135,7 +136,7 @@ pub fn request(delivery: &Delivery, definition: &mut Definition, context: &Reque
     }
     let path = delivery.entity_key.split('#').next().unwrap_or_default();
     let id = uri::id(delivery.tenant, format!("{}{path}", delivery.entity_name));
-    let mut headers = user_headers(definition, context)?;
+    let mut headers = user_headers(&definition.headers, context.secret)?;
     definition.headers.clear(); // memory does not hold them twice during the call
     let bodyless = matches!(definition.method, Method::Get | Method::Head);
     let payload = match definition.take_payload()? {

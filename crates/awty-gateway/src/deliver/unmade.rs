@@ -15,7 +15,7 @@ impl Unmade {
     /// Builds the fault of a secret that has no file yet.
     pub fn missing(name: &str) -> Self {
         Unmade {
-            why: format!("the secret {name:?} is not in the tenant's folder of credentials"),
+            why: format!("the secret {name:?} is not in the tenant's folder of credentials; create a file of that name there"),
             may_come: true,
             fault: REQUEST,
         }

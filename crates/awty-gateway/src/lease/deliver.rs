@@ -2,14 +2,14 @@
 
 use super::Worker;
 use super::room::ReservedRoom;
-use crate::config::grants;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
 use crate::deliver::request::{Delivery, LARGEST_HEADERS, MOST_REFERENCES, REFERENCE, RequestContext, request};
 use crate::deliver::result::{Facts, of_call, of_none};
 use crate::deliver::retry;
-use crate::deliver::unmade::Unmade;
+use crate::deliver::unmade::{SECRET_NOT_ALLOWED, Unmade};
 use crate::deliver::verdict::{Failed, Verdict, dropped, verdict};
+use crate::secrets;
 use serde_json::Value;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,13 +20,11 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-const LONGEST_SECRET: usize = 8 * 1024;
-
 /// Returns the size of the request with its secrets.
 pub(super) fn filled_size(lease: &Lease) -> usize {
     let args = lease.args.as_ref().map_or("", |args| args.get());
     let references = args.matches(REFERENCE).take(MOST_REFERENCES).count();
-    args.len() + (references * LONGEST_SECRET).min(LARGEST_HEADERS)
+    args.len() + (references * secrets::LONGEST).min(LARGEST_HEADERS)
 }
 
 pub(super) async fn deliver(
@@ -193,18 +191,15 @@ impl Worker {
         self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
     }
 
-    /// Reads a tenant's secret without its last line break, if the secret may go to the origin.
+    /// Reads a tenant's secret. Counts and logs a secret that may not go to the origin.
     fn secret(&self, role: &str, delivery: &Delivery, name: &str) -> Result<String, Unmade> {
         let (job, origin) = (&delivery.job, &delivery.entity_name);
-        let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
-        if !self.grants.allows(&path, origin) {
-            self.metrics.secret_refused();
-            tracing::warn!(job, secret = path, origin, "a secret may not be sent to this origin");
-            return Err(Unmade::not_allowed(name, origin, &grants::line(&path, origin)));
-        }
-        let text = std::fs::read_to_string(self.credentials.join(path)).map_err(|_| Unmade::missing(name))?;
-        let text = text.trim_end_matches(['\r', '\n']);
-        if text.len() <= LONGEST_SECRET { Ok(text.to_owned()) } else { Err(Unmade::missing(name)) }
+        self.secrets.of(role, origin, name).inspect_err(|unmade| {
+            if unmade.fault == SECRET_NOT_ALLOWED {
+                self.metrics.secret_refused();
+                tracing::warn!(job, role, secret = name, origin, "a secret may not be sent to this origin");
+            }
+        })
     }
 }
 

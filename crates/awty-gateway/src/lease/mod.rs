@@ -17,13 +17,12 @@ pub use answers::book;
 pub use beats::beat;
 pub use claims::claim;
 
-use crate::config::Grants;
 use crate::db::{Booking, Db, Job, Standing, Trouble};
 use crate::duration::Length;
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
+use crate::secrets::Secrets;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -45,10 +44,8 @@ pub struct Worker {
     pub name: String,
     /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
-    /// Folder of the secrets.
-    pub credentials: PathBuf,
-    /// Origins to which each secret may go.
-    pub grants: Grants,
+    /// Secrets of the tenants.
+    pub secrets: Arc<Secrets>,
     /// Timeout of calls whose schedule has none.
     pub timeout: Length,
     /// Longest timeout.
@@ -116,10 +113,8 @@ pub struct WorkerConfig {
     pub name: String,
     /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
-    /// Folder of the secrets.
-    pub credentials: PathBuf,
-    /// Origins to which each secret may go.
-    pub grants: Grants,
+    /// Secrets of the tenants.
+    pub secrets: Arc<Secrets>,
     /// Timeout of calls whose schedule has none.
     pub timeout: Length,
     /// Longest timeout.
@@ -146,8 +141,7 @@ impl Worker {
             metrics,
             name: config.name,
             master_key: config.master_key,
-            credentials: config.credentials,
-            grants: config.grants,
+            secrets: config.secrets,
             timeout: config.timeout,
             max_timeout: config.max_timeout,
             places: Arc::new(Semaphore::new(config.max_in_flight)),
@@ -198,7 +192,8 @@ impl Worker {
     /// Notes that a statement of this activity succeeded.
     fn answers_again(&self, activity: Activity) {
         let mut view = self.locked_view();
-        if view.troubles[activity as usize].take().is_some() && view.trouble().is_none() {
+        let has_ended = view.troubles[activity as usize].take().is_some() && view.trouble().is_none();
+        if has_ended && view.standing.as_ref().is_some_and(|standing| standing.version.is_some() && standing.has_http) {
             tracing::info!("the database answers again");
         }
     }

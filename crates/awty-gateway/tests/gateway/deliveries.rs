@@ -178,6 +178,6 @@ fn a_role_that_may_not_claim_says_what_to_do() {
     let gateway = shop.gateway_with("stranger", &[]);
     until("the reason", || {
         let (status, body) = gateway.get("/readyz");
-        if status == 503 && body.contains("GRANT <role>") { Ok(()) } else { Err(body) }
+        if status == 503 && body.contains("GRANT <role> TO stranger;") { Ok(()) } else { Err(body) }
     });
 }

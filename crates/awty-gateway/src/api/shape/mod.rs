@@ -12,8 +12,9 @@ mod other;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Text,
-    /// A length of time.
+    /// A length of time above zero.
     Length,
+    LengthOrZero,
     Time,
     /// Any JSON value.
     Json,
@@ -74,8 +75,9 @@ fields! {
     after: Option<Length> = Length,
     starts: Option<DateTime<Utc>> = Time,
     ends: Option<DateTime<Utc>> = Time,
-    jitter: Option<Length> = Length,
-    catch_up: Option<Length> = Length,
+    /// Upper bound of the delay of each call. `0s` switches the delay off.
+    jitter: Option<Length> = LengthOrZero,
+    catch_up: Option<Length> = LengthOrZero,
     /// POST, GET, HEAD, PUT, PATCH or DELETE.
     method: Option<String> = Text,
     headers: Option<Map<String, Value>> = Headers,
@@ -136,6 +138,22 @@ pub struct Schedule {
     deleted_at: Option<DateTime<Utc>>,
 }
 
+/// Fields of a schedule that only answers have. PUT ignores them, so that it takes what GET returns.
+pub const SCHEDULE_ANSWERS: &[&str] = &[
+    "id",
+    "state",
+    "why",
+    "next_slot",
+    "in_flight",
+    "last",
+    "failing_since",
+    "counts",
+    "rounded_from",
+    "created_by",
+    "created_at",
+    "deleted_at",
+];
+
 /// A page of schedules, or one schedule of a URI.
 #[derive(ToSchema)]
 pub struct Schedules {
@@ -188,8 +206,10 @@ pub struct Lengths {
 #[derive(ToSchema)]
 pub struct Stat {
     at: DateTime<Utc>,
+    /// Calls, including dropped ones. Slots that passed during a long call are left out.
     count: i64,
     ok: i64,
+    failed: i64,
     dropped: i64,
     caught_up: i64,
     implausible: i64,

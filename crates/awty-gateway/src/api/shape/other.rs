@@ -143,6 +143,9 @@ pub struct Target {
     why: Option<String>,
 }
 
+/// Fields of a target that only answers have. PUT ignores them.
+pub const TARGET_ANSWERS: &[&str] = &["origin", "in_flight", "state", "blocked_until", "why"];
+
 #[derive(ToSchema)]
 pub struct Targets {
     items: Vec<Target>,
