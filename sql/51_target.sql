@@ -124,9 +124,9 @@ SELECT k.job, nullif(k.target, '') AS target,
              FROM awty_internal.target AS b
              WHERE b.job = k.job AND b.target = ANY (ARRAY[k.target, ''])
              ORDER BY b.blocked_until DESC NULLS LAST LIMIT 1))
-        WHEN 'open' THEN format('%s failures in a row since %s; the next attempt is at %s; the last error: %s', breaker.failures,
+        WHEN 'open' THEN format('has failed %s times in a row since %s; the next attempt is at %s; the last error: %s', breaker.failures,
             breaker.since, standing.until, breaker.message)
-        WHEN 'half_open' THEN format('%s failures in a row since %s; one lease at a time; the last error: %s', breaker.failures,
+        WHEN 'half_open' THEN format('has failed %s times in a row since %s; one lease at a time; the last error: %s', breaker.failures,
             breaker.since, breaker.message)
         WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('all %s leases are in use', coalesce(own.concurrency, everyone.concurrency))
             ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), standing.until) END

@@ -150,7 +150,7 @@ CROSS JOIN LATERAL (
         ) AS due
         WHERE rate.n > 0 AND due.n > rate.n AND j.function_name IS NOT NULL
         UNION ALL
-        SELECT 9, CASE WHEN named.is_known THEN format('its target is %s', coalesce(t.why, t.state)) ELSE 'its target takes no calls now' END,
+        SELECT 9, CASE WHEN named.is_known THEN concat('its target ', CASE t.state WHEN 'blocked' THEN 'is ' WHEN 'full' THEN 'is full: ' END, t.why) ELSE 'its target takes no calls now' END,
             CASE WHEN t.state = ANY ('{blocked,open}') AND awty_internal.can_become(j.role)
                 THEN format('SELECT awty.alter_target(%s, %L, blocked_until => ''-infinity'');', named.quoted_job, f.entity_name) END
         FROM awty.target AS t

@@ -79,7 +79,10 @@ BEGIN ATOMIC
             WHEN t.target IS NULL THEN format('SELECT awty.alter_target(%L, blocked_until => ''-infinity'');', t.job)
             ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
     FROM (SELECT b.job, b.target, b.state, b.why, j.role FROM awty.target AS b JOIN awty.job AS j ON j.job = b.job
-          WHERE b.state = ANY ('{blocked,open}') ORDER BY b.job, b.target LIMIT 20) AS t
+          WHERE b.state = 'blocked'
+             -- A target without checks keeps its failures for a while.
+             OR b.state = 'open' AND EXISTS (SELECT FROM awty.future_job AS f WHERE f.job = b.job AND f.entity_name = b.target AND NOT f.held)
+          ORDER BY b.job, b.target LIMIT 20) AS t
     UNION ALL
     SELECT 'warning', format('checks of job "%s" are more than ten slots late', o.job),
         format('the oldest has been due since %s; %s', o.next_check_at, o.why),
@@ -121,16 +124,20 @@ BEGIN ATOMIC
     WHERE NOT awty_internal.is_rule(lost.rule)
     UNION ALL
     SELECT 'warning', format('job "%s" fails with the same error again and again', same.job),
-        format('%s times in the recent history: %s: %s', same.n, same.sqlstate, same.message),
+        format('%s times since %s, the last time at %s: %s: %s', same.n, date_trunc('second', same.first_at), date_trunc('second', same.last_at),
+            same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
     -- The last problems of each job by its own index, so that runs of other roles hide none.
-    FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n
+    FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n, min(h.finished_at) AS first_at, max(h.finished_at) AS last_at
           FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r LIMIT 1000) AS j
           CROSS JOIN LATERAL (
-              SELECT f.sqlstate, f.message FROM awty.future_job_history AS f
+              SELECT f.sqlstate, f.message, f.finished_at FROM awty.future_job_history AS f
               WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')
               ORDER BY f.finished_at DESC LIMIT 100) AS h
-          WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same WHERE same.n >= 10
+          WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same
+    -- An error that has not come back for three times its usual distance is over.
+    WHERE same.n >= 10
+      AND same.last_at + (same.last_at - same.first_at) * (3 / greatest(same.n - 1, 1)::float8) > (clock_timestamp() - '5 minutes'::interval)
     UNION ALL
     SELECT 'warning', 'the history of some days has no partition of its own', 'their rows stay in awty_internal.future_job_history_default until awty.history_retention is over',
         'make sure that no transaction locks awty.future_job_history for long'

@@ -33,7 +33,12 @@ SELECT test.ends('unshipped', 'failed', 'P0001', '1 s', now());
 SELECT test.ends('unpaid', 'done', NULL, '29 s', now() + interval '1 s');
 SELECT test.ends('moves', 'replaced', NULL, '0', now() + n * interval '1 min') FROM generate_series(1, 9) AS n;
 SET ROLE regress_shop;
-SELECT level, finding, detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
+SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME', 'g') AS detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
+-- The error is over once it has not come back for three times its usual distance.
+RESET ROLE;
+UPDATE awty.future_job_history SET finished_at = finished_at - interval '6 minutes' WHERE job = 'unshipped';
+SET ROLE regress_shop;
+SELECT finding FROM awty.doctor() WHERE finding LIKE '%again and again';
 -- Another role sees none of these findings.
 SET ROLE regress_eve;
 SELECT level, finding FROM awty.doctor() WHERE finding !~ 'nothing runs|partition';
