@@ -151,7 +151,7 @@ CREATE FUNCTION awty.schedule(
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
 COMMENT ON FUNCTION awty.schedule(text, anynonarray, text, timestamptz, interval, jsonb, text)
-    IS 'The same for a key of another type than text';
+    IS 'Schedules one check of an entity whose key is of another type than text, such as a number or a uuid; returns the number of the check';
 COMMENT ON FUNCTION awty.schedule(text, text, text, timestamptz, interval, jsonb, text)
     IS 'Schedules one check of an entity, at a time or after an interval from now(), rounded up to a slot; returns the number of the check. If a check of that entity and job is pending, on_conflict decides: replace, keep, earliest, latest or error';
 
@@ -161,7 +161,7 @@ CREATE FUNCTION awty.cancel(entity_name text, entity_key text, job text DEFAULT 
 CREATE FUNCTION awty.cancel(entity_name text, entity_key anynonarray, job text DEFAULT NULL) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cancel_wrapper';
 
-COMMENT ON FUNCTION awty.cancel(text, anynonarray, text) IS 'The same for a key of another type than text';
+COMMENT ON FUNCTION awty.cancel(text, anynonarray, text) IS 'Cancels the checks of an entity whose key is of another type than text, such as a number or a uuid; returns the number of cancelled checks';
 COMMENT ON FUNCTION awty.cancel(text, text, text) IS 'Cancels the pending check of an entity and job, or without a job all checks of the entity that the caller may schedule; returns the number of cancelled checks';
 
 CREATE FUNCTION awty.schedule_many(
@@ -200,7 +200,7 @@ CREATE FUNCTION awty.check_now(entity_name text, entity_key anynonarray, job tex
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'check_now_wrapper';
 
 COMMENT ON FUNCTION awty.check_now(text, text, text) IS 'Makes the check of an entity due now instead of at its slot; returns the number of the check; the job may be left out if the entity has one check';
-COMMENT ON FUNCTION awty.check_now(text, anynonarray, text) IS 'The same for a key of another type than text';
+COMMENT ON FUNCTION awty.check_now(text, anynonarray, text) IS 'Makes the check due now, of an entity whose key is of another type than text, such as a number or a uuid; returns the number of the check';
 
 CREATE FUNCTION awty.hold(entity_name text, entity_key text, job text DEFAULT NULL, note text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'hold_wrapper';
@@ -209,7 +209,7 @@ CREATE FUNCTION awty.hold(entity_name text, entity_key anynonarray, job text DEF
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'hold_wrapper';
 
 COMMENT ON FUNCTION awty.hold(text, text, text, text) IS 'Holds the pending check of an entity until awty.release(), with a note that says why; a run that has begun finishes';
-COMMENT ON FUNCTION awty.hold(text, anynonarray, text, text) IS 'The same for a key of another type than text';
+COMMENT ON FUNCTION awty.hold(text, anynonarray, text, text) IS 'Holds the check of an entity whose key is of another type than text, such as a number or a uuid';
 
 CREATE FUNCTION awty.release(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'release_wrapper';
@@ -218,4 +218,4 @@ CREATE FUNCTION awty.release(entity_name text, entity_key anynonarray, job text 
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'release_wrapper';
 
 COMMENT ON FUNCTION awty.release(text, text, text) IS 'Lets a held check run again; a check that fell due meanwhile follows the on_missed of its job; the job may be left out if the entity has one check';
-COMMENT ON FUNCTION awty.release(text, anynonarray, text) IS 'The same for a key of another type than text';
+COMMENT ON FUNCTION awty.release(text, anynonarray, text) IS 'Releases the check of an entity whose key is of another type than text, such as a number or a uuid';

@@ -133,4 +133,4 @@ LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET 
     FROM awty.explain($1, awty.key($2)) AS e
 $$;
 
-COMMENT ON FUNCTION awty.explain(text, anynonarray) IS 'The same for a key of another type than text';
+COMMENT ON FUNCTION awty.explain(text, anynonarray) IS 'Shows the past, present and future of an entity whose key is of another type than text, such as a number or a uuid';

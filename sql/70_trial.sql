@@ -32,7 +32,7 @@ CREATE FUNCTION awty.dry_run(entity_name text, entity_key anynonarray, job text,
 
 COMMENT ON FUNCTION awty.dry_run(text, text, text, jsonb)
     IS 'Runs the function of a job for one entity, returns what would become of the check, and undoes everything; args is for an entity without a pending check; for the job''s role only';
-COMMENT ON FUNCTION awty.dry_run(text, anynonarray, text, jsonb) IS 'The same for a key of another type than text';
+COMMENT ON FUNCTION awty.dry_run(text, anynonarray, text, jsonb) IS 'Shows what a check would do now, of an entity whose key is of another type than text, such as a number or a uuid';
 
 CREATE FUNCTION awty.travel(ahead interval, max integer DEFAULT 1000) RETURNS SETOF awty.tried
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'travel_wrapper';
