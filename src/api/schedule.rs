@@ -74,10 +74,23 @@ fn schedule_check(args: &Args) -> Result<i64> {
     let id = write(&check, &job, slot, now, on_conflict, &entity)?;
     wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
     rights::warn_if_nothing_runs();
+    if job.paused {
+        say_paused(&job);
+    }
     if after.is_some_and(|after| policy::is_surprising(after, slot, now)) {
         say_slot(&job, slot);
     }
     Ok(id)
+}
+
+/// Tells the client once per session and job that its checks wait.
+pub fn say_paused(job: &Job) {
+    thread_local! {
+        static SAID: RefCell<HashSet<Text>> = RefCell::default();
+    }
+    if SAID.with_borrow_mut(|said| said.insert(job.name.clone())) {
+        error::log::notice(format!("job \"{}\" is paused, so its checks wait until awty.resume()", job.name));
+    }
 }
 
 /// Tells the client once per session and job that the slot is later than expected. A trigger may schedule thousands of
