@@ -19,7 +19,8 @@ pub const BOOL: Element = Element { kind: pg_sys::BOOLOID, length: 1, by_value: 
 pub const TIME: Element =
     Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
 
-/// Returns the elements of an array, with `None` for a NULL. Returns `None` for an array with several dimensions.
+/// Returns the elements of a PostgreSQL array, with `None` for each NULL. Returns `None` for an array with several
+/// dimensions.
 ///
 /// # Safety The value must be an array of that type.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
@@ -37,7 +38,7 @@ pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Opt
     }
 }
 
-/// Builds an array in the current memory context.
+/// Builds a PostgreSQL array in the current memory context.
 ///
 /// # Safety
 /// The values must be of that type.
@@ -64,7 +65,7 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
     }
 }
 
-/// Returns the bytes of a text without a copy.
+/// Returns the bytes of a PostgreSQL text without copying them.
 ///
 /// # Safety The value must be a text that lives for `'a`.
 pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {

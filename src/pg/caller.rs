@@ -1,10 +1,10 @@
-//! Lets a function run with its owner's rights and know its caller.
+//! Lets an SQL function run with its owner's rights and still know which role called it.
 //!
-//! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is its owner. So roles call
-//! [`awty_with_caller`]. It calls the function of the same name with the suffix `_as`, in the same schema or in that
-//! schema's `_internal`, and passes the caller's OID as the first argument.
+//! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is then the function's
+//! owner. So roles call [`awty_with_caller`]. It calls the function of the same name with the suffix `_as`, in the same
+//! schema or in that schema's `_internal`, and passes the caller's OID as the first argument.
 //!
-//! Invariant: only the owner has EXECUTE on the called function, which checks all rights.
+//! Invariant: only the owner has EXECUTE on the `_as` function, which checks all rights.
 
 use super::unbound;
 use pgrx::{pg_guard, pg_sys};
@@ -42,7 +42,7 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
     }
 }
 
-/// Caches the `_as` function as long as PostgreSQL caches this function.
+/// Finds the `_as` function and stores it in `fn_extra`, so that repeated calls need no lookup.
 ///
 /// # Safety As for `awty_with_caller`.
 #[pg_guard]

@@ -1,5 +1,5 @@
-//! Catalog lookups without SQL: roles, databases and awty's own objects. PostgreSQL invalidates the caches that are
-//! read, so every answer is current.
+//! Looks up roles, databases and awty's own objects in PostgreSQL's catalogs without SQL. PostgreSQL invalidates the
+//! caches that these functions read, so every answer is current.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -19,7 +19,8 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Returns the role that created the extension, unless the tables were given away.
+/// Returns the owner of awty's tables. This is the role that created the extension, unless the tables were given to
+/// another role.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
     // SAFETY: a catalog lookup; the tuple is released after its one field is read.
@@ -49,7 +50,7 @@ pub fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Whether the session user, the outer user and the current user are all this role.
+/// Whether the session user, the outer user and the current user are all the given role.
 pub fn is_alone(role: pg_sys::Oid) -> bool {
     // SAFETY: getters.
     unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
@@ -82,7 +83,7 @@ pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Superusers are members of all roles.
+/// A superuser counts as a member of every role.
 pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe { pg_sys::is_member_of_role(member, role) }
@@ -93,7 +94,6 @@ pub fn is_monitor(role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }
 }
 
-/// Returns the owner of the database.
 pub fn database_owner() -> Option<pg_sys::Oid> {
     // SAFETY: a catalog lookup in a transaction; the tuple is released after its one field is read.
     unsafe {
@@ -119,7 +119,7 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Membership in any of these predefined roles leads to superuser rights.
+/// A member of any of these predefined roles can get superuser rights.
 const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
@@ -183,8 +183,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Whether the role has CONNECT as the database's owner. PostgreSQL knows the members of `pg_database_owner` only
-/// within the database, and the launcher is connected to none.
+/// Whether the role may connect because it has the rights of the database's owner. PostgreSQL knows the members of
+/// `pg_database_owner` only within the database, and the launcher is connected to no database.
 ///
 /// # Safety Called in a transaction.
 unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: pg_sys::Oid) -> bool {
@@ -199,7 +199,7 @@ unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: 
     }
 }
 
-/// Cuts the name at a NUL, which no valid name contains.
+/// Cuts the name at a NUL byte, which no valid name contains.
 pub fn c_name(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()

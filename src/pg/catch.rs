@@ -1,6 +1,7 @@
-//! PostgreSQL's PG_TRY: calls code that may raise an ERROR, and returns the ERROR.
+//! Calls code that may raise a PostgreSQL ERROR, and returns the ERROR, as PostgreSQL's PG_TRY does.
 //!
-//! pgrx turns an ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT. A job may raise any SQLSTATE.
+//! pgrx would turn the ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT, but a job may raise any
+//! SQLSTATE.
 //!
 //! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before. After an error the
 //! caller must abort the transaction.
@@ -15,7 +16,7 @@ use std::mem::MaybeUninit;
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
-    /// The ERROR's CONTEXT; empty if unknown.
+    /// CONTEXT of the ERROR. Empty if the context is unknown.
     pub context: String,
 }
 
@@ -29,7 +30,7 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// Position in the parsed text, in characters from 1; 0 if unknown.
+    /// Position of the error in the parsed text, in characters from 1. Zero if the position is unknown.
     pub position: usize,
 }
 
@@ -50,7 +51,7 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     }
 }
 
-/// Like [`catch`], with a copy of the whole ERROR in `copy_in`.
+/// Catches an ERROR like [`catch`], and copies the whole ERROR into the memory context `copy_in`.
 ///
 /// # Safety
 /// As for [`catch`].

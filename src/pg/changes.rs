@@ -1,25 +1,26 @@
-//! Counts changes of catalogs and of awty's registered objects, as invalidation messages arrive.
+//! Counts changes of PostgreSQL's catalogs and of awty's registered objects. The counts grow as invalidation messages
+//! arrive.
 //!
-//! Invariant: data that was read while a count had its present value are still current. A session sees its own changes
-//! at the end of their statement, and changes of other sessions whenever it takes a lock or calls [`listen`].
+//! Invariant: cached data is current as long as its count has not changed. A session sees its own changes at the end of
+//! their statement, and changes of other sessions whenever it takes a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Counts changes of relations and schemas.
+/// Number of changes of relations and schemas.
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes of functions, roles, memberships and schemas.
+/// Number of changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Rows of `awty.job`, `awty.rule` and `awty.calendar`, and the OID of the type `awty_internal.change`. Triggers on the tables send an
-/// invalidation of this type for every change.
+/// `ROWS` counts changes of rows in `awty.job`, `awty.rule` and `awty.calendar`. `TYPE` is the OID of the type
+/// `awty_internal.change`, because triggers on these tables send an invalidation of this type for every change.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
-/// Value of `RELATIONS` when the OIDs were last looked up.
+/// Value of `RELATIONS` when `TYPE` was last looked up.
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Receives the changes of other sessions.
+/// Receives pending invalidation messages, so that the counts include the changes of other sessions.
 pub fn listen() {
     // SAFETY: a transaction is open.
     unsafe { pg_sys::AcceptInvalidationMessages() };
@@ -51,9 +52,10 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Tells all sessions, at the commit, that rows of `awty.job`, `awty.rule` or `awty.calendar` have changed. The invalidation names a type,
-/// because PostgreSQL builds the description of an open table again for each message, recursively: 3,000 messages about
-/// `awty.job` would end the queries that read it.
+/// Tells all sessions at commit that rows of `awty.job`, `awty.rule` or `awty.calendar` have changed.
+///
+/// The invalidation names a type and not the table, because PostgreSQL rebuilds the description of an open table
+/// recursively for each message: 3,000 messages about `awty.job` would end the queries that read the table.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.
@@ -81,7 +83,8 @@ fn watch() {
 }
 
 /// # Safety
-/// PostgreSQL calls it when the description of a table may have changed; of all tables if `table` is invalid.
+/// PostgreSQL calls this function when the description of a table may have changed. If `table` is invalid, every table
+/// may have changed.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
     RELATIONS.fetch_add(1, Ordering::Relaxed);
     if table == pg_sys::InvalidOid || table.to_u32() == TYPE.load(Ordering::Relaxed) {
@@ -89,14 +92,12 @@ unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg
     }
 }
 
-/// # Safety
-/// PostgreSQL calls it when an invalidation arrives.
+/// # Safety PostgreSQL calls this function when an invalidation arrives.
 unsafe extern "C-unwind" fn function_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// # Safety
-/// PostgreSQL calls it when an invalidation arrives.
+/// # Safety PostgreSQL calls this function when an invalidation arrives.
 unsafe extern "C-unwind" fn schema_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
     RELATIONS.fetch_add(1, Ordering::Relaxed);

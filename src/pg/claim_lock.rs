@@ -1,14 +1,15 @@
-//! The locks that serialise claims of one job and writers of one target; and the numbers of leases.
+//! Takes the locks that make claims of one job wait for each other, and writers of one target as well. Also draws the
+//! numbers of leases.
 //!
-//! The locks are PostgreSQL's object locks. Their class is a table of awty's and no catalog. So SQL cannot take them,
-//! an idle claim writes nothing, and the locks end with the (sub)transaction.
+//! The locks are PostgreSQL's object locks. Their class is one of awty's tables and no catalog, so SQL cannot take
+//! them. A claim that finds no check writes nothing, and the locks end with the (sub)transaction.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
 
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
-/// Holds the lock until the transaction ends.
+/// Waits for the lock, and holds it until the transaction ends.
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
     // SAFETY: a lock in an open transaction. Taking it receives pending catalog invalidations.
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
@@ -28,7 +29,7 @@ pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     is_free
 }
 
-/// Returns 53 random bits, which fit into the numbers of every client language.
+/// Returns a random number of 53 bits, because every client language can represent such a number exactly.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the buffer has the given length.
@@ -38,7 +39,7 @@ pub fn lease_number() -> i64 {
     (i64::from_ne_bytes(bytes) & ((1 << 53) - 1)).max(1)
 }
 
-/// Makes the commit wait for its flush, whatever `synchronous_commit` is.
+/// Makes this transaction's COMMIT wait until its WAL is flushed, even if `synchronous_commit` is off.
 pub fn flush_at_commit() {
     // SAFETY: sets a flag of the transaction.
     unsafe { pg_sys::ForceSyncCommit() };

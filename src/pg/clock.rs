@@ -1,7 +1,7 @@
-//! The clock: the only module that reads time or sleeps.
+//! Reads the time and sleeps. No other module does.
 //!
 //! Invariant: outside this module and the tables, wall-clock times are `awty_core::Time`. `Mono` never goes backwards,
-//! so it measures limits that must survive clock jumps.
+//! so `Mono` measures limits that must survive clock jumps.
 
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};
@@ -13,23 +13,24 @@ use std::time::Duration;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// PostgreSQL's `timestamptz`: microseconds since 2000-01-01 UTC.
+/// PostgreSQL's `timestamptz`, which counts microseconds since 2000-01-01 UTC.
 pub type Timestamp = i64;
 
 thread_local! {
-    /// Microseconds that `awty.travel()` has set this session's clock ahead.
+    /// Microseconds by which `awty.travel()` has moved this session's clock forward.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
-    /// Time to which `awty.travel()` last set the clock.
+    /// Time to which `awty.travel()` last moved the clock.
     static ARRIVED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
-/// Returns the server's time, plus travelled time.
+/// Returns the server's time, plus the time that `awty.travel()` has added in this session.
 pub fn now() -> Time {
     // SAFETY: reads the clock and nothing else.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
-/// Returns the start of the transaction; after travel, the time that the clock was set to. It stands still, as `now()` does.
+/// Returns the start of the transaction. After `awty.travel()`, returns the time to which the clock was moved. As with
+/// `now()`, this time does not advance.
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
         // SAFETY: a getter.
@@ -43,24 +44,22 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Sets this session's clock ahead until [`set_ahead`]. The clock keeps running.
+/// Moves this session's clock forward until [`set_ahead`]. The clock continues to run.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
     ARRIVED.set(to_timestamp(now()));
 }
 
-/// Returns how far ahead the clock is, and where it was set to.
 pub fn ahead() -> (i64, Timestamp) {
     (AHEAD.get(), ARRIVED.get())
 }
 
-/// Restores an earlier state of the session's clock. `(0, 0)` stands for the server's clock.
+/// Restores the state of the session's clock that [`ahead`] returned. `(0, 0)` stands for the server's clock.
 pub fn set_ahead((ahead, arrived): (i64, Timestamp)) {
     AHEAD.set(ahead);
     ARRIVED.set(arrived);
 }
 
-/// Reads the monotonic clock, which cannot be set.
 pub fn mono() -> Mono {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes into a local that outlives the call. CLOCK_MONOTONIC always exists on Linux.
@@ -68,7 +67,7 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// Returns `None` for the infinities and for years beyond chrono's range (262142).
+/// Returns `None` for an infinite timestamp and for years beyond chrono's range (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;
@@ -76,7 +75,7 @@ pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     DateTime::from_timestamp_micros(timestamp.checked_add(POSTGRES_EPOCH)?)
 }
 
-/// Infinities and years beyond chrono's range become the ends of the range.
+/// Infinite timestamps and years beyond chrono's range become the ends of the range.
 pub fn clamped(timestamp: Timestamp) -> Time {
     from_timestamp(timestamp).unwrap_or(if timestamp < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
 }
@@ -101,7 +100,8 @@ pub enum Woken {
 
 /// Waits for the process's latch and handles signals. Ends the process when the postmaster dies.
 ///
-/// Rounds up to whole milliseconds, because rounding down would spin through the last one before each slot.
+/// The duration is rounded up to whole milliseconds, because with rounding down the process would spin through the last
+/// millisecond before each slot.
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
     // SAFETY: MyLatch is this process's own latch, set up before the extension's code runs.
@@ -124,8 +124,8 @@ pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// Returns the length of an interval as `extract(epoch)` does, with years of 365.25 days, months of 30 days and days of
-/// 24 hours.
+/// Returns the length of an interval as PostgreSQL's `extract(epoch)` does: a year has 365.25 days, a month has 30
+/// days, and a day has 24 hours.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

@@ -1,4 +1,4 @@
-//! Columns of a user's table, by number and by name, from PostgreSQL's own caches.
+//! Looks up columns of a user's table in PostgreSQL's own caches.
 
 use super::catalog;
 use super::table::{kind_name, quoted};
@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Number of the column, from 1. A rename does not change the number.
+    /// Number of the column, from 1. Renaming the column does not change the number.
     pub number: i16,
     pub name: String,
     pub kind: pg_sys::Oid,
@@ -48,8 +48,8 @@ impl Column {
         kind_name(self.kind)
     }
 
-    /// Returns the column's collation, with its schema where awty's search path needs it. `None` if the type has the
-    /// same collation.
+    /// Returns the column's collation for SQL, with the schema where awty's search path needs it. Returns `None` if the
+    /// collation is the type's default.
     pub fn own_collation(&self) -> Option<String> {
         // SAFETY: catalog lookups in a transaction; the name is copied.
         unsafe {

@@ -1,6 +1,8 @@
-//! Expressions over the row of a table, parsed by PostgreSQL's own parser and deparsed with qualified names.
+//! Parses a user's expression over the row of a table with PostgreSQL's own parser, and writes it back with qualified
+//! names.
 //!
-//! Invariant: the expression is never executed, and its text is parsed before it is combined with other text.
+//! Invariant: this module never executes the expression, and parses its text before the text is combined with other
+//! text.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -9,24 +11,23 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// The deparser gets this alias of the row, and writes columns without it.
+/// Alias of the table's row. PostgreSQL's deparser writes columns of this row without the alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
     /// The expression as SQL, with bare column names.
     pub text: String,
-    /// Distinct numbers of the used columns, from 1.
+    /// Distinct numbers of the columns that the expression uses, from 1.
     pub columns: Vec<i16>,
-    /// The expression's type; the base type of a domain.
+    /// Type of the expression. If that type is a domain, its base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
-    /// The first function or keyword that reads the clock.
+    /// Name of the first function or keyword in the expression that reads the clock.
     pub clock: Option<String>,
 }
 
 pub enum Unreadable {
     Raised(Raised),
-    /// The text is not exactly one expression.
     NotOne,
     SetReturning,
     /// The expression uses the whole row or a system column.
@@ -63,7 +64,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             if columns.contains(&0) {
                 return Err(Unreadable::WholeRow);
             }
-            // The fixed path makes the deparser qualify each name outside of pg_catalog.
+            // With this search path, the deparser qualifies each name outside of pg_catalog.
             let nest = pg_sys::NewGUCNestLevel();
             set_local(c"search_path", c"pg_catalog, pg_temp");
             let written = catch_raised(|| unbound::deparse(node, ROW, relation)).map_err(Unreadable::Raised);
@@ -85,7 +86,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
     }
 }
 
-/// Returns the only expression of the text; `None` if the text is not a single expression.
+/// Returns the only expression of a parsed text. Returns `None` if the text is not a single expression.
 ///
 /// # Safety `list` is the parser's result for a PL/pgSQL expression.
 unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
@@ -121,7 +122,8 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// Returns the numbers of the used columns: 0 for the whole row, and negative numbers for system columns.
+/// Returns the numbers of the columns that an expression uses. The number is 0 for the whole row, and negative for a
+/// system column.
 ///
 /// # Safety `node` was transformed over a single table.
 unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
@@ -151,7 +153,7 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
-/// Stores the first use of the clock; `true` ends the search.
+/// Stores the first function or keyword that reads the clock in `found`. Returns `true` to end the search.
 ///
 /// # Safety `node` is a node or null, and `found` points to an `Option<String>`.
 unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
@@ -194,7 +196,8 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
-/// Settings cannot change the result of an SQL function that uses only PostgreSQL's own immutable functions.
+/// Returns `true` if session settings may change the function's result. They cannot change the result of an SQL
+/// function that uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction. PostgreSQL's parser has written the column. The tuple is released
     // after the column is read.
@@ -229,8 +232,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     // SAFETY: guaranteed by the caller. A node's tag gives its type.
     unsafe {
         match (*node).type_ {
-            // Casts to text are marked immutable, but many depend on settings. A domain's constraint may be any
-            // expression.
+            // PostgreSQL marks casts to text as immutable, but many depend on settings. A domain's constraint may be
+            // any expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction
@@ -249,7 +252,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: catalog lookups.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
-    // Output functions such as float8out(), called by name, are casts to text as well.
+    // Output functions such as float8out() return `cstring`. An expression that calls such a function by name casts to
+    // text as well.
     function.to_u32() >= pg_sys::FirstNormalObjectId
         || volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
         || result == pg_sys::CSTRINGOID

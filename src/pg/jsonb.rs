@@ -1,12 +1,12 @@
-//! Length of the numbers in a jsonb as text. The text of strings is at most six times their size, so strings do not
-//! count.
+//! Measures how long the numbers of a jsonb value become as text. Strings do not count, because their text is at most
+//! six times their size.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Stops as soon as the limit is exceeded. A number of a dozen bytes may have 131,072 digits, so a value of 1 MiB may
-/// become 10 GB of text.
+/// Returns `true` as soon as the numbers of a jsonb value exceed `max` bytes as text. A number of a dozen bytes may
+/// have 131,072 digits, so a jsonb value of 1 MiB may become 10 GB of text.
 ///
 /// # Safety `value` is a jsonb.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {

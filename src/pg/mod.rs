@@ -1,5 +1,5 @@
-//! Raw PostgreSQL. Only this module and `process` use more than PostgreSQL's ordinary functions; README.md lists the
-//! departures.
+//! Calls PostgreSQL's C functions. Only this module and `process` use more than PostgreSQL's ordinary functions;
+//! README.md lists these departures.
 //!
 //! Invariant: this module does not know jobs, checks or rules.
 

@@ -24,7 +24,7 @@ pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Returns awty's owner, cached until a relation changes.
+/// Returns the owner of awty's tables. The owner is cached until a relation changes.
 fn owner() -> pg_sys::Oid {
     thread_local! {
         static KNOWN: Cell<(u64, pg_sys::Oid)> = const { Cell::new((0, pg_sys::InvalidOid)) };
@@ -39,7 +39,7 @@ fn owner() -> pg_sys::Oid {
     owner
 }
 
-/// The setting lasts until the innermost nest level ends.
+/// Sets awty's `search_path` until the innermost nest level of settings ends.
 pub(super) fn pin_search_path() {
     // SAFETY: a setting of this session, which is never null.
     if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {
@@ -47,8 +47,8 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// Runs the body as a role. `flags` are those of PostgreSQL's security context. Afterwards the settings made by
-/// [`set_local`] are undone.
+/// Runs `body` as the given role. `flags` are those of PostgreSQL's security context. When `body` returns, settings
+/// that it made with [`set_local`] are undone.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
@@ -69,7 +69,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// The setting lasts until the innermost nest level ends.
+/// Sets a configuration parameter until the innermost nest level of settings ends.
 pub fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: valid C strings. awty changes only settings that any user may change.
     unsafe {

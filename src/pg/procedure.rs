@@ -1,4 +1,4 @@
-//! Functions by OID and by name, from PostgreSQL's own caches. `crate::function` checks the right to call one.
+//! Looks up functions by OID and by name in PostgreSQL's own caches.
 
 use super::table::{kind_name, name_of_schema, quoted};
 use super::text::{self, type_name, utf8};
@@ -15,18 +15,17 @@ pub struct Procedure {
 }
 
 impl Procedure {
-    /// Returns `schema.name` for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
-    /// Returns `schema.name(types)` for SQL.
+    /// Returns `schema.name(types)` with the quotes that SQL needs.
     pub fn signature(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| kind_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))
     }
 
-    /// Returns `schema.name(types)` for messages.
+    /// Returns `schema.name(types)` for messages to people.
     pub fn label(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| type_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))

@@ -1,9 +1,9 @@
-//! awty's own relations, and the locks that keep the extension installed while awty uses them.
+//! Lists awty's own relations, and locks them so that DROP EXTENSION waits while awty uses them.
 //!
 //! The locks are on the relations and not on the extension, because any role can lock the extension for any time (ALTER
 //! FUNCTION … DEPENDS ON EXTENSION).
 //!
-//! Invariant: this module never waits for a lock while it holds another one that it took. So the locks cause no
+//! Invariant: this module never waits for a lock while it holds another lock that it took. So the locks cause no
 //! deadlock, whatever the lock order of DROP EXTENSION. `session_locks` keeps locks beyond a transaction.
 
 use super::{catalog, changes, subtransaction};
@@ -17,7 +17,7 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
-/// Runs and clients do not use it, so they do not lock it.
+/// This table is not in `RELATIONS`, because neither runs of checks nor clients use it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
@@ -26,7 +26,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// All tables and sequences of awty. The last six are for external workers only.
+/// All tables and sequences that awty locks. Only the calls of external workers use the last six.
 const RELATIONS: [Name; 20] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -49,7 +49,7 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Number of relations that every purpose locks.
+/// Number of relations at the start of `RELATIONS` that are locked for every purpose.
 const COMMON: usize = 14;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -57,15 +57,19 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// A relation that will be written is locked for writing at once. REINDEX first excludes writers and then readers, so a
-/// reader that later writes would deadlock with it.
+/// Says what the caller will do with awty's relations, so that a relation that will be written is locked for writing at
+/// once.
+///
+/// REINDEX first excludes writers and then readers, so a transaction that reads a relation and writes it later would
+/// deadlock with REINDEX.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// The history is locked only when a check ends, because a long client transaction must not block new partitions.
+    /// The caller writes, but locks the history for writing only when a check ends, because a long client transaction
+    /// must not block the creation of partitions.
     Write,
     Run,
-    /// The caller writes for an external worker, including leases.
+    /// The caller writes for an external worker, including the worker's leases.
     Lease,
 }
 
@@ -76,12 +80,13 @@ impl Purpose {
 }
 
 thread_local! {
-    /// OIDs, and the change count when they were found. A reinstalled extension has other OIDs.
+    /// OIDs of `RELATIONS`, and the number of changes when the OIDs were found. A reinstalled extension has other OIDs.
     static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// Locks that are valid until their (sub)transaction ends, and while no relation changes.
+/// Describes locks that this session holds. They are valid until their (sub)transaction ends, and while no relation
+/// changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),
@@ -93,8 +98,8 @@ pub fn oid(name: Name) -> Option<pg_sys::Oid> {
     catalog::relation(name.0, name.1)
 }
 
-/// Excludes DROP EXTENSION until the transaction ends. Repeating the call is cheap. Returns `false` if the extension is
-/// gone.
+/// Locks awty's relations, so that DROP EXTENSION waits until the transaction ends. Repeated calls are cheap. Returns
+/// `false` if the extension no longer exists.
 pub fn lock(purpose: Purpose) -> bool {
     let here = Taken { transaction: subtransaction::number(), purpose, changes: changes::of_relations() };
     if TAKEN.get() == Some(here) {
@@ -105,7 +110,7 @@ pub fn lock(purpose: Purpose) -> bool {
     is_there
 }
 
-/// Returns `None` if the extension is gone.
+/// Returns the locks that it took on awty's relations. Returns `None` if the extension no longer exists.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     let names = purpose.names();
     loop {
@@ -153,14 +158,14 @@ fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {
     oids.iter().copied().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
 }
 
-/// Returns `None` if the extension is gone.
+/// Returns `None` if the extension no longer exists.
 fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     catalog::extension()?;
     oid(FUTURE_JOB)?;
     Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
-/// Returns the type of the rows that job functions take.
+/// Type of the row that a job's function takes.
 pub fn row_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
@@ -171,7 +176,7 @@ pub fn row_array_type() -> pg_sys::Oid {
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
-/// Returns the type of the rows that the functions of rules take.
+/// Type of the row that a rule's function takes.
 pub fn alert_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }

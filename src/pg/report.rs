@@ -1,6 +1,6 @@
-//! Log messages that carry an error of a user's code, with any SQLSTATE and its context. pgrx supports neither.
+//! Writes log messages that carry the error of a user's code, with any SQLSTATE and its CONTEXT. pgrx supports neither.
 //!
-//! Invariant: the database's encoding can represent the text.
+//! Invariant: the database's encoding can represent the text of each message.
 
 use super::{sqlstate, text};
 use pgrx::pg_sys;
@@ -10,7 +10,7 @@ use std::ffi::{CString, c_char};
 /// Maximum length of each part of a message, in bytes.
 const MAX: usize = 4096;
 
-/// Reports a message. `code` is an SQLSTATE of five characters. An empty detail or context is omitted.
+/// Writes a message to the log. An empty detail or context is omitted.
 pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, context: &str) {
     let c = |part: &str| CString::new(text::message(part, MAX).as_bytes()).unwrap_or_default();
     let (message, detail, context) = (c(message), c(detail), c(context));
@@ -30,8 +30,8 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
-/// Keeps Rust's backtraces out of errors, whatever the server's environment. pgrx would append them to the DETAIL that
-/// users see.
+/// Keeps Rust's backtraces out of errors, whatever environment the server has. Otherwise pgrx would append the
+/// backtrace to the DETAIL that users see.
 ///
 /// The standard library decides at the first capture and remembers the decision (see the documentation of
 /// `std::backtrace`).

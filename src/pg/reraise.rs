@@ -1,9 +1,9 @@
 //! Carries an ERROR of a user's code through Rust with all its fields, and raises it again.
 //!
-//! pgrx turns an ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT. A user's code may raise any SQLSTATE, and
-//! applications branch on it.
+//! pgrx would turn the ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT. A user's code may raise
+//! any SQLSTATE, and applications branch on it.
 //!
-//! Invariant: Rust's frames are unwound, and only then the ERROR jumps to PostgreSQL's handler.
+//! Invariant: Rust's frames are unwound before the ERROR jumps to PostgreSQL's handler.
 //! Does not: abort the (sub)transaction. PostgreSQL's handler does so.
 
 use super::catch::catch_error;
@@ -13,13 +13,13 @@ use pgrx::pg_sys::panic::{ErrorReport, pgrx_extern_c_guard};
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// An ERROR on its way through Rust, copied to the memory of the transaction.
+/// Copy of an ERROR that unwinds through Rust. The copy lives in the memory of the transaction.
 struct Carried(*mut pg_sys::ErrorData);
 
 // SAFETY: a PostgreSQL process has one thread. The payload of a panic must be `Send`.
 unsafe impl Send for Carried {}
 
-/// Calls PostgreSQL. An ERROR unwinds up to [`raising`].
+/// Calls PostgreSQL's code. If the code raises an ERROR, the ERROR unwinds Rust's frames up to [`raising`].
 ///
 /// # Safety
 /// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
@@ -32,7 +32,7 @@ pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Runs the body of a function that PostgreSQL calls, and raises an ERROR that was [`carried`] up to here.
+/// Runs the body of a function that PostgreSQL calls. Raises an ERROR that [`carried`] has brought up to here.
 pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => return result,
@@ -46,7 +46,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// Runs a body in a function of pgrx, which can raise only standard SQLSTATEs.
+/// Runs `body` in a function that pgrx wraps. Such a function can raise only standard SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {

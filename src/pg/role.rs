@@ -1,20 +1,20 @@
-//! Runs expressions of another role, over that role's own table.
+//! Runs a role's own expressions with that role's rights, over that role's own table.
 //!
 //! Invariant: session settings do not change the meaning of such an expression, because the search path and the text
-//! formats are pinned. A policy that would hide rows raises an error.
+//! formats are pinned. A row-level security policy that would hide rows raises an error.
 
 use super::owner::{as_user, pin_search_path, set_local};
 use super::scalar;
 use pgrx::pg_sys;
 
-/// Runs `body` as a role in a security-restricted operation. So `body` can change no setting or role of the session,
-/// and leaves no work behind.
+/// Runs `body` as a role in a security-restricted operation, so that `body` can change no setting or role of the
+/// session and leaves no work behind.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// Runs the body with the rights of a role. If `by_settings` is false, the expression does not depend on settings, so
-/// only the search path is pinned.
+/// Runs `body` with the rights of a role. If `by_settings` is false, the expression does not depend on session
+/// settings, so only the search path is pinned.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -1,4 +1,4 @@
-//! The result rows of a set-returning function, in a tuplestore.
+//! Collects the result rows of a set-returning SQL function in a tuplestore.
 
 use pgrx::pg_sys;
 
@@ -14,7 +14,7 @@ impl Sink {
         }
     }
 
-    /// Adds a row, whose values must match the declared columns.
+    /// Adds a row to the result. The values must match the columns that the SQL function declares.
     pub fn put(&self, row: &[Option<pg_sys::Datum>]) {
         let mut nulls: Vec<bool> = row.iter().map(Option::is_none).collect();
         let mut values: Vec<pg_sys::Datum> = row.iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();

@@ -1,12 +1,12 @@
-//! Text of scalar values for keys: the same under all settings of all sessions. The text of arrays and rows is
-//! impractical as a key.
+//! Writes a scalar value as the text of a key. The text is the same under all session settings. Arrays and rows are
+//! refused, because their text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Checks that a value of the type may be a key. Otherwise returns the type's name for the message.
+/// Returns the type's name for the error message if a value of the type may not be a key.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     // SAFETY: catalog lookups in a transaction; the name is copied.
     unsafe {
@@ -19,13 +19,14 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     }
 }
 
-/// Returns the text of a value, whose type must pass [`check`].
+/// Returns the text of a value whose type passed [`check`].
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     // SAFETY: a catalog lookup. The value has that type, and the text is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // The text is that of the cast, and not that of the type's output function.
+            // The text of a boolean is that of the cast to text, because the type's output function would write `t` or
+            // `f`.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);
@@ -40,7 +41,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Pins the text formats and the search path until the innermost nest level ends.
+/// Sets the text formats and the search path to fixed values until the innermost nest level of settings ends.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

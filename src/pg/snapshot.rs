@@ -1,8 +1,8 @@
-//! A new snapshot within a client's statement sees the statement's own changes.
+//! Takes a new snapshot within a client's statement, so that awty sees the rows that the statement has already written.
 
 use pgrx::pg_sys;
 
-/// Runs the body with a new snapshot. The body may replace the snapshot.
+/// Runs `body` with a new snapshot. The body may replace this snapshot.
 pub fn with_new<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: a transaction is open. The snapshot is popped below, or by the abort of the (sub)transaction.
     unsafe {

@@ -1,12 +1,12 @@
 /// SQLSTATE of a run that the timeout, the watchdog or `pg_cancel_backend()` has cancelled.
 pub const QUERY_CANCELED: &str = "57014";
-/// SQLSTATE of a lease whose external worker sent no heartbeat.
+/// SQLSTATE that a check gets when its external worker has sent no heartbeat.
 pub const CONNECTION_FAILURE: &str = "08006";
 const RAISE_EXCEPTION: &str = "P0001";
-/// SQLSTATE of a check whose job's role is gone.
+/// SQLSTATE that a check gets when its job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
-/// Returns the five characters of an SQLSTATE. An error that claims success becomes a plain exception.
+/// Returns the five characters of an SQLSTATE. An error with the code of success (00000) gets P0001 instead.
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

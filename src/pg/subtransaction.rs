@@ -1,4 +1,5 @@
-//! Subtransactions within a client's transaction: some are always undone, others only after an error.
+//! Runs code in a subtransaction of a client's transaction. [`undone`] always rolls the subtransaction back; the other
+//! functions roll it back only after a failure.
 //!
 //! Invariant: after [`undone`], only the body's result is left, which must not point into the subtransaction's memory.
 //! The client's earlier state, including cursors and settings, is unchanged. Sequences and effects outside the database
@@ -22,17 +23,17 @@ pub fn number() -> (u32, u32) {
     }
 }
 
-/// Rolls back in any case. Returns an ERROR of the body.
+/// Runs `body` and always rolls it back. Returns the result of `body`, or the ERROR that it raised.
 pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     within(|_| false, body).map_err(|cause| failure(&cause))
 }
 
-/// Rolls back if the body fails or returns `false`. Returns an ERROR of the body.
+/// Runs `body`, and rolls it back if it fails or returns `false`. An ERROR of `body` is returned.
 pub fn kept(body: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failure> {
     within(|result| matches!(result, Ok(true)), body).map_err(|cause| failure(&cause))?
 }
 
-/// Rolls back after an ERROR, which is returned.
+/// Runs `body`, and rolls it back if it raises an ERROR, which is returned.
 pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
     within(|_| true, body).map_err(Caught)
 }
@@ -49,7 +50,7 @@ impl Caught {
     }
 }
 
-/// Rolls back after a unique violation and returns `None`. Other ERRORs are raised again.
+/// Runs `body`, and returns `None` after a unique violation, which rolls `body` back. Other ERRORs are raised again.
 pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     match within(|()| true, body) {
         Ok(()) => Some(()),
@@ -58,8 +59,10 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Rolls back after an ERROR or if `is_kept` returns `false`. The subtransaction has always ended when this returns: an
-/// open one would leave the client's session in an aborted transaction.
+/// Runs `body`, and rolls it back after an ERROR or if `is_kept` returns `false`.
+///
+/// The subtransaction has always ended when this function returns, because an open subtransaction would leave the
+/// client's session in an aborted transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
     // SAFETY: a transaction is open. As in a plpgsql exception block, the caller's memory context and resource owner
     // are restored.
@@ -81,7 +84,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Whether the transaction has one snapshot for all statements, and so cannot see later commits of other transactions.
+/// Whether all statements of the transaction use one snapshot, and so cannot see later commits of other transactions.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

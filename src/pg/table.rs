@@ -1,4 +1,4 @@
-//! Properties of a user's table, and its primary key, from PostgreSQL's own caches.
+//! Looks up the properties and the primary key of a user's table in PostgreSQL's own caches.
 
 use super::scalar;
 use super::text::{self, Text, utf8};
@@ -19,7 +19,7 @@ impl KeyColumn {
         kind_name(self.kind)
     }
 
-    /// Returns the equality operator as `OPERATOR(schema.=)`.
+    /// Returns the equality operator of the column's type as `OPERATOR(schema.=)`.
     pub fn equals(&self) -> String {
         operator(self.equals)
     }
@@ -30,7 +30,7 @@ pub enum Kind {
     Plain,
     Partitioned,
     Partition,
-    /// A view, an index or the like, with PostgreSQL's letter for it.
+    /// A relation of another kind, such as a view or an index, with PostgreSQL's letter for the kind.
     Other(u8),
 }
 
@@ -46,7 +46,6 @@ pub struct Described {
 }
 
 impl Described {
-    /// Returns `schema.name`, quoted for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
@@ -107,7 +106,8 @@ pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
-/// Returns the columns in key order; `None` without a B-tree primary key.
+/// Returns the columns of the table's primary key in key order. Returns `None` if no B-tree index supports a primary
+/// key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     // SAFETY: catalog lookups in a transaction. The caller holds a lock on the table, and opened relations are closed.
@@ -194,7 +194,8 @@ fn operator(oid: pg_sys::Oid) -> String {
     }
 }
 
-/// Returns the text of a single key column, or for several columns the value of `awty.key()`.
+/// Returns the text of a row's key. For a single column, this is the column's text. For several columns, this is the
+/// value of `awty.key()`.
 pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     let mut texts: Vec<Text> =
         columns.iter().zip(values).map(|(column, value)| scalar::text(*value, column.kind)).collect();
@@ -207,7 +208,8 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Returns the name of a type, with its schema and without a length. A bare `character` would mean `character(1)`.
+/// Returns the name of a type with its schema and without a length. The name must be qualified because a bare
+/// `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: a catalog lookup in a transaction; the name is copied.

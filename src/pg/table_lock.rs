@@ -1,12 +1,12 @@
 use pgrx::pg_sys;
 
-/// Excludes writers until the transaction ends, as CREATE TRIGGER does. Readers continue.
+/// Locks a table against writers until the transaction ends, as CREATE TRIGGER does. Readers continue.
 pub fn against_writes(table: pg_sys::Oid) {
     // SAFETY: a lock on an OID, which need not exist, in an open transaction.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE) };
 }
 
-/// Excludes writers and readers until the transaction ends, as DROP TRIGGER does.
+/// Locks a table against writers and readers until the transaction ends, as DROP TRIGGER does.
 pub fn exclusively(table: pg_sys::Oid) {
     // SAFETY: as above.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) };

@@ -1,4 +1,4 @@
-//! Text as the server stores it: bytes in the database's encoding, which may not be UTF-8.
+//! Holds text as the server stores it, which is bytes in the database's encoding and may not be UTF-8.
 //!
 //! Invariant: text from a table is written back byte for byte. Only messages are converted, with replacements for
 //! characters that cannot be shown.
@@ -12,12 +12,11 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::{CStr, CString, c_char};
 use std::fmt::{self, Write};
 
-/// A text value, copied out of the server's memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Text(Vec<u8>);
 
 impl Text {
-    /// Returns a datum in the current memory context.
+    /// Allocates the datum in the current memory context.
     pub fn datum(&self) -> pg_sys::Datum {
         // SAFETY: pointer and length of the vector, which PostgreSQL copies.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
@@ -55,7 +54,7 @@ impl fmt::Display for Text {
         if is_utf8() {
             return f.write_str(&String::from_utf8_lossy(&self.0));
         }
-        // The client expects messages in the database's encoding, so only ASCII is safe.
+        // The client expects messages in the database's encoding, so only ASCII characters are safe.
         self.0.iter().try_for_each(|byte| f.write_char(if byte.is_ascii() { char::from(*byte) } else { '?' }))
     }
 }
@@ -104,7 +103,7 @@ fn is_utf8() -> bool {
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
-/// Returns a text that the database's encoding can represent, cut at `max` bytes.
+/// Cuts a message at `max` bytes, and replaces characters that the database's encoding may lack.
 pub fn message(message: &str, max: usize) -> Text {
     let mut end = message.len().min(max);
     while !message.is_char_boundary(end) {
@@ -133,7 +132,7 @@ pub fn type_name(kind: pg_sys::Oid) -> String {
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
-/// Converts UTF-8 to the database's encoding.
+/// Converts UTF-8 text to the database's encoding.
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
     // SAFETY: a valid C string; PostgreSQL returns it or a converted copy, which is copied.

@@ -1,4 +1,4 @@
-//! The data that PostgreSQL passes to a trigger function. They live as long as the call.
+//! Reads the data that PostgreSQL passes to a trigger function. The data is valid until the function returns.
 
 use super::text::utf8;
 use super::unbound;
@@ -10,14 +10,14 @@ pub struct Firing(*mut pg_sys::TriggerData);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// The old row, or the only row of an INSERT or DELETE.
+    /// The old row of an UPDATE, or the only row of an INSERT or DELETE.
     Old,
     /// The new row of an UPDATE.
     New,
 }
 
 impl Firing {
-    /// Returns `None` if the call is no trigger call.
+    /// Returns `None` if PostgreSQL did not call the function as a trigger.
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
         // SAFETY: the context is a TriggerData if a trigger made the call.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }
@@ -32,13 +32,13 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// Returns the table of the trigger; a partition if the row is in one.
+    /// Returns the table whose row fired the trigger. If the row is in a partition, returns the partition.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation()).rd_id }
     }
 
-    /// Whether the trigger fires on the table or on a partition of it.
+    /// Whether the trigger fires on `table` or on a partition of `table`.
     pub fn is_on(self, table: pg_sys::Oid) -> bool {
         let here = self.table();
         // SAFETY: a catalog lookup in a transaction. The list belongs to PostgreSQL.
@@ -75,7 +75,8 @@ impl Firing {
         }
     }
 
-    /// Returns the values of columns by their numbers in the firing table; `None` if one is NULL.
+    /// Returns the values of columns by their numbers in the table that fired the trigger. Returns `None` if any value
+    /// is NULL.
     pub fn values(self, version: Version, numbers: &[i32]) -> Option<Vec<pg_sys::Datum>> {
         // SAFETY: a row trigger has the rows of its event, in the relation's format.
         unsafe {

@@ -1,6 +1,6 @@
-//! PostgreSQL functions that pgrx does not bind, or binds in an unsuitable way. Each is declared once, with its header.
+//! Declares PostgreSQL functions that pgrx does not bind, or binds in an unsuitable way.
 //!
-//! Invariant: a function that may raise an ERROR is only called under `catch` (marked *raises*), or guarded here as
+//! Invariant: a function that may raise an ERROR is marked *raises* and only called under `catch`, or guarded here as
 //! pgrx does.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
@@ -14,24 +14,25 @@ mod c {
     use super::{TimeoutHandler, c_char, c_int, c_long, pg_sys};
 
     unsafe extern "C-unwind" {
-        // utils/timeout.h
+        // Declared in utils/timeout.h.
         pub fn RegisterTimeout(id: c_int, handler: Option<TimeoutHandler>) -> c_int;
         pub fn enable_timeout_after(id: c_int, delay_ms: c_int);
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
-        // commands/sequence.h
+        // Declared in commands/sequence.h.
         pub fn ResetSequenceCaches();
-        // tcop/tcopprot.h, postmaster/interrupt.h: pgrx's wrappers cannot be signal handlers.
+        // Declared in tcop/tcopprot.h and postmaster/interrupt.h, because pgrx's wrappers cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
-        // commands/async.h
+        // Declared in commands/async.h.
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
-        // access/xact.h, fmgr.h, commands/trigger.h: pgrx's wrappers turn an ERROR into a panic without its code and
-        // context.
+        // Declared in access/xact.h, fmgr.h and commands/trigger.h, because pgrx's wrappers turn an ERROR into a panic
+        // without its SQLSTATE and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // executor/spi.h, utils/elog.h: pgrx's wrappers turn an ERROR into a panic without its code and context.
+        // Declared in executor/spi.h and utils/elog.h, because pgrx's wrappers turn an ERROR into a panic without its
+        // SQLSTATE and context.
         pub fn SPI_execute_plan(
             plan: pg_sys::SPIPlanPtr,
             values: *mut pg_sys::Datum,
@@ -50,10 +51,10 @@ mod c {
         ) -> c_int;
         pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
         pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
-        // catalog/partition.h
+        // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // parser/parser.h, parser/parse_expr.h, utils/ruleutils.h: pgrx's wrappers lose the code and the position as
-        // well.
+        // Declared in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h, because pgrx's wrappers lose an
+        // ERROR's SQLSTATE and position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -69,7 +70,7 @@ mod c {
     }
 }
 
-/// The first timeout for extensions in the enum `TimeoutId`. Its value differs between versions.
+/// The first number in PostgreSQL's enum `TimeoutId` that extensions may use. The number differs between versions.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 const USER_TIMEOUT: c_int = 12;
 #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -94,7 +95,7 @@ pub unsafe fn disable_timeout(id: c_int) {
     unsafe { c::disable_timeout(id, false) };
 }
 
-/// Notifies a channel, whose name must have 1 to 63 bytes.
+/// Sends a NOTIFY to a channel, whose name must have 1 to 63 bytes.
 pub fn async_notify(channel: &CStr, payload: &CStr) {
     // SAFETY: valid C strings, which PostgreSQL copies. An ERROR becomes a panic, as in pgrx's wrappers.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
@@ -118,7 +119,7 @@ pub unsafe fn commit_transaction_command() {
     unsafe { c::CommitTransactionCommand() };
 }
 
-/// Looks up a function for calls. *Raises.*
+/// Looks up an SQL function and fills `info`, so that the function can be called. *Raises.*
 ///
 /// # Safety `info` must be writable.
 pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
@@ -126,7 +127,7 @@ pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
     unsafe { c::fmgr_info(function, info) };
 }
 
-/// Calls a function through its address. *Raises.*
+/// Calls an SQL function through its address. *Raises.*
 ///
 /// # Safety The frame must fit the function.
 pub unsafe fn call(
@@ -146,7 +147,7 @@ pub unsafe fn after_trigger_set_state(statement: *mut pg_sys::ConstraintsSetStmt
     unsafe { c::AfterTriggerSetState(statement) };
 }
 
-/// Fires deferred triggers. *Raises.*
+/// Fires the deferred triggers of the transaction. *Raises.*
 ///
 /// # Safety
 /// A transaction must be open.
@@ -155,7 +156,7 @@ pub unsafe fn after_trigger_fire_deferred() {
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
-/// Returns the ancestors, the nearest first.
+/// Returns the ancestors of a partition, its parent first.
 ///
 /// # Safety `table` is a partition.
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
@@ -163,7 +164,7 @@ pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
-/// Parses a text without resolving names. *Raises.*
+/// Parses an SQL text without resolving names. *Raises.*
 ///
 /// # Safety `text` is a valid C string.
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {
@@ -184,7 +185,7 @@ pub unsafe fn transform_expr(
     unsafe { c::transformExpr(state, node, kind) }
 }
 
-/// Writes an expression over the row of a table as SQL. *Raises.*
+/// Writes a parsed expression over the row of a table as SQL. *Raises.*
 ///
 /// # Safety
 /// `node` is an expression over only that table.
@@ -193,7 +194,8 @@ pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// Calls the hook in which label providers such as sepgsql decide, as InvokeFunctionExecuteHook() does. *Raises.*
+/// Asks label providers such as sepgsql whether the function may be executed, as InvokeFunctionExecuteHook() does.
+/// *Raises.*
 ///
 /// # Safety A transaction must be open.
 pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
@@ -211,7 +213,7 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
-/// Executes a plan. *Raises.*
+/// Executes a prepared plan through SPI. *Raises.*
 ///
 /// # Safety
 /// SPI must be connected. `values` and `nulls` have one entry for each parameter of the plan.
@@ -225,7 +227,7 @@ pub unsafe fn spi_execute_plan(
     unsafe { c::SPI_execute_plan(plan, values, nulls, read_only, 0) }
 }
 
-/// Executes a statement with parameters. *Raises.*
+/// Executes an SQL statement with parameters through SPI. *Raises.*
 ///
 /// # Safety
 /// SPI must be connected. `sql` is a valid C string, and the arrays have one entry for each of `count` parameters.
@@ -249,7 +251,7 @@ pub unsafe fn spi_cursor_fetch(cursor: pg_sys::Portal, count: i64) {
     unsafe { c::SPI_cursor_fetch(cursor, true, count) }
 }
 
-/// Raises a copied ERROR again, with all its fields.
+/// Raises a copied ERROR again.
 ///
 /// # Safety
 /// No frame between the caller and PostgreSQL's handler may hold a value with a destructor.

@@ -1,6 +1,6 @@
-//! PostgreSQL's own zone data: names and offset changes. The answers agree with `AT TIME ZONE` in this process.
+//! Reads PostgreSQL's own time zone data, so that the answers agree with `AT TIME ZONE` in this process.
 //!
-//! [`canonical`] recognises names, but no abbreviations or POSIX forms.
+//! [`canonical`] recognises names of zones, but no abbreviations and no POSIX forms.
 
 use awty_core::repeat::{Remembered, Span, Zone};
 use pgrx::pg_sys;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 pub type Local = Rc<Remembered<Data>>;
 
-/// PostgreSQL keeps it for the life of the process.
+/// PostgreSQL keeps the data of a time zone until the process ends.
 #[derive(Debug)]
 pub struct Data(*mut pg_sys::pg_tz);
 
@@ -59,7 +59,7 @@ pub fn find(name: &str) -> Option<Local> {
     Some(zone)
 }
 
-/// Finds a name in `pg_timezone_names`, ignoring case.
+/// Finds a zone name in `pg_timezone_names`, ignoring case.
 pub fn canonical(name: &str) -> Option<String> {
     with_names(|names| names.get(&name.to_ascii_lowercase()).cloned())
 }
@@ -80,7 +80,8 @@ pub fn of_session() -> Option<String> {
     canonical(&name)
 }
 
-/// Passes the names by their lower-case form. They are read once, which takes about 10 ms.
+/// Passes the zone names to `read`, keyed by their lower-case form. The process reads the names once, which takes about
+/// 10 ms.
 fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
     thread_local! {
         static NAMES: RefCell<Option<BTreeMap<String, String>>> = const { RefCell::new(None) };
