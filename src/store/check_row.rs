@@ -1,7 +1,9 @@
-//! The row of one check. A run reads it by its key without a lock, and locks it at the end without waiting.
+//! Reads, locks and deletes the row of one check. A run reads the row by its key without a lock, and at the end locks
+//! the row without waiting.
 //!
 //! The lock is taken through the table's access method and not by SQL, because only the access method says who has
-//! changed the row: another transaction, so that the run must be undone, or the run itself, which has thereby answered.
+//! changed the row. After a change by another transaction, the run must be undone. After a change by the run itself,
+//! the run has ended its own check.
 //!
 //! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
 //! snapshot that sees the row, so the row stays where it is.
@@ -17,13 +19,12 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// The table `awty.future_job`, open for the length of a transaction.
+/// The table `awty.future_job`, open until the transaction ends.
 pub struct Table {
     relation: pg_sys::Relation,
     key: pg_sys::Oid,
-    /// Buffer for fetched rows.
     slot: *mut pg_sys::TupleTableSlot,
-    /// Whether this value has pushed a snapshot, which its drop must pop.
+    /// Whether this table has pushed a snapshot, which its `drop` must pop.
     is_latest: bool,
 }
 
@@ -34,16 +35,16 @@ pub struct Row {
     pub check_count: i32,
     pub attempt: i32,
     pub held: bool,
-    /// The row as the job function's argument.
+    /// The row as the argument of the job's function.
     pub datum: pg_sys::Datum,
-    /// The columns, which point into `datum`, and their NULL flags.
+    /// The row's columns, which point into `datum`, and their NULL flags.
     columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
-/// Result of the lock at the end of a run.
+/// Says who has changed a check's row when its run wants to lock it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
-    /// The row is unchanged, and locked now.
+    /// Nobody has changed the row, and the lock on it is taken.
     Same,
     /// The run itself has replaced, cancelled or rescheduled its check.
     Own,
@@ -51,11 +52,9 @@ pub enum Locked {
     Other,
 }
 
-/// Another transaction has locked the check.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy;
 
-/// Numbers of the columns.
 const ID: usize = 1;
 const JOB: usize = 2;
 const ENTITY_NAME: usize = 3;
@@ -71,7 +70,7 @@ const SCHEDULED_AT: usize = 12;
 
 impl Table {
     /// Takes a snapshot under the table's lock, which keeps out ALTER, DROP and every rewrite until the transaction
-    /// ends. `None` if the table is gone.
+    /// ends. Returns `None` if the table no longer exists.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
         // SAFETY: the snapshot of `transaction` is on top. It must be replaced, because a table that ALTER has
@@ -83,8 +82,7 @@ impl Table {
         Some(table)
     }
 
-    /// Opens the table in a client's transaction. Reads use a new snapshot instead of the client's, so they see what is
-    /// committed now.
+    /// Opens the table in a client's transaction with a new snapshot, so that reads see what is committed now.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -117,9 +115,9 @@ impl Table {
         self.scan(pg_sys::Datum::from(id), 0).pop()
     }
 
-    /// Reads checks in one scan of the primary key. Leaves out checks that are missing.
+    /// Reads checks in one scan of the primary key. Skips ids without a row.
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // A sequential scan cannot search for an array.
+        // Without an index, each check is read alone, because a sequential scan cannot search for an array.
         // SAFETY: a setting of this session.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
@@ -144,7 +142,7 @@ impl Table {
                 key,
             );
             id.sk_flags |= flags;
-            // An administrator may have dropped the primary key. Then the whole table is scanned.
+            // If an administrator has dropped the primary key, the whole table is scanned.
             let has_key = self.key != pg_sys::InvalidOid;
             let snapshot = pg_sys::GetActiveSnapshot();
             let scan = pg_sys::systable_beginscan(self.relation, self.key, has_key, snapshot, 1, &mut id);
@@ -189,8 +187,6 @@ impl Table {
         }
     }
 
-    /// Returns the columns of a row.
-    ///
     /// # Safety
     /// The datum must be a row of this table without external values.
     unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
@@ -209,7 +205,8 @@ impl Table {
         }
     }
 
-    /// Waits for other transactions. The table must be opened by [`Table::open_latest`].
+    /// Locks a check, and waits for other transactions that hold its lock. The table must be opened by
+    /// [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -225,7 +222,8 @@ impl Table {
         }
     }
 
-    /// Locks a check without waiting for another lock. The table must be opened by [`Table::open_latest`].
+    /// Locks a check, or returns [`Busy`] if another transaction holds its lock. The table must be opened by
+    /// [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         // Another transaction may have changed and unlocked the check since the first snapshot.
         for _ in 0..2 {
@@ -243,7 +241,7 @@ impl Table {
         Err(Busy)
     }
 
-    /// Locks the version of the row that was read, without waiting.
+    /// Locks the row without waiting, if nobody has changed it since it was read.
     pub fn lock(&self, row: &Row) -> Locked {
         self.lock_as(row, pg_sys::LockWaitPolicy::LockWaitSkip)
     }
@@ -335,8 +333,7 @@ impl Row {
         self.column(SCHEDULED_AT).map_or(self.slot, |at| clock::clamped(at.value() as Timestamp))
     }
 
-    /// Returns the columns that the history copies from the check: number, job, entity's name and key, arguments, first
-    /// and next slot, scheduled_by and scheduled_at.
+    /// Returns the columns of a check that are copied to the history.
     pub fn scheduled(&self) -> [Arg; 9] {
         [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
             .map(|column| self.column(column))
@@ -347,7 +344,7 @@ impl Row {
     }
 }
 
-/// Logs once per check. Only an administrator can have written an invalid row.
+/// Logs that the row of a check is invalid, once per check. Only an administrator can have written such a row.
 fn say_invalid(id: i64) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();

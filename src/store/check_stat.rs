@@ -1,21 +1,21 @@
-//! Statements on `awty_internal.check_stat`: usage of a pending check so far, and the crashes and exits during its
-//! runs.
+//! SQL statements on `awty_internal.check_stat`, which counts a pending check's usage and the crashes and exits during
+//! its runs.
 
 use super::arg;
 use super::typed::statement;
 use pgrx::pg_sys;
 
-/// Why a check runs alone.
+/// Reason why a check is suspected, and therefore runs alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suspicion {
-    /// The check was running or about to run.
+    /// A worker crashed while it ran the check or was about to run it.
     Crash,
-    /// A run of the check ended its own process.
+    /// A run of the check ended the worker's process.
     Exit,
 }
 
-// The lock order is the check's row, then its counts. SKIP LOCKED, because a client that holds the row may be waiting
-// for the counts.
+// The check's row is locked before its row in check_stat. SKIP LOCKED is needed because a client that has locked the
+// check's row may be waiting for the row in check_stat.
 statement!(
     count_suspicion,
     [INT8ARRAYOID, INT4OID, INT4OID],
@@ -32,11 +32,11 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
-// The condition is IS DISTINCT FROM true, and not NOT f.held. With NOT f.held, a planner without statistics may read
-// the whole index of checks that are not held, because the last column of that index is the id.
+// The condition is IS DISTINCT FROM true, because with NOT f.held a planner without statistics may read the whole index
+// of checks that are not held. The last column of that index is the id.
 statement! {
-    /// Holds a check after too many crashes and exits. The caller has locked its row. Returns whether the check became
-    /// held.
+    /// Holds a check after too many crashes and exits. Returns whether the check became held. The caller has locked the
+    /// check's row.
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty_internal.check_stat AS t
@@ -44,8 +44,8 @@ statement! {
         AND f.held IS DISTINCT FROM true"
 }
 
-// OFFSET 0 fixes the order of the join, so that the plan starts from the few suspects and not from all pending checks
-// of the role.
+// OFFSET 0 fixes the order of the join, so that the plan starts from the few suspected checks and not from all pending
+// checks of the role.
 statement!(
     select_suspects,
     [OIDOID],
@@ -66,7 +66,7 @@ statement! {
 }
 
 statement! {
-    /// Clears the suspicion against a check that ran to its end or was released.
+    /// Clears the suspicion against a check that ran to its end or that a user released.
     pub fn absolve(id: i64) = query,
     c"UPDATE awty_internal.check_stat SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
 }
@@ -76,8 +76,8 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// Reads by key and in pieces, because the table is large if many checks are asked again. A piece that is not full
-// counts as the last one, because with a steady stream of new rows an empty piece would never come.
+// Reads the table by key and in pieces, because it is large if many checks are asked again. A piece that is not full
+// counts as the last piece, because with a steady stream of new rows an empty piece would never come.
 statement!(
     select_piece,
     [INT8OID, INT8OID],
@@ -87,7 +87,7 @@ statement!(
 );
 
 /// Counts a crash or an exit for each check, and locks the checks that are still pending. Returns `false` if another
-/// transaction has locked one of them.
+/// transaction has locked one of these checks.
 pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     let (crashes, exits) = match suspicion {
         Suspicion::Crash => (1, 0),
@@ -97,15 +97,16 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     count_suspicion().execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)]) >= pending.unsigned_abs()
 }
 
-/// Returns the least suspected first.
+/// Returns the suspected checks of a role, the least suspected first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
     select_suspects()
         .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
 }
 
-/// Removes rows of ended checks within the next piece. Returns the id to continue after. Such rows exist because a
-/// worker that had read the suspects earlier may have ended a check without removing its row.
+/// Removes rows of ended checks among the next `piece` rows, and returns the id after which the next call continues.
+///
+/// Such rows exist because a worker that had read the suspects earlier may have ended a check without removing its row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece()
         .query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)));

@@ -1,5 +1,5 @@
-//! The version of awty's SQL objects in this database. It is read each time, because ALTER EXTENSION may change it at
-//! any moment.
+//! Reads the version of awty's SQL objects in this database. The version is not cached, because ALTER EXTENSION may
+//! change it at any moment.
 
 use super::typed::statement;
 use crate::pg::text::Text;
@@ -8,13 +8,13 @@ use awty_core::versions::{self, Unserved};
 
 statement!(select_version, [], c"SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'");
 
-/// Returns the installed version; empty without the extension.
+/// Returns an empty text if the extension is not installed.
 pub fn installed() -> String {
     let version = select_version().query(&[], |rows| rows.first::<Text>(1));
     version.map(|version| version.to_string()).unwrap_or_default()
 }
 
-/// Returns `None` if this library works with the installed version.
+/// Returns why this library cannot work with the installed version, or `None` if it can.
 pub fn unserved() -> Option<Unserved> {
     versions::unserved(&installed(), SERVES)
 }

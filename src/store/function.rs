@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 pub struct CatalogFunction {
     pub oid: pg_sys::Oid,
-    /// `pg_proc.prokind`, which is 'f' for a plain function.
+    /// The function's `pg_proc.prokind`, which is 'f' for a plain function.
     pub kind: u8,
     pub returns_set: bool,
     pub result: pg_sys::Oid,
@@ -28,8 +28,7 @@ statement!(
         AND CASE WHEN $3 = 0::pg_catalog.oid THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 );
 
-// A role has the rights of the roles that it is a member of. The database's owner is an implicit member of
-// pg_database_owner, which gives no further rights.
+// A role has the rights of the roles that it is a member of. Membership in pg_database_owner gives no further rights.
 statement!(
     select_privileged,
     [OIDOID],
@@ -41,14 +40,14 @@ statement!(
 );
 
 statement! {
-    /// Returns the names in the order of `oids`, without temporary schemas.
+    /// Returns the names of schemas in the order of `oids`. Temporary schemas are left out.
     pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> = query,
     c"SELECT n.nspname::pg_catalog.text
       FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (oid, place) JOIN pg_catalog.pg_namespace AS n ON n.oid = s.oid
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 }
 
-/// Finds functions with one argument of this type, or without arguments if the type is invalid.
+/// Finds a function with one argument of the type `argument`, or without arguments if the type is invalid.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
     select_function().query(
         &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],
@@ -67,7 +66,8 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
     )
 }
 
-/// Whether a role has rights that must not be lent to the owner of a function. Unknown roles count as privileged.
+/// Whether a role has rights that the owner of a job's function must not get. A role that does not exist counts as
+/// privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     select_privileged().query(&[arg(role)], |rows| rows.first(1)).unwrap_or(true)
 }

@@ -74,7 +74,7 @@ statement!(
       UNION ALL SELECT r.job FROM awty_internal.repetition AS r WHERE r.entity_name = $1 AND r.entity_key = $2"
 );
 
-// No index on all checks begins with the job: one index has the checks that are not held, another one has the held checks.
+// The query has two parts, because one index has the held checks of a job, and another index has the others.
 statement! {
     pub fn lock_job(job: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
@@ -140,14 +140,14 @@ statement!(
 );
 
 statement! {
-    /// Moves a check without a run. The caller has locked its row.
+    /// Moves a check to another slot without a run. The caller has locked the check's row.
     pub fn put_at(id: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1"
 }
 
 statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
 
-/// Inserts a check. Returns `None` if a check is already pending for this job and entity.
+/// Inserts a check. Returns `None` if a check of the same job and entity is already pending.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     insert_one().query(
         &[
@@ -163,7 +163,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// Locks the pending check. The lock keeps out other clients and the end of a run.
+/// Locks the pending check of a job and entity. The lock keeps out other clients and the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -172,13 +172,13 @@ pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &T
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Reads a check without locking it, because a lock would undo a run in progress.
+/// Reads a check without locking it, because a lock would undo a run of the check that is in progress.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Returns the jobs with a pending check or a repetition, in order. Locks no row, because the caller may have no right
-/// to some of the jobs.
+/// Returns the jobs that have a pending check or a repetition for the entity. Locks no row, because the caller may have
+/// no right to some of the jobs.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));
@@ -191,22 +191,21 @@ pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
 }
 
-/// Marks a check as held. The caller has locked its row.
+/// Marks a check as held. The caller has locked the check's row.
 pub fn set_held(id: i64) {
     set_held_of().execute(&[arg(id), arg(true)]);
 }
 
-/// Releases a check. The caller has locked its row.
+/// Marks a check as no longer held. The caller has locked the check's row.
 pub fn release(id: i64) {
     set_held_of().execute(&[arg(id), arg(false)]);
 }
 
-/// Whether the check is pending, by this transaction's snapshot.
 pub fn is_pending(id: i64) -> bool {
     select_by_id().query(&[arg(vec![id])], |rows| rows.len()) > 0
 }
 
-/// Returns the checks of a job after the cursor that are due by `until`, in order.
+/// Returns the checks of a job that are due by `until`, in order, starting after the cursor.
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
@@ -251,7 +250,7 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// Stores the error if the run failed. The caller has locked the row.
+/// Puts a check into a new slot after its run, with the error if the run failed. The caller has locked the check's row.
 pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     let failure = again_at.failure;
     again().execute(&[

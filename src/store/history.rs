@@ -1,4 +1,4 @@
-//! A check that ends is archived, and then deleted from `awty.future_job`.
+//! Copies checks that end to the history, and deletes them from `awty.future_job`.
 
 use super::record::{End, RunRecord};
 use super::typed::statement;
@@ -11,8 +11,8 @@ use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
 
-// Archiving and deleting are separate statements, because PostgreSQL does not support an administrator's rules on a
-// DELETE inside WITH.
+// A check is copied and deleted by separate statements, because PostgreSQL does not support an administrator's rules on
+// a DELETE inside WITH.
 statement!(
     archive_run,
     [
@@ -38,8 +38,8 @@ statement!(
       WHERE f.id = $1"
 );
 
-// This statement serves the common case. The first run of a check ends it, so check_stat has no row. The caller has
-// deleted the check's row.
+// In the common case, the first run of a check ends the check, so check_stat has no row. The caller has deleted the
+// check's row.
 statement!(
     archive_one,
     [
@@ -91,7 +91,7 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
-// The run has ended its own check, which was archived like a check without a run.
+// A check that its own run has ended is in the history as if it had not run.
 statement!(
     answer_own,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
@@ -100,7 +100,7 @@ statement!(
       WHERE id = $1"
 );
 
-/// Adds the times of the run that has cancelled or replaced its own check.
+/// Adds the times of a run to the history of its check, which the run itself has cancelled or replaced.
 pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     let args = [
         arg(row.id),
@@ -111,12 +111,12 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
         Some(Text::from(Outcome::Done.as_str()).datum()),
     ];
     if answer_own().execute(&args) == 0 && !future_job::is_pending(row.id) {
-        // The history did not keep the check, because it had never run before.
+        // The check is not in the history, because it had never run before.
         archive(&[(row, Outcome::Done)], job, run);
     }
 }
 
-/// Ends a check after its run. The caller has locked the check's row.
+/// Copies a check to the history after its run and ends it. The caller has locked the check's row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
         arg(id),
@@ -137,7 +137,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Archives checks after their first run, which they shared. The caller has deleted their rows.
+/// Copies checks to the history after their first run, which they shared. The caller has deleted their rows.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {
@@ -187,7 +187,7 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// Deletes checks that are archived, or that the history does not keep.
+/// Deletes ended checks, which are in the history unless their job keeps none.
 pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);

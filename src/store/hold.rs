@@ -1,12 +1,13 @@
-//! Statements on `awty_internal.hold`: the checks that a user has held or silenced, with the time and the note.
+//! SQL statements on `awty_internal.hold`, which lists the checks that a user has held or silenced, with the time and a
+//! note.
 //!
-//! A row may belong to a check whose run is in progress and, for a short while, to a check that has ended, because such
-//! a run may commit before it can see the row. The row then names the repetition of the check, so that an inspection
-//! can hold the next occurrence.
+//! A hold may name a check whose run is in progress. If this run commits before it sees the hold, the hold names an
+//! ended check for a short while. Such a hold names the repetition as well, so that an inspection can hold the next
+//! occurrence.
 //!
 //! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A
-//! worker only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the rows of ended
-//! checks.
+//! worker only inserts the hold of an occurrence that it has just scheduled. Only an inspection deletes the holds of
+//! ended checks.
 
 use super::typed::statement;
 use super::{arg, time};
@@ -25,22 +26,22 @@ statement!(
 );
 
 statement! {
-    /// Returns since when the check was held.
     pub fn remove(id: i64) -> Option<Time> = query,
     c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at"
 }
 
 statement! {
-    /// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was none.
+    /// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was no such hold.
     pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool = query,
     c"DELETE FROM awty_internal.hold AS h USING awty_internal.repetition AS r
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// Here and below, SKIP LOCKED skips rows that a client is releasing. A client that wants to release a row found here
+// Here and below, SKIP LOCKED skips holds that a client is releasing. A client that wants to release a locked hold
 // waits for this transaction, and then looks again.
 statement! {
-    /// Copies holds to the pending occurrences, for runs that could not see the hold. The copies do not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions, because the runs in
+    /// between could not see the hold. The copies do not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id
@@ -70,21 +71,20 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// If a client that is releasing a skipped row rolls back, an inspection finds the row.
+// If a client that is releasing a skipped hold rolls back, a later inspection finds the hold.
 statement! {
-    /// Returns the checks that are held, or will be held when their run ends.
+    /// Returns which of these checks have a hold, even if the check is not marked as held before its run ends.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
 
 statement! {
-    /// Marks checks as held. The caller has locked their rows.
+    /// Marks checks as held. The caller has locked the checks' rows.
     pub fn apply(ids: Vec<i64>) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)"
 }
 
 statement! {
-    /// Removes holds of checks that have ended.
     pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o
@@ -92,14 +92,13 @@ statement! {
 }
 
 statement! {
-    /// Marks checks as silenced. The caller has locked their rows.
+    /// Marks checks as silenced. The caller has locked the checks' rows.
     pub fn silence(ids: Vec<i64>, by: pg_sys::Oid, now: Time) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, silent) SELECT i.id, $2, $3, true FROM pg_catalog.unnest($1) AS i (id)
       ON CONFLICT (check_id) DO UPDATE SET silent = true, held_by = excluded.held_by, held_at = excluded.held_at, note = NULL"
 }
 
 statement! {
-    /// Returns the silenced ones among these checks.
     pub fn silenced(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) AND h.silent"
 }
@@ -111,19 +110,20 @@ statement!(
       UPDATE awty.future_job AS f SET held = false FROM ended WHERE f.id = ended.check_id"
 );
 
-/// Ends the silence of checks. The caller has locked their rows.
+/// Ends the silence of checks. The caller has locked the checks' rows.
 pub fn unsilence(ids: &[i64]) {
     if !ids.is_empty() {
         delete_silent().execute(&[arg(ids.to_vec())]);
     }
 }
 
-/// Stores a hold on a check, whose run may be in progress. If the check already has a hold, its time stays.
+/// Stores a hold on a check, whose run may be in progress. If the check already has a hold, the time of that hold
+/// stays.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
     put_one().execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)]);
 }
 
-/// Copies holds of ended occurrences to the checks that are now pending for the same repetitions.
+/// Copies the holds of ended occurrences to the checks that are now pending for the same repetitions.
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
     carry_all().execute(&[arg(repetitions), arg(checks)]);

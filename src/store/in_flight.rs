@@ -1,4 +1,4 @@
-//! Statements on `awty_internal.in_flight`: the checks that each worker is about to run.
+//! SQL statements on `awty_internal.in_flight`, which lists the checks that each worker is about to run.
 
 use super::statement::Arg;
 use super::typed::row;
@@ -22,8 +22,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes a row only as it was read, because a new worker may have written its own row since. Returns one id per row,
-// because an administrator may have written an array that this program could not read.
+// Deletes a row only if it is unchanged since it was read, because a new worker may have written its own row since.
+// Returns one id per row, because an administrator may have written an array that this program could not read.
 statement!(
     delete_read,
     [INT4ARRAYOID, INT8ARRAYOID],
@@ -42,7 +42,7 @@ where
     values.into_datum()
 }
 
-/// A row, and the transaction that wrote it.
+/// A worker's row, and the transaction that wrote it.
 #[derive(Clone, Copy)]
 pub struct Read {
     pub worker: i32,
@@ -51,8 +51,8 @@ pub struct Read {
 
 row!(Read { worker, xid });
 
-/// Deletes rows that are as they were read. Returns the checks that each row named, by worker. Writes nothing in an
-/// idle database.
+/// Deletes rows that are unchanged since they were read, and returns the checks that each worker's row named. Writes
+/// nothing in an idle database.
 pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     if read.is_empty() {
         return Vec::new();

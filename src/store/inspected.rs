@@ -1,6 +1,7 @@
-//! Statements of the maintainer on all pending checks: due times by role, and checks that can never run.
+//! SQL statements of the maintainer on all pending checks. They read each role's first slot, and lock checks that can
+//! never run.
 //!
-//! Each statement goes by index from one job to the next, so its cost grows with the number of jobs, not of checks.
+//! Each statement goes by index from one job to the next, so its cost grows with the number of jobs and not of checks.
 
 use super::future_job::ids;
 use super::typed::statement;
@@ -34,7 +35,7 @@ statement! {
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
 
-// The table may hold millions of checks of few jobs.
+// Goes from job to job by index, because the table may hold millions of checks of few jobs.
 statement!(
     select_orphans,
     [INT8OID],
@@ -60,24 +61,24 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );
 
-/// Returns slots that are due or not.
+/// Returns the first slot of each role's checks, even if the slot is not due yet.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
     select_first_per_role()
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Finds checks whose client committed after `awty.unregister()` had looked.
+/// Locks checks whose client committed after `awty.unregister()` had looked for checks of the job.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     let found = select_orphans().query(&[arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)
 }
 
-/// Locked checks are skipped.
+/// Locks those of the checks that no other transaction has locked.
 pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
     lock_some().query(&[arg(checks.to_vec())], ids)
 }
 
-/// Finds due checks of jobs whose role has been dropped.
+/// Locks due checks of jobs whose role has been dropped.
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
     let found = select_roleless().query(&[time(now), arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Empty, like the function's name, if external workers claim the job's checks.
+    /// Schema of the job's function. Schema and function name are empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -27,9 +27,9 @@ pub struct Job {
     pub paused: bool,
     pub resumed_at: Option<Time>,
     pub registered_by: pg_sys::Oid,
-    /// The channel that is notified of checks that end with a problem.
+    /// Channel on which awty sends a NOTIFY for checks that end with a problem.
     pub notify: Option<Text>,
-    /// Whether checks of the job may be occurrences of repetitions.
+    /// Whether a check of the job may be an occurrence of a repetition.
     pub repeats: bool,
 }
 
@@ -39,7 +39,7 @@ impl Job {
         self.function.len() == 0
     }
 
-    /// Returns the role whose workers run the job's checks; `None` if external workers run them.
+    /// Returns the role whose workers run the job's checks. Returns `None` if external workers run the checks.
     pub fn runner(&self) -> Option<pg_sys::Oid> {
         (!self.is_external()).then_some(self.role)
     }
@@ -73,7 +73,6 @@ statement!(
 );
 
 statement! {
-    /// Counts the jobs of a role, up to a limit.
     pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query_latest(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.job AS j WHERE j.role = $1 LIMIT $2) AS counted"
 }
@@ -114,7 +113,7 @@ statement! {
 }
 
 statement! {
-    /// Returns `false` if the job was gone.
+    /// Returns `false` if the job did not exist.
     pub fn delete(name: &Text) -> bool = query,
     c"DELETE FROM awty.job WHERE job = $1"
 }
@@ -129,7 +128,7 @@ statement!(
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
-/// Reads a job. For an invalid row, returns the job's name and a message instead.
+/// Reads a job from a row. If the row is invalid, returns the job's name and an error message.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
     let options = read_options(rows, row).map_err(|message| (name.clone(), message))?;
@@ -173,7 +172,8 @@ pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// Returns the job of this name, or an error text if its row is invalid. A job is cached until the table changes.
+/// Returns the job of this name, or an error message if the job's row is invalid. The job is cached until `awty.job`
+/// changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
@@ -183,7 +183,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // The setting awty.slot may have changed since.
+        // The width is computed again, because `awty.slot` may have changed since the job was cached.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -202,8 +202,8 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     found
 }
 
-/// Locks a job against other changes until the transaction ends. Waits for another transaction's change, but not for
-/// long.
+/// Locks a job against other changes until the transaction ends. Waits up to `PATIENCE` for another transaction's
+/// change.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || {
         lock_one().query(&[Some(name.datum())], |rows| {
@@ -212,24 +212,23 @@ pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     })
 }
 
-/// The statement may have to wait for another transaction's change of this job.
+/// Runs a statement, which waits up to `PATIENCE` for another transaction's change of this job.
 fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::JobBusy { job: name.to_string() }, run)
 }
 
-/// Returns the jobs of a role. For an invalid row, returns the job's name and a message instead.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     select_of_role().query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())
 }
 
-/// Returns `false` if the name is taken.
+/// Returns `false` if a job of this name exists.
 pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job);
     args.extend([arg(job.registered_by), time(now)]);
     waiting_for(&job.name, || insert_one().execute(&args)) == 1
 }
 
-/// Returns `false` if the job is gone.
+/// Returns `false` if the job does not exist.
 pub fn update(job: &Job) -> bool {
     let mut args = row(job);
     args.push(arg(job.registered_by));
@@ -252,7 +251,7 @@ pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oi
     update_paused().execute(&args) == 1
 }
 
-/// Returns `false` if the job was marked before.
+/// Marks the job as having repetitions. Returns `false` if it was marked before.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats().execute(&[Some(name.datum())])) == 1
 }

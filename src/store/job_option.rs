@@ -1,4 +1,4 @@
-//! The options of a job as one list: their names, and their places among arguments, columns and values.
+//! Lists the options of a job, with each option's name and its places among arguments, columns and values.
 
 use super::statement::Arg;
 use super::{arg, interval};
@@ -7,13 +7,11 @@ use awty_core::lease::LeaseOptions;
 use awty_core::{Limits, Width, Word};
 use chrono::TimeDelta;
 
-/// The options of a job, as stored.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// The width in these limits is the job's slot under the current `awty.slot`.
+    /// Limits of the job's runs. Their width is the job's slot under the current `awty.slot`.
     pub limits: Limits,
-    /// The options for external workers.
     pub terms: LeaseOptions,
 }
 
@@ -32,9 +30,9 @@ pub enum Field<'a> {
 
 pub struct JobOption {
     pub name: &'static str,
-    /// Position among the arguments of `awty.register()` and `awty.alter()`.
+    /// Position of the option among the arguments of `awty.register()` and `awty.alter()`.
     pub argument: usize,
-    /// Number of the column in the lists of `store::job`.
+    /// Number of the option's column in the column lists of `store::job`.
     pub column: i32,
     pub field: fn(&mut Options) -> Field,
 }
@@ -43,7 +41,7 @@ const fn option(name: &'static str, argument: usize, column: i32, field: fn(&mut
     JobOption { name, argument, column, field }
 }
 
-/// The options of every job, in the order of their columns.
+/// Options that every job has, in the order of their columns.
 pub const LIMITS: [JobOption; 9] = [
     option("slot", 2, 6, |options| Field::OptionalTime(&mut options.slot)),
     option("timeout", 3, 7, |options| Field::Time(&mut options.limits.timeout)),
@@ -56,7 +54,7 @@ pub const LIMITS: [JobOption; 9] = [
     option("keep_history", 10, 14, |options| Field::Word(&mut options.limits.keep_history)),
 ];
 
-/// Options that only external workers can follow, in the order of their columns.
+/// Options that only jobs of external workers have, in the order of their columns.
 pub const EXTERNAL: [JobOption; 3] = [
     option("heartbeat", 13, 20, |options| Field::OptionalTime(&mut options.terms.heartbeat)),
     option("delivery", 14, 21, |options| Field::Word(&mut options.terms.delivery)),

@@ -1,7 +1,7 @@
-//! Statements on many checks of `awty.future_job` at once, each in the order of the given keys.
+//! SQL statements that read or write many checks of `awty.future_job` at once, in the order of the given keys.
 //!
 //! Invariant: rows are written and locked in that order, so that callers with overlapping keys wait for each other and
-//! cannot deadlock. One statement writes and locks, because two steps would each start at the first key.
+//! cannot deadlock. One statement writes and locks, because two statements would each start at the first key.
 
 use super::statement::Arg;
 use super::typed::statement;
@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() is in the select list, because in FROM it would write its rows to disk first. The statement has no ON
-// CONFLICT clause, because the clause would double the cost per row.
+// unnest() is in the select list, because in FROM it would first write its rows to disk. ON CONFLICT is left out,
+// because it would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -22,7 +22,7 @@ statement!(
 );
 
 // PostgreSQL locks the conflicting row, although the WHERE excludes the update. SET names a column of a unique index,
-// so that the lock is the one of FOR UPDATE.
+// so that the lock is as strong as that of FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -34,8 +34,8 @@ statement!(
       RETURNING f.id"
 );
 
-// OFFSET 0 makes the plan look up key by key. Otherwise a plan that was made with little statistics compares each key
-// with each check.
+// OFFSET 0 makes the plan look up each key by index. Otherwise a plan that was made with few statistics would compare
+// each key with each check.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -70,7 +70,6 @@ statement! {
       ORDER BY k.n FOR UPDATE OF f"
 }
 
-/// Checks to write, of one job and kind of entity.
 pub struct NewChecks {
     pub job: pg_sys::Datum,
     pub entity_name: pg_sys::Datum,
@@ -78,7 +77,7 @@ pub struct NewChecks {
     pub scheduled_at: Time,
 }
 
-/// The values for each key.
+/// Keys of the new checks, and the values for each key.
 pub struct Values {
     pub keys: pg_sys::Datum,
     /// Slots of the checks; NULL if all checks have the same slot.
@@ -102,17 +101,18 @@ impl NewChecks {
     }
 }
 
-/// Inserts checks, none of which may be pending.
+/// Inserts checks. No check of these keys may be pending.
 pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }
 
-/// Writes the checks that are not pending yet, and locks those that are. Returns the ids of the new checks.
+/// Inserts checks for the keys that have no pending check, and locks the pending checks of the others. Returns the ids
+/// of the new checks.
 pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
-/// Returns positions (from 0), ids and slots of pending checks, in the order of the keys. Takes no locks.
+/// Returns position (from 0), id and slot of each pending check, in the order of the keys. Takes no locks.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -122,16 +122,16 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
         .query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// A pending check, or a repetition.
+/// A pending check of an entity, or a repetition without a pending check.
 pub struct EntityCheck {
-    /// Position of the key, from 0.
+    /// Position of the entity's key among the given keys, from 0.
     pub place: usize,
-    /// The pending check; `None` if there is only a repetition.
+    /// Id of the pending check. `None` if there is only a repetition.
     pub check: Option<i64>,
     pub job: Text,
 }
 
-/// Finds checks of one job or all, in the order of keys and jobs. Takes no locks.
+/// Finds the checks of entities, either of one job or of all jobs. They are ordered by key and job. Takes no locks.
 pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<EntityCheck> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -139,7 +139,7 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
     };
     let mut found: Vec<EntityCheck> = select_of_entities()
         .query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| rows.all(|row| read(rows, row)));
-    // A repetition sorts after its check.
+    // A repetition sorts after the check of the same job and key, so this keeps the check.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found
 }

@@ -1,5 +1,5 @@
-//! SQL statements on the tables of the engine, one file per table. A wing keeps the statements on its own tables
-//! itself.
+//! SQL statements on the engine's tables, one file per table. A part such as `lease` or `repeat` keeps the statements
+//! on its own tables itself.
 //!
 //! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs with the owner's
 //! rights (`crate::pg::owner::as_owner`).
@@ -36,7 +36,7 @@ pub fn time(time: Time) -> Arg {
     Some(pg_sys::Datum::from(clock::to_timestamp(time)))
 }
 
-/// Infinities and far years become the ends of the range.
+/// Infinite timestamps and years beyond the range become the ends of the range.
 pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
     clock::clamped(value.into())
 }
@@ -51,14 +51,14 @@ pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
     Interval::new(0, days, micros).ok()
 }
 
-/// Maximum length of an error's message or context, in bytes.
+/// Maximum length in bytes of an error's message or context that is stored.
 const MAX_MESSAGE: usize = 4096;
 
 pub fn message(text: &str) -> Arg {
     Some(text::message(text, MAX_MESSAGE).datum())
 }
 
-/// Returns an error's context as an argument; NULL if the context is unknown.
+/// Returns the context of an error as an argument for a statement. The argument is NULL if the context is unknown.
 pub fn context(text: &str) -> Arg {
     if text.is_empty() { None } else { message(text) }
 }

@@ -1,4 +1,5 @@
-//! Statements on `awty_internal.origin`: whether this database's rows come from another database or from a backup.
+//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or
+//! from a backup.
 
 use super::arg;
 use super::statement::Arg;
@@ -9,8 +10,10 @@ use crate::settings;
 use crate::store::typed::number;
 use pgrx::datum::TimestampWithTimeZone;
 
-// A dump has this table last, so jobs or checks without a row here mean that a restore is in progress. No database has
-// the OID 0. After a restore of the server an inspection writes 0, so that pg_upgrade and a dump keep the hold.
+// A dump contains this table last. So if there are jobs or checks but no row here, a restore is in progress.
+//
+// No database has the OID 0. An inspection writes 0 after a restore of the server, so that pg_upgrade and a dump keep
+// the hold.
 statement!(
     select_hold,
     [OIDOID, TIMESTAMPTZOID],
@@ -23,7 +26,7 @@ statement!(
 );
 
 statement! {
-    /// Marks the database as restored. A dump or a clone copies the mark with the rows.
+    /// Marks the database as restored from a backup. A dump or a clone copies the mark with the rows.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -37,7 +40,8 @@ statement!(
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 );
 
-// Writes nothing if the table has a row, so that two sessions that register do not wait for each other.
+// Writes nothing if the table has a row, so that two sessions that both register their first job do not wait for each
+// other.
 statement!(
     claim_own,
     [OIDOID, TIMESTAMPTZOID],
@@ -45,7 +49,8 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
-// Logical replication copies rows but no sequences. Checks, alerts and repetitions get their numbers from one sequence.
+// Moves the sequence past all used ids, because logical replication copies rows but no sequences. Checks, alerts and
+// repetitions get their ids from one sequence.
 statement!(
     pass_used_ids,
     [],
@@ -57,17 +62,17 @@ statement!(
 );
 
 statement! {
-    /// Returns the number of this installation, which a dump does not include.
+    /// Returns the number of this installation of the extension. A dump does not include the number.
     pub fn identity() -> i64 = query_latest(number),
     c"SELECT i.last_value FROM awty_internal.identity AS i"
 }
 
-/// Returns why nothing may run before `awty.adopt()`.
+/// Returns why awty may run no check before `awty.adopt()`, or `None` if awty may run checks.
 pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// Returns the stored hold, whatever `awty.auto_adopt` says.
+/// Returns the hold that the table records, even if `awty.auto_adopt` is on.
 pub fn stored_hold() -> Option<Hold> {
     match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),
@@ -76,13 +81,14 @@ pub fn stored_hold() -> Option<Hold> {
     }
 }
 
-/// Returns this database, and the time of the restore for which it is adopted.
+/// Returns the OID of this database, and the time of the last restore of the server.
 fn here() -> [Arg; 2] {
     let restored_at = restore::restored_at().and_then(|at| TimestampWithTimeZone::try_from(at).ok());
     [arg(catalog::database()), restored_at.and_then(arg)]
 }
 
-/// Moves the sequence past all used numbers. Returns whether the database was held.
+/// Lets awty run the database's checks, and moves the sequence past all used ids. Returns whether the database was
+/// held.
 pub fn adopt() -> bool {
     let was_held = stored_hold().is_some();
     pass_used_ids().execute(&[]);
@@ -91,7 +97,7 @@ pub fn adopt() -> bool {
     was_held
 }
 
-/// Marks the rows as this database's own. The first registration calls this.
+/// Records that the rows belong to this database. The first registration of a job calls this function.
 pub fn claim_if_new() {
     if stored_hold().is_none() {
         claim_own().execute(&here());

@@ -1,9 +1,9 @@
-//! The daily partitions of `awty.future_job_history` and `awty_internal.attempt`: created in advance, and dropped when
-//! they are too old.
+//! Creates the daily partitions of `awty.future_job_history` and `awty_internal.attempt` in advance, and drops
+//! partitions that are too old.
 //!
-//! Invariant: history is removed by whole days, never row by row, except for the first rows of a day. A client waits for a lock taken here no longer than
+//! Invariant: history is removed by whole days, never row by row. A client waits for a lock taken here no longer than
 //! the caller's `lock_timeout`.
-//! Does not: run while the database has no job, so that a restore finds the names free.
+//! Does not: run while the database has no job, so that a restore can create the partitions under their own names.
 
 use super::statement::Rows;
 use super::typed::statement;
@@ -14,9 +14,10 @@ use chrono::{NaiveDate, NaiveTime, TimeDelta};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
-/// Days for which partitions exist in advance.
+/// Number of days for which partitions are created in advance.
 const AHEAD: i64 = 7;
-/// The most rows that are moved from the default partition to a new partition, because writers wait meanwhile.
+/// Maximum number of rows that are moved from the default partition to a new partition, because writers wait during the
+/// move.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Partitioned {
         }
     }
 
-    /// Columns without statistics, so that EXPLAIN does not disclose their values.
+    /// Columns for which no statistics are collected, so that EXPLAIN does not disclose their values.
     fn hidden(self) -> &'static [&'static str] {
         match self {
             Self::History => &["job", "entity_name", "entity_key", "args", "sqlstate", "message", "context"],
@@ -77,14 +78,12 @@ statement!(
 );
 
 statement! {
-    /// Counts the rows of a day in the default partition of the history, up to a limit.
     fn count_history(from: Time, to: Time, limit: i64) -> Option<i64> = query,
     c"SELECT pg_catalog.count(*) FROM (
           SELECT FROM awty_internal.future_job_history_default AS h WHERE h.finished_at >= $1 AND h.finished_at < $2 LIMIT $3) AS s"
 }
 
 statement! {
-    /// Counts the rows of a day in the default partition of the attempts, up to a limit.
     fn count_attempts(from: Time, to: Time, limit: i64) -> Option<i64> = query,
     c"SELECT pg_catalog.count(*) FROM (
           SELECT FROM awty_internal.attempt_default AS a WHERE a.ended_at >= $1 AND a.ended_at < $2 LIMIT $3) AS s"
@@ -119,7 +118,7 @@ fn present(parted: Partitioned) -> Vec<NaiveDate> {
     })
 }
 
-/// Takes no lock if no partition is missing.
+/// Creates the missing partitions from today on. Takes no lock if no partition is missing.
 pub fn make(parted: Partitioned, now: Time) {
     let (today, present) = (now.date_naive(), present(parted));
     let missing: Vec<NaiveDate> = (0..=AHEAD)
@@ -147,7 +146,8 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Empties the default partition if all its rows are that old. Takes no lock if no partition is old.
+/// Drops the partitions of days before `than`. Also empties the default partition if all its rows are older. Takes no
+/// lock if no partition is old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
@@ -186,8 +186,8 @@ fn stray_rows(parted: Partitioned, day: NaiveDate) -> i64 {
     count.unwrap_or(0)
 }
 
-/// Creates a table, moves the rows of its day from the default partition, and attaches it. Unlike CREATE TABLE … PARTITION OF, ATTACH lets readers and writers of the
-/// history go on.
+/// Creates the table of a day, moves the day's rows from the default partition into it, and attaches it. Unlike CREATE
+/// TABLE … PARTITION OF, ATTACH does not block readers and writers of the history.
 fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     let Some(next) = day.succ_opt() else { return };
     let (name, table) = (parted.name_of(day), parted.table());
@@ -196,18 +196,18 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // The install script does the same: ALTER DEFAULT PRIVILEGES may have granted rights, also to roles that may read
-    // or write all data.
+    // Revokes all rights on the new partition, as the install script does, because ALTER DEFAULT PRIVILEGES may have
+    // granted some, also to roles that may read or write all data.
     for role in grantees(&name) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
     run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
-    // pg_dump by the database's owner reads each partition as a table of its own.
+    // The database's owner needs SELECT, because pg_dump reads each partition as a table of its own.
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
     run(&format!(
         "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"
     ));
-    // The install script does the same: EXPLAIN must not disclose names and keys.
+    // Disables statistics as the install script does, because EXPLAIN must not disclose names and keys.
     let hidden: Vec<String> = parted.hidden().iter().map(|column| format!("ALTER {column} SET STATISTICS 0")).collect();
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
     if has_strays {
@@ -224,12 +224,12 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     ));
 }
 
-/// Returns names, quoted if needed.
+/// Returns the names of the roles with rights on a table, quoted for SQL if needed.
 fn grantees(name: &str) -> Vec<Text> {
     select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }
 
-/// The variable parts are dates, and roles that PostgreSQL has quoted.
+/// Runs a DDL command. Its variable parts are only dates, and names of roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

@@ -10,7 +10,7 @@ pub struct Candidate {
     pub slot: Timestamp,
 }
 
-/// Position of a scan of due checks.
+/// Position in a scan of due checks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cursor {
     pub slot: Timestamp,
@@ -32,7 +32,7 @@ pub struct RunRecord {
     pub slot: Time,
     pub started_at: Time,
     pub finished_at: Time,
-    /// Duration by the monotonic clock.
+    /// Duration of the run by the monotonic clock.
     pub run_time: TimeDelta,
 }
 
@@ -42,19 +42,18 @@ impl RunRecord {
     }
 }
 
-/// Result of a run that leaves the check pending.
+/// Result of a run whose check stays pending.
 pub struct Rescheduled<'a> {
     pub slot: Time,
-    /// 1 if the check was done, 0 if it is tried again.
+    /// 1 if the run succeeded, 0 if the check is tried again.
     pub done: i32,
-    /// Failed runs in a row.
     pub attempt: i32,
     pub failure: Option<&'a Failure>,
 }
 
 pub struct End<'a> {
     pub outcome: Outcome,
-    /// 1 if the run succeeded, 0 if it failed.
+    /// 1 if the check's last run succeeded, 0 if the run failed.
     pub done: i32,
     pub failure: Option<&'a Failure>,
 }

@@ -1,4 +1,4 @@
-//! The rights to jobs that `awty.allow()` has given. Only [`Granted::has`] judges whether a role has a right.
+//! Stores the rights to jobs that `awty.allow()` grants. Only [`Granted::has`] decides whether a role has a right.
 
 use super::arg;
 use super::statement::Rows;
@@ -7,7 +7,7 @@ use crate::pg::array::{self, REGROLE};
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// A right of a role that is no member of the job's role. Each right includes `Read`.
+/// Right to a job that a role has without being a member of the job's role. Each right includes `Read`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,
@@ -36,13 +36,13 @@ impl std::str::FromStr for Right {
 }
 
 statement! {
-    /// Reads by the latest snapshot.
+    /// Reads the rights to a job with the latest snapshot.
     pub fn granted(name: &Text) -> Option<Granted> = query_latest,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j WHERE j.job = $1"
 }
 
 statement! {
-    /// Reads by the snapshot of the caller's statement.
+    /// Reads the rights to all jobs with the snapshot of the caller's statement.
     pub fn all() -> Vec<Granted> = query_as_caller,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 }
@@ -62,7 +62,7 @@ statement!(
 
 pub struct Granted {
     pub job: Text,
-    /// The job's role, whose members have all rights.
+    /// Role of the job. Members of this role have all rights to the job.
     pub role: pg_sys::Oid,
     pub paused: bool,
     readers: Vec<pg_sys::Oid>,
@@ -71,7 +71,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Whether a role has a right. `may_be` says whether the role is a member of another role.
+    /// Whether a role has a right to the job. `may_be` says whether the role is a member of another role.
     pub fn has(&self, right: Right, may_be: impl Fn(pg_sys::Oid) -> bool) -> bool {
         let (schedulers, claimers) = (&self.schedulers[..], &self.claimers[..]);
         let granted = match right {
@@ -102,7 +102,7 @@ impl Row for Granted {
     }
 }
 
-/// `None` removes the right.
+/// Gives a role a right to a job. `None` removes the role's right.
 pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
     let right = right.map(|right| Text::from(right.word()).datum());
     update_right().execute(&[Some(name.datum()), arg(role), right]);

@@ -1,7 +1,7 @@
-//! A prepared statement on awty's tables, kept for the life of the process.
+//! Prepares a statement on awty's tables, and keeps its plan until the process ends.
 //!
-//! Invariant: a statement is planned once, for any parameters, and by index, because a table that was empty when the
-//! process began must not be scanned when it has ten million rows.
+//! Invariant: a statement is planned once for all parameters, and reads tables by index, because a table that was empty
+//! when the process began must not be scanned when it has ten million rows.
 
 use crate::pg::owner;
 use crate::pg::relations;
@@ -16,33 +16,32 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Stands for an array of rows of `awty.future_job` in a statement's list of types. The type's OID differs between
-/// databases.
+/// Stands in a statement's list of types for an array of rows of `awty.future_job`, because the OID of that type
+/// differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
 
-/// A statement that runs as awty's owner.
+/// A prepared statement that runs as awty's owner.
 pub struct Prepared(pub &'static LocalKey<Statement>);
 
 impl Prepared {
-    /// Returns the number of processed rows.
     pub fn execute(&self, args: &[Arg]) -> u64 {
         self.query(args, |rows| rows.processed)
     }
 
-    /// The result of `read` must not borrow from the rows.
+    /// Passes the statement's rows to `read`, whose result must not borrow from the rows.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// Executes the statement with the latest snapshot. A parallel query allows no new snapshot, so there the current
-    /// one is used.
+    /// Executes the statement with the latest snapshot. A parallel query allows no new snapshot, so the current
+    /// snapshot is used there.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
 
-    /// Reads with the snapshot of the calling statement.
+    /// Executes the statement with the snapshot of the client's statement that called awty.
     pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, true, read))
     }
@@ -53,7 +52,7 @@ impl Prepared {
 }
 
 impl Statement {
-    /// The statement is prepared at its first use.
+    /// PostgreSQL prepares the statement at its first use.
     pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
         Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
     }
@@ -71,7 +70,7 @@ impl Statement {
         result
     }
 
-    /// With `read_only`, uses the active snapshot unchanged.
+    /// Executes the statement. If `read_only` is set, the active snapshot is used unchanged.
     fn run<R>(&self, args: &[Arg], read_only: bool, read: impl FnOnce(&Rows) -> R) -> R {
         assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
@@ -90,7 +89,7 @@ impl Statement {
         }
     }
 
-    /// Plans again if the tables or their statistics have changed.
+    /// Returns the statement's plan. Plans again if the tables or their statistics have changed.
     ///
     /// # Safety SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
@@ -101,7 +100,7 @@ impl Statement {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
             }
-            // `as_owner` restores these settings.
+            // `as_owner` restores these settings after the statement.
             for (name, value) in [
                 (c"enable_seqscan", c"off"),
                 (c"enable_bitmapscan", c"off"),
@@ -115,7 +114,7 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // The extension may have been created again, with another type.
+                // The plan is discarded, because the extension may have been created again with another type of rows.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }
@@ -140,7 +139,6 @@ fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     if oid == CHECKS { relations::row_array_type() } else { oid }
 }
 
-/// A value of any type, not copied.
 struct Raw(pg_sys::Datum);
 
 impl FromDatum for Raw {
@@ -151,12 +149,12 @@ impl FromDatum for Raw {
 
 pub struct Rows {
     table: *mut pg_sys::SPITupleTable,
-    /// Number of rows returned, inserted, updated or deleted.
+    /// Number of rows that the statement returned, inserted, updated or deleted.
     pub processed: u64,
 }
 
 impl Rows {
-    /// Returns the rows of the last statement.
+    /// Returns the rows of the last statement that SPI executed.
     ///
     /// # Safety SPI must be connected, and stay connected while the rows are read.
     pub unsafe fn current() -> Self {
@@ -164,7 +162,7 @@ impl Rows {
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 
-    /// Returns a value in SPI's memory.
+    /// Returns a value that stays in SPI's memory.
     pub fn datum(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement.
@@ -181,14 +179,14 @@ impl Rows {
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
-    /// Reads all rows. Leaves out the rows for which `read` returns `None`.
+    /// Reads all rows with `read`. Rows for which `read` returns `None` are left out.
     pub fn all<T>(&self, read: impl FnMut(usize) -> Option<T>) -> Vec<T> {
         (0..self.len()).filter_map(read).collect()
     }
 
-    /// Returns a column (from 1) of a row (from 0); `None` for NULL.
+    /// Returns the value of a column (from 1) in a row (from 0), or `None` for NULL.
     ///
-    /// Values passed by reference point into SPI's memory, unless `T` copies them, as `String` does.
+    /// A value that is passed by reference points into SPI's memory, unless `T` copies the value, as `String` does.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement and its type.
@@ -200,18 +198,18 @@ impl Rows {
         }
     }
 
-    /// Returns a value in SPI's memory.
+    /// Returns a value that stays in SPI's memory.
     pub fn raw(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         self.get::<Raw>(row, column).map(|Raw(datum)| datum)
     }
 
-    /// Returns `None` without a row or for NULL.
+    /// Returns a column of the first row. Returns `None` if there is no row or the value is NULL.
     pub fn first<T: FromDatum>(&self, column: i32) -> Option<T> {
         if self.len() == 0 { None } else { self.get(0, column) }
     }
 }
 
-/// A row that outlives its statement.
+/// A row that is copied, so that it outlives the statement that returned it.
 pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {

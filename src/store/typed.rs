@@ -4,13 +4,12 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys::{self, Oid};
 
-/// Declares a function that runs a statement.
+/// Declares a function that runs an SQL statement.
 ///
-/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. In place of `query` may be another method of
-/// [`super::statement::Prepared`], or `query(reader)` for a result that is no [`Outcome`]. The parameters are those of
-/// the SQL, in its order.
+/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Instead of `query`, it may name another
+/// method of [`super::statement::Prepared`], or `query(reader)` for a result that is no [`Outcome`].
 ///
-/// The plain form declares a function that returns the statement, for other types.
+/// The plain form declares a function that returns the statement, for types that the typed form does not support.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name() -> crate::store::statement::Prepared {
@@ -85,40 +84,37 @@ impl Outcome for () {
     fn read(_: &Rows) {}
 }
 
-/// Number of rows that the statement returned or changed.
 impl Outcome for u64 {
     fn read(rows: &Rows) -> Self {
         rows.processed
     }
 }
 
-/// Whether the statement returned or changed a row.
 impl Outcome for bool {
     fn read(rows: &Rows) -> Self {
         rows.processed > 0
     }
 }
 
-/// Returns the first row, if no required column is NULL.
+/// The first row. `None` if the statement returned no row, or if a required column is NULL.
 impl<T: Row> Outcome for Option<T> {
     fn read(rows: &Rows) -> Self {
         if rows.len() == 0 { None } else { T::read(rows, 0) }
     }
 }
 
-/// All complete rows.
 impl<T: Row> Outcome for Vec<T> {
     fn read(rows: &Rows) -> Self {
         (0..rows.len()).filter_map(|row| T::read(rows, row)).collect()
     }
 }
 
-/// A row, or `None` if a column is NULL that must not be.
+/// Reads a Rust value from a result row. `read` returns `None` if a required column is NULL.
 pub trait Row: Sized {
     fn read(rows: &Rows, row: usize) -> Option<Self>;
 }
 
-/// A column of a row. An `Option` may be NULL.
+/// Reads a Rust value from a column of a result row. An `Option` accepts NULL.
 pub trait Column: Sized {
     fn read(rows: &Rows, row: usize, column: i32) -> Option<Self>;
 }
@@ -165,7 +161,7 @@ impl<A: Column, B: Column, C: Column> Row for (A, B, C) {
     }
 }
 
-/// Reads a struct from a row: its fields in the order of the columns.
+/// Lets a struct be read from a result row, with its fields in the order of the columns.
 macro_rules! row {
     ($name:ident { $($field:ident),* }) => {
         impl crate::store::typed::Row for $name {
@@ -179,12 +175,12 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Returns false without a row.
+/// Returns the boolean in the first row, or `false` if there is no row.
 pub fn is_true(rows: &Rows) -> bool {
     rows.first(1).unwrap_or(false)
 }
 
-/// Returns 0 without a row.
+/// Returns the number in the first row, or 0 if there is no row.
 pub fn number(rows: &Rows) -> i64 {
     rows.first(1).unwrap_or(0)
 }
