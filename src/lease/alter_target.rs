@@ -1,5 +1,5 @@
-//! `awty.alter_target()` sets limits and blocks of targets. Another function returns a target's state for
-//! `awty.target`.
+//! Implements `awty.alter_target()`, which sets limits and blocks of targets. Also computes the state that the view
+//! `awty.target` shows.
 
 use super::statements::target::{self, TargetChanges};
 use crate::call::args::{Args, calls};
@@ -18,7 +18,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// `reset` accepts these words.
+/// Names of limits that the argument `reset` of `awty.alter_target()` accepts.
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
 /// Maximum number of targets of a job with limits or blocks, because each list of targets reads all of them.
@@ -48,7 +48,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // An infinite block is returned as it was given.
+    // If the user's block is infinite, the stored timestamp is returned, because a time cannot be infinite.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),
@@ -57,8 +57,8 @@ fn target_standing(
 }
 
 calls! {
-    /// Blocks a target that asked for a pause. The right to claim is enough for this call, so the block is limited to
-    /// [`ASKED`].
+    /// Blocks a target that asked a worker for a pause. The right to claim is enough for this call, so the block ends
+    /// after [`ASKED`] at the latest.
     fn block_for_now -> bool = block;
 }
 
@@ -106,7 +106,8 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // Workers that report a failure or a block only try this lock, so they are not delayed.
+    // This waits for the target's lock. Workers that report a failure or a block only try this lock, so they are not
+    // delayed.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

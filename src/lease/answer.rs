@@ -1,9 +1,9 @@
-//! Answers to leases: `awty.complete()`, `awty.fail()`, and their variants for many leases.
+//! Takes a worker's answers to its leases through `awty.complete()`, `awty.fail()` and their variants for many leases.
 //!
-//! Invariant (P1, P14): an answer, its history row and the next check are one commit, that of the caller. A void lease
-//! changes nothing. Lock order: the check's row, then its lease. A session that has the lease locked waits for no
-//! check. `complete()` and `fail()` wait for the check's row. `complete_many()` and `fail_many()` never do, so that no
-//! client delays the answers for other checks.
+//! Invariant (P1, P14): an answer, its history row and the next check are committed together with the caller's
+//! transaction. An answer to a void lease changes nothing. The check's row is locked before its lease. A session that
+//! has locked a lease waits for no check. `complete()` and `fail()` wait for the check's row. `complete_many()` and
+//! `fail_many()` never wait for it, so that no client delays the answers for other checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -29,9 +29,9 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// Longest message in bytes. Longer messages are cut.
+/// Maximum length of a worker's message in bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
-/// SQLSTATE of an external routine exception.
+/// SQLSTATE of a failure that an external worker reports (external routine exception).
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -69,7 +69,7 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
     answer(datum.map(|datum| datum.value() as i64))
 }
 
-/// Checks the result of a report. Refuses a result that is too large, because a jsonb cannot be cut.
+/// Returns the JSON result in a worker's answer. A result that is too large is refused, because a jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
     if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
@@ -133,14 +133,14 @@ fn failures(args: &Args) -> Result<(usize, Reports)> {
     Ok((count, by_place(&numbers, read)))
 }
 
-/// Pairs each lease with its report. A lease that is NULL is an error.
+/// Pairs each lease with its report. Raises an error if a lease is NULL.
 fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>) -> Reports {
     let all = numbers.iter().enumerate();
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Books all reports at once. If a report raises an error, books the reports one by one, so that the error stops no
-/// other report.
+/// Books all reports at once. If one report raises an error, books the reports one by one, so that the error does not
+/// stop the others.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -169,14 +169,14 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Whether the failure concerns the whole statement. A cancellation, a serialization conflict, lack of resources and
-/// `lock_timeout` do so.
+/// Whether a failure concerns the whole statement and not one report. Such failures are a cancellation, a serialization
+/// conflict, a lack of resources and `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
-/// Answer to a report while a client has the check locked. The worker must report again.
+/// Result of a report while a client has locked the check. The worker must send the report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -199,8 +199,8 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// Returns the answer's meaning for the target. `None` if the worker has sent nothing; any other answer shows that
-    /// the target is up.
+    /// Returns what the answer says about the target. Any answer shows that the target is up, except a failure that the
+    /// worker blames on the target. Returns `None` if the worker has sent the target nothing.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -210,13 +210,13 @@ impl Report {
     }
 }
 
-/// Returns the result of each report.
+/// Books the reports, and returns the result of each report.
 fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let now = clock::now();
     let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();
     let mut answers: HashMap<i64, &'static str> = HashMap::new();
     let Some(table) = Table::open_latest() else { return vec![VOID; reports.len()] };
-    // If a lease has two reports, the first counts.
+    // If two reports name the same lease, the first report counts.
     let mut first: HashMap<i64, &Report> = HashMap::new();
     for report in reports {
         first.entry(report.number).or_insert(report);
@@ -226,7 +226,7 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let (mut taken, mut ends) = (Vec::new(), Vec::new());
     for (given, job) in live {
         let report = first[&given.number];
-        // A client may be cancelling the check.
+        // The row may be locked by a client that is cancelling the check.
         let locked = if locks == Locks::Wait { Ok(table.lock_waiting(given.id)) } else { table.lock_at_once(given.id) };
         let Ok(row) = locked else {
             answers.insert(given.number, BUSY);
@@ -243,8 +243,8 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
         Error::from(LeaseError::Concurrent).raise();
     }
-    // Only leases that this call has ended count, because another session may have claimed the check or answered the
-    // lease meanwhile.
+    // Only leases that this call has ended count, because another session may have answered the lease or claimed the
+    // check meanwhile.
     taken.retain(|taken| ended.contains(&taken.given.number));
     let reports: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.target_report()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
@@ -285,10 +285,12 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Answers are booked together by job, start of the lease, slot, and whether the check has notes.
+/// What answers have in common that are booked together: job, start of the lease, slot, and whether the check has a row
+/// in `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
-/// Books answers in groups, and failures one by one. Returns what happened to each check, and whether it had an answer.
+/// Books successful answers in groups and failures one by one. Returns what happened to each check, and whether its
+/// answer was a success.
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
     let noted: HashSet<i64> =
         lease::noted(&taken.iter().map(|taken| taken.row.id).collect::<Vec<_>>()).into_iter().collect();
@@ -306,7 +308,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // The row is already locked, so no conflict is possible.
+                // No other transaction can have changed the row, because it is already locked.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

@@ -1,7 +1,7 @@
-//! Leases that were never answered, because the worker crashed or failed.
+//! Ends leases that were never answered, because the external worker crashed or failed.
 //!
-//! Invariant: a lease is locked first, and its check is locked without waiting: a check that a client has locked is
-//! left for the next time. So a claim or the maintainer is part of no deadlock.
+//! Invariant: a lease is locked before its check, and the check is locked without waiting. If a client has locked the
+//! check, the lease is left for the next time. So neither a claim nor the maintainer can be part of a deadlock.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -20,8 +20,7 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// Ends leases that are past their deadlines: of each job as many as fit into one inspection. So the leases of a role
-/// that keeps its checks locked hide none of another role.
+/// Ends leases whose deadline has passed. One inspection ends at most [`PIECE`] leases.
 pub fn sweep(now: Time) {
     target::forget(now);
     for name in lease::jobs_overdue(now) {
@@ -46,7 +45,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// Closes leases that the caller has locked. Returns the leases that are now closed.
+/// Ends leases that the caller has locked. Returns the leases that this call has ended.
 pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };
@@ -74,7 +73,7 @@ pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
                 let started_at = given.lease.leased_at;
                 let run_time = (now - started_at).max(TimeDelta::zero());
                 let timing = Timing { started_at, finished_at: now, run_time };
-                // The row is already locked, so no conflict is possible.
+                // No other transaction can have changed the row, because it is already locked.
                 let _ = book::failure(&table, job, &row, &failure, how, &timing, &mut account);
                 wakeup::count_ended(1);
             }

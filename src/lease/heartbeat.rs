@@ -13,7 +13,7 @@ calls! {
     fn heartbeat -> Vec<Option<i64>> = beat;
 }
 
-/// Returns the leases for which an answer of the caller would count.
+/// Returns those leases that the caller may still answer, with their jobs.
 pub fn live(numbers: &[i64], now: Time) -> Vec<(StoredLease, Job)> {
     let given = lease::given(numbers);
     let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();
@@ -48,7 +48,7 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
-        // The remaining leases are gone, or another session is answering them.
+        // A lease that was not extended is gone, or another session is answering it.
         let others =
             until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();
         alive.extend(lease::given(&others).iter().map(|given| given.number));

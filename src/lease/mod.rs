@@ -1,12 +1,15 @@
-//! External workers: their calls, and leases that were never answered.
+//! Serves external workers, which claim checks by SQL and answer them.
 //!
-//! - [`claim`] hands out checks; [`answer`] takes the answers; [`heartbeat`] extends leases, [`requeue`] gives them
-//!   back, and [`next_claim`] says when to claim again.
-//! - [`target`] says which checks may be handed out, and takes what answers say about targets; [`alter_target`] changes
-//!   limits.
-//! - [`expire`] books unanswered leases, for claims and for the maintainer.
+//! - [`claim`] hands out checks.
+//! - [`answer`] takes the answers.
+//! - [`heartbeat`] extends leases.
+//! - [`requeue`] gives leases back without an answer.
+//! - [`next_claim`] says when to claim again.
+//! - [`target`] says which checks may be handed out, and records which targets fail.
+//! - [`alter_target`] changes the limits of targets.
+//! - [`expire`] ends leases that were never answered.
 //!
-//! Invariant (P14): a lease is a run outside the server. The same guards apply, and `run::book` writes its result.
+//! Invariant (P14): a lease is a run outside the server, so the guards of runs apply and `run::book` writes the result.
 
 mod alter_target;
 mod answer;

@@ -1,4 +1,4 @@
-//! `awty.next_claim_in()`, and the time of a job's last claim.
+//! Implements `awty.next_claim_in()`, and returns the time of a job's last claim.
 
 use super::statements::{lease, target as targets};
 use super::{arrays, target};
@@ -18,12 +18,12 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Number of the oldest due checks among which the call looks for one that can be handed out, before it looks at all
-/// targets.
+/// Number of the oldest due checks that are looked at first. Only if none of these checks can be handed out, the call
+/// looks at all targets.
 const LOOK: usize = 100;
-/// Wait before the next look if there are more targets than were visited.
+/// Wait until the next claim if there are more targets than the call has visited.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
-/// Wait while another transaction is claiming checks of the job.
+/// Wait until the next claim while another transaction is claiming checks of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
 calls! {
@@ -51,25 +51,26 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    // A paused job or a held database has nothing to wait for.
+    // A paused job and a held database have no next claim.
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
         let mut ahead = lease::ahead(&job.name, now);
         if ahead.is_due && targets::any(&job.name) {
-            // The due checks may all belong to targets that cannot be called now.
+            // All due checks may belong to targets that cannot be called now.
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;
             let chosen = target::choose(here, &job.name, oldest, is_all, LOOK, now);
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
-                // A worker that claims only after this call must also reach the other targets.
+                // The next claim continues at this target, so that a worker that claims only after this call reaches
+                // all targets.
                 shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
                 let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();
                 ahead.expiry = ahead.expiry.into_iter().chain(soon).min();
             }
         }
         if ahead.is_due && jobs.len() > 1 && is_claimed_of(job) {
-            // A claim of several jobs skips this job.
+            // A claim of several jobs skips a job that another transaction is claiming.
             ahead.is_due = false;
             ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
         }

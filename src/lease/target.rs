@@ -1,11 +1,11 @@
-//! Targets: which checks a claim may hand out and in which order, and what answers say about a target.
+//! Decides which checks a claim may hand out and in which order, and records what answers say about targets.
 //!
-//! A claim first reads the oldest due checks, as many as it may hand out. Only if there may be more, or if some of them
-//! cannot be handed out, it walks from target to target by an index. So a target that cannot be called costs a claim no
-//! more than one that can, however large its backlog.
+//! A claim first reads as many of the oldest due checks as it may hand out. If there may be more, or if some of these
+//! checks cannot be handed out, the claim walks from target to target by an index. So a target that cannot be called
+//! costs a claim no more than another target, however many checks are waiting for it.
 //!
-//! Invariant: under the lock on the job's claims, no target gets more than it allows. Claims and answers wait for no
-//! other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
+//! Invariant: under the lock on the job's claims, no target gets more calls than it allows. Claims and answers wait for
+//! no other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
@@ -22,24 +22,24 @@ use awty_core::lease::target::Target;
 use pgrx::pg_sys;
 use std::collections::{BTreeMap, HashMap};
 
-/// One claim visits at most this many targets, and the next claim continues there.
+/// Maximum number of targets that one claim visits. The next claim continues with the following target.
 const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
-    /// Checks with their turns: the place within the target, and the place of the target.
+    /// The chosen checks. Each has the check's place within its target, and the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// States of the targets by name; empty if the job has no limits.
+    /// States of the targets by name. Empty if no target of the job has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
-    /// The first target that allows nothing now will allow a call then, if known.
+    /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
-    /// A walk without result has stopped at this target.
+    /// Last target that the walk over the targets visited.
     pub walked_to: Option<Text>,
-    /// The walk has not visited all targets.
+    /// Whether the walk stopped before it had visited all targets.
     pub is_cut: bool,
 }
 
-/// Chooses from the oldest due checks and, if needed, from a walk over the targets.
+/// Chooses checks from the oldest due checks and, if needed, from a walk over the targets.
 pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool, max: usize, now: Time) -> Chosen {
     let is_known = target::any(job);
     if is_all && !is_known {
@@ -59,7 +59,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
         chosen.walk(job, is_known, &cursor, max, now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // The walk goes from the last claim's position to the end, and then from the start.
+    // Targets after the last claim's position come first, so that each target gets its turn.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
@@ -73,7 +73,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
 }
 
 impl Chosen {
-    /// Records how many calls each target allows. Returns the number of targets that allow a call.
+    /// Records how many calls each of the named targets allows. Returns the number of targets that allow a call.
     fn look(
         &mut self,
         job: &Text,
@@ -101,7 +101,7 @@ impl Chosen {
         good
     }
 
-    /// Visits each target once at most, until enough targets have a check to hand out.
+    /// Visits targets, each at most once, until `max` targets have a check to hand out.
     fn walk(
         &mut self,
         job: &Text,
@@ -136,8 +136,8 @@ impl Chosen {
     }
 }
 
-/// Adds due checks of the allowed targets to `found`. A target gets an equal share of `max` and never more checks than
-/// it allows.
+/// Adds due checks of the allowed targets to `found`. Each target gets an equal share of `max`, but never more checks
+/// than the target allows.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -150,7 +150,7 @@ fn fetch(
     }
     let each = max.div_ceil(allowed.len()) + 1;
     let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
-    // If some targets have fewer checks than their share, others may get more.
+    // In the second round, targets with more checks than their share get what the other targets have left.
     for _ in 0..2 {
         let mut counts: HashMap<Text, usize> = HashMap::new();
         for due in target::due_of(job, &asked, now) {
@@ -166,7 +166,7 @@ fn fetch(
     }
 }
 
-/// Stores the tokens that the new leases leave, and the position at which the next claim begins.
+/// Stores the tokens that are left after the new leases, and the target at which the next claim begins.
 pub fn given(
     here: pg_sys::Oid,
     job: &Job,
@@ -191,15 +191,15 @@ pub fn given(
     }
 }
 
-/// Result of a call, as it concerns its target.
+/// What the answer to a call says about the called target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Answered,
     Down(String),
 }
 
-/// Skips a target that another session is writing, and does nothing in a transaction that cannot see the writes of
-/// others.
+/// Records whether targets are failing. Skips a target that another session is writing. Does nothing in a transaction
+/// that cannot see other transactions' writes.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

@@ -1,9 +1,10 @@
-//! Statements on `awty_internal.lease` and `awty_internal.attempt`: the claims of external workers, and their results.
+//! SQL statements on `awty_internal.lease` and `awty_internal.attempt`, which hold the claims of external workers and
+//! their results.
 //!
 //! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
-//! claims. With an older snapshot, a check could be handed out twice. If the invariant is broken, the unique key on the
-//! check refuses the second lease. Lock order: the check's row, then its lease. A transaction that locks the lease
-//! first must not wait for the check.
+//! claims. With an older snapshot, a check could be handed out twice; then the unique key on the check would refuse the
+//! second lease. Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait
+//! for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -38,7 +39,7 @@ statement!(
 );
 
 statement! {
-    /// Finds leases even if their checks are gone.
+    /// Finds leases, even if their checks are no longer pending.
     pub fn given(numbers: &[i64]) -> Vec<StoredLease> = query_latest,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
@@ -46,7 +47,6 @@ statement! {
 
 // SKIP LOCKED leaves out leases whose answer another transaction may be recording.
 statement! {
-    /// Skips locked leases.
     pub fn lock(numbers: &[i64]) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) FOR UPDATE SKIP LOCKED"
@@ -59,7 +59,8 @@ statement! {
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 }
 
-// The scanned table is only as large as the work in progress, and the maintainer asks once a minute.
+// A scan of the whole table is cheap enough, because the table is only as large as the work in progress and the
+// maintainer runs this statement once a minute.
 statement! {
     /// Returns the jobs with leases that are past their deadlines.
     pub fn jobs_overdue(now: Time) -> Vec<Text> = query,
@@ -89,7 +90,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is gone, the attempt records the missing check instead of the answer.
+// If the check is no longer pending, the attempt's message says so instead of the worker's answer.
 statement!(
     end_all,
     [
@@ -118,7 +119,8 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// SKIP LOCKED leaves out locked leases, because the transaction that has locked one is answering it and may take long.
+// SKIP LOCKED leaves out locked leases, because the transaction that has locked a lease is answering it and may take
+// long.
 statement!(
     extend_all,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
@@ -129,7 +131,7 @@ statement!(
 );
 
 statement! {
-    /// Leaves no attempt. Returns the checks of the leases that still existed.
+    /// Deletes leases without recording an attempt. Returns those of their checks that are still pending.
     pub fn requeue(numbers: &[i64]) -> Vec<i64> = query,
     c"WITH gone AS (DELETE FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) RETURNING l.id)
       SELECT n.id FROM gone AS n JOIN awty.future_job AS f ON f.id = n.id"
@@ -154,13 +156,13 @@ statement! {
 // The condition is IS NOT DISTINCT FROM, because with f.held a planner without statistics may read the whole index of
 // held checks.
 statement! {
-    /// Returns the held checks among these, including changes of this transaction.
+    /// Returns which of these checks are held. Changes of this transaction count.
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"
 }
 
 statement! {
-    /// Returns the checks that have a row in `awty_internal.check_stat`.
+    /// Returns which of these checks have a row in `awty_internal.check_stat`.
     pub fn noted(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id = ANY ($1)"
 }
@@ -169,7 +171,7 @@ pub struct DueCheck {
     pub id: i64,
     pub check: Check,
     pub scheduled_at: Time,
-    /// An expired lease of the check.
+    /// Number of the check's lease, if the lease has expired.
     pub expired: Option<i64>,
     pub target: Text,
 }
@@ -183,13 +185,13 @@ pub struct StoredLease {
     pub target: Text,
 }
 
-/// Returns checks without a live lease, the oldest first.
+/// Returns due checks of a job without a live lease, the oldest first.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
     select_due().query_latest(&args, Outcome::read)
 }
 
-/// Other statements return the columns of `select_due` as well.
+/// Every statement that returns due checks has the columns of `select_due`.
 impl Row for DueCheck {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
@@ -235,13 +237,15 @@ pub struct NewLeases<'a> {
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// Lease numbers, checks and idempotency keys are in the same order.
+    /// Numbers of the new leases. `ids` and `keys` have the check and the idempotency key of each lease in the same
+    /// order.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,
 }
 
-/// Hands the columns of `awty.leased` to `take`. Checks that are held or not pending any more get no lease.
+/// Creates leases, and passes each new row of `awty.leased` to `take`. A check that is held or no longer pending gets
+/// no lease.
 pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
     let Lease { leased_at, expires_at, deadline } = new.lease;
     let args = [
@@ -262,17 +266,17 @@ pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
 
 pub struct End {
     pub number: i64,
-    /// Whether `awty.attempt` keeps the lease.
+    /// Whether the view `awty.attempt` keeps the lease.
     pub kept: bool,
     pub ok: bool,
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// Whether the check is held afterwards; `None` if the check is gone.
+    /// Whether the check is held after the lease. `None` if the check is no longer pending.
     pub held: Option<bool>,
 }
 
-/// Returns the leases that still existed.
+/// Ends leases, and returns the leases that had not ended before.
 pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let bools = |of: fn(&End) -> Option<bool>| ends.iter().map(move |end| of(end).map(pg_sys::Datum::from));
@@ -293,7 +297,7 @@ pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     end_all().query(&args, ids)
 }
 
-/// Skips locked leases. Returns the extended ones.
+/// Extends leases that no other transaction has locked, and returns the extended leases.
 pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
     let times = until.iter().map(|(_, until)| time(*until));
     // SAFETY: the values are times.

@@ -1,8 +1,8 @@
-//! Statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`: limits, rates and failures
-//! of targets.
+//! SQL statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`, which hold limits,
+//! rates and failures of targets.
 //!
-//! Invariant: claims write buckets under the lock on the job's claims. Answers write breakers under the target's lock,
-//! which is only tried. So no claim and no answer waits here for another.
+//! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
+//! lock, and skips the target if another session holds this lock. So no claim and no answer waits here for another.
 
 use super::lease::DueCheck;
 use crate::pg::array::{self, TEXT};
@@ -19,7 +19,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
 statement! {
-    /// Whether a limit, a block or a failure is stored for any target of the job.
+    /// Whether any target of the job has a limit, a block or a failure.
     pub fn any(job: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = $1)
           OR EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = $1)"
@@ -40,7 +40,7 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
-// SKIP LOCKED is here because a claim waits for no other transaction.
+// SKIP LOCKED is needed because a claim must not wait for another transaction.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
@@ -78,7 +78,7 @@ statement!(
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND b.target = $2"
 );
 
-// A claim waits for no other transaction.
+// SKIP LOCKED is needed because a claim must not wait for another transaction.
 statement!(
     delete_full,
     [TIMESTAMPTZOID],
@@ -88,7 +88,7 @@ statement!(
       ) AS g WHERE b.job = g.job AND b.target = g.target"
 );
 
-// A failure is forgotten after a day without another one.
+// Forgets a target's failures when the last failure is a day old.
 statement!(
     delete_forgotten,
     [TIMESTAMPTZOID],
@@ -160,7 +160,7 @@ statement! {
       DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
 }
 
-// A block is forgotten a day after its end, if no limit is set for the target.
+// Forgets a target's block a day after the block has ended, unless the target has a limit.
 statement!(
     delete_unblocked,
     [TIMESTAMPTZOID],
@@ -171,7 +171,8 @@ statement!(
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 );
 
-// Goes from one target to the next by the index, so the number of checks per target does not matter.
+// The statement goes from one target to the next by index, so its cost does not depend on the number of checks per
+// target.
 statement!(
     walk_targets,
     [TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID, INT8OID],
@@ -244,7 +245,7 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     select_these().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Reads four columns, beginning with `first`.
+/// Reads a breaker from four columns, of which `first` is the first.
 fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
     let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
     let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
@@ -260,15 +261,15 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     select_due_of().query_latest(&args, Outcome::read)
 }
 
-/// Returns targets after a name, and whether each has a check to hand out. Stops after `due` targets with such a check,
-/// or after `steps` targets.
+/// Returns the targets after the name `after`, and whether each target has a check to hand out. Stops after `due`
+/// targets with such a check, or after `steps` targets.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
     walk_targets().query_latest(&args, |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Stores the tokens that are left, with the times when the buckets are full again.
+/// Stores the tokens that are left in the targets' buckets, and the time when each bucket will be full.
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
     // SAFETY: the values are times.
     let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };
@@ -285,7 +286,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Stores the target's failures. `None` removes them, because the target has answered.
+/// Stores the failures of a target. `None` removes the failures, because the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
@@ -307,7 +308,7 @@ pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Ti
     upsert_breaker().execute(&args);
 }
 
-/// Removes rows that say nothing any more.
+/// Removes full buckets, old failures and old blocks, because they no longer limit a target.
 pub fn forget(now: Time) {
     delete_full().execute(&[time(now)]);
     delete_forgotten().execute(&[time(now)]);
@@ -324,7 +325,7 @@ pub struct TargetChanges {
     pub unblock: bool,
 }
 
-/// Changes one target, or the whole job if the name is empty.
+/// Changes the limits of a target. If the target's name is empty, changes the limits of the whole job.
 pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid, now: Time) {
     let args = [
         Some(job.datum()),
@@ -346,7 +347,8 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Unless the target is blocked for longer or another transaction is writing it. The caller holds the target's lock.
+/// Blocks a target, unless the target is blocked for longer or another transaction is writing it. Returns whether the
+/// block was stored. The caller holds the target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let key = [Some(job.datum()), Some(target.datum())];
     let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];
