@@ -1,6 +1,7 @@
-//! Claims and prefetches of workers, and the entries that workers occupy. The caller holds the lock on shared memory.
+//! Manages the checks that workers claim and prefetch, and the entries of workers in shared memory. The caller holds
+//! the lock on shared memory.
 //!
-//! Invariant: no check has two claims. An entry that a run has abandoned keeps its claim until the entry is reused.
+//! Invariant: no check has two claims. The entry of an abandoned run keeps the run's claim until the entry is reused.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -9,13 +10,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest wait of suspects until the maintainer has removed an abandoned run from `awty_internal.in_flight`. The
-/// maintainer usually does so at once.
+/// Longest time that suspects wait until the maintainer has removed an abandoned run from `awty_internal.in_flight`.
+/// The maintainer usually does so at once.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves an entry for a worker that the launcher will request. If no entry is free, the oldest abandoned one is
-    /// reused, and its run is not counted.
+    /// Reserves an entry for a worker that the launcher will request. If no entry is free, the oldest abandoned entry
+    /// is reused, and the abandoned run is not counted.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -27,7 +28,7 @@ impl SharedState {
         Some(index)
     }
 
-    /// Replaces a worker's claims by the wanted checks that no other worker has claimed, and returns them.
+    /// Replaces a worker's claims by those wanted checks that no other worker has claimed. Returns the new claims.
     pub fn claim(&mut self, worker: usize, wanted: &[i64]) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].claims, Ids::NONE);
@@ -36,13 +37,14 @@ impl SharedState {
         granted
     }
 
-    /// Returns `None` if no worker runs the check.
+    /// Returns when the check's run began. Returns `None` if no worker runs the check.
     pub fn running_since(&self, database: pg_sys::Oid, id: i64, now: Mono) -> Option<Mono> {
         let entry = self.workers[..self.used].iter().find(|entry| entry.has_claimed(database, id))?;
         Some(entry.run.map_or(now, |run| run.began))
     }
 
-    /// Prefetches wanted checks that no other worker has prefetched, in addition to earlier ones.
+    /// Reserves checks that a worker reads ahead, in addition to its earlier ones. Checks that another worker has
+    /// prefetched are left out.
     pub fn prefetch(&mut self, worker: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].prefetched, Ids::NONE);
@@ -51,7 +53,7 @@ impl SharedState {
         free
     }
 
-    /// Iterates up to `used`, because entries are large and scanning all of them is slow.
+    /// The iterator stops at `used`, because entries are large and scanning all of them would be slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -64,8 +66,8 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// Marks the entry of a worker whose process was ended by its run. A role keeps at most one such entry per
-    /// database, so that entries remain for other roles. An older entry is freed.
+    /// Marks the entry of a worker as abandoned, because a run has ended the worker's process. A role keeps at most one
+    /// abandoned entry per database, so that entries remain for other roles. An older entry is freed.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -74,7 +76,7 @@ impl SharedState {
     }
 
     /// While `awty_internal.in_flight` still names the checks of an abandoned run, a crash would be blamed on these
-    /// checks, so no suspect may run.
+    /// checks. So no suspect may run meanwhile.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)
@@ -97,8 +99,8 @@ impl SharedState {
         }
     }
 
-    /// Notes that `awty_internal.in_flight` no longer names the checks of these abandoned entries, given by index and
-    /// generation.
+    /// Notes that `awty_internal.in_flight` no longer names the checks of abandoned entries, which are given by index
+    /// and generation.
     pub fn forget_names(&mut self, gone: &[(usize, u64)]) {
         for &(index, generation) in gone {
             let entry = &mut self.workers[index];

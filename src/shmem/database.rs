@@ -5,24 +5,24 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Not inspected since the server started. Next: any other state.
+    /// The database was not inspected since the server started. Next: any other state.
     Unknown,
-    /// Its checks run. Next: `Held`, `Unserved`, or forgotten.
+    /// The database's checks run. Next: `Held`, `Unserved`, or forgotten.
     Ready,
-    /// Its rows come from another database. Next: `Ready`, through `awty.adopt()`.
+    /// The database's rows come from another database. Next: `Ready`, through `awty.adopt()`.
     Held,
-    /// The library does not serve its SQL version. Next: `Ready`, through ALTER EXTENSION or a restart.
+    /// The library does not serve the version of the database's SQL objects. Next: `Ready`, through ALTER EXTENSION or
+    /// a restart.
     Unserved(Unserved),
 }
 
-/// The last problem of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
-    /// All entries for workers are taken.
+    /// No entry in shared memory is free for another worker.
     NoEntry,
-    /// This process continues a run that was cancelled and terminated.
+    /// The worker with this process id continues a run after awty has cancelled and terminated it.
     StuckRun(i32),
     Reading,
     RoleCannotConnect,
@@ -59,26 +59,27 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Time since when the database's checks can run. Earlier slots were missed.
+    /// Time since when the database's checks can run. Checks with earlier slots were missed.
     pub able_since: Timestamp,
-    /// The last slot that was run since the server started; 0 for none.
+    /// Latest slot of a check that was run since the server started. Zero if no check was run.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
     pub trouble: DatabaseProblem,
-    /// Time when the trouble began. The value means nothing while there is no trouble.
+    /// Time when `trouble` began. Meaningless without a trouble.
     pub trouble_at: Timestamp,
-    /// Grows whenever a crash or an exit is counted against checks here. Workers then read the list of suspects again.
+    /// This counter grows whenever a crash or an exit is counted against checks of the database. Workers then read the
+    /// list of suspects again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
-    /// The search for leftover rows in awty_internal.check_stat continues after this check.
+    /// Id of the check after which the search for leftover rows in awty_internal.check_stat continues.
     pub swept: i64,
-    /// Id of the last repetition that was repaired. The next repair continues after it.
+    /// Id of the repetition that was repaired last. The next repair continues after this id.
     pub repaired: i64,
-    /// Time of the last maintenance of the tables. `None` before the first one since the server started.
+    /// Time of the last maintenance of the database's tables. `None` if there was none since the server started.
     pub looked_after: Option<Mono>,
-    /// Whether the counters of one of the database's jobs have left shared memory since the counters were last stored.
+    /// Whether a job's counters have left shared memory since the counters were last stored.
     pub jobs_left: bool,
-    /// The counters were read back from this table; invalid before that.
+    /// OID of the table from which the counters were read. Invalid before they were read.
     pub jobs_of: pg_sys::Oid,
 }
 

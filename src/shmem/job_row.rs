@@ -1,7 +1,7 @@
-//! Counters and log state of each job, in shared memory.
+//! Keeps the counters and the log state of each job in shared memory.
 //!
-//! Invariant: if a row leaves, its database's line says so, and the maintainer removes the row from the table.
-//! `awty_core::job_table` chooses the row that leaves.
+//! Invariant: when a job's row leaves shared memory, the line of its database says so, and the maintainer removes the
+//! job from the table. `awty_core::job_table` chooses the row that leaves.
 
 use super::SharedState;
 use awty_core::figures::Figures;
@@ -10,7 +10,7 @@ use awty_core::{Mono, Passed, Time};
 use pgrx::pg_sys;
 use std::collections::HashSet;
 
-/// Name of a job, its counters, and the start of the counting.
+/// Name of a job, its counters, and the time since when they count.
 pub type Counted = (Vec<u8>, Figures, Time);
 
 impl SharedState {
@@ -24,7 +24,8 @@ impl SharedState {
         row
     }
 
-    /// Returns the number of earlier suppressed failures if the log may have an entry.
+    /// Decides whether a failure of the job may be logged. If it may, returns the number of failures that were
+    /// suppressed before.
     pub fn may_log(
         &mut self,
         database: pg_sys::Oid,
@@ -43,7 +44,7 @@ impl SharedState {
         self.jobs.summaries(database.to_u32(), mono)
     }
 
-    /// Counts runs of a job. `since` is the start of the first run.
+    /// Adds runs to the counters of a job. `since` is the start of the first of these runs.
     pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, since: Time) {
         if let Some(row) = self.job_row(database, job, since) {
             if row.figures.runs == 0 {
@@ -72,7 +73,7 @@ impl SharedState {
         }
     }
 
-    /// Notes that an external worker asked for checks. `served` says whether the worker got some.
+    /// Notes that an external worker asked for checks of the job. `served` says whether the worker got some.
     pub fn note_claim(&mut self, database: pg_sys::Oid, job: &[u8], served: bool, now: Time) {
         if let Some(row) = self.job_row(database, job, now) {
             row.claimed_at = Some(now);
@@ -93,7 +94,7 @@ impl SharedState {
         }
     }
 
-    /// Returns the times when an external worker last asked for checks, and when it last got some.
+    /// Returns the times when an external worker last asked for checks of the job, and when a worker last got some.
     pub fn claims_of(&self, database: pg_sys::Oid, job: &[u8]) -> (Option<Time>, Option<Time>) {
         let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
         row.map_or((None, None), |row| (row.claimed_at, row.served_at))
@@ -103,7 +104,8 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Counters for another table belong to an extension that is gone, and are dropped.
+    /// Adds the counters that the table has stored. Counters in shared memory that belong to another table are dropped,
+    /// because the extension of that table no longer exists.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {
@@ -121,7 +123,8 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// Counters that changed since they were last stored, and if a row has left, the names of all remaining rows.
+    /// Returns the counters that have changed since they were last stored. If a job's row has left shared memory, also
+    /// returns the names of all remaining jobs.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -139,10 +142,10 @@ impl SharedState {
         }
     }
 
-    /// Forgets a job that was unregistered, or replaced by another job of the same name.
+    /// Forgets the counters of a job that was unregistered, or replaced by another job of the same name.
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The table may have the job even if shared memory did not.
+        // The table may have the job's counters even if shared memory has not.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

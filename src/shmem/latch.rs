@@ -1,8 +1,9 @@
-//! A latch is part of a PGPROC, which lives in shared memory as long as the server does.
+//! Wakes a process by the address of its latch. A latch is part of a PGPROC, which stays in shared memory as long as
+//! the server runs.
 
 use pgrx::pg_sys;
 
-/// Sets a latch; 0 means none.
+/// Sets the latch at an address. Zero means that there is no latch.
 pub fn wake(latch: usize) {
     if latch != 0 {
         // SAFETY: see the file's invariant. If the process has ended, the latch's next owner wakes up once without

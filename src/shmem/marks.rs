@@ -1,23 +1,25 @@
-//! Marks on disk that tell the next start of the server how this one ended.
+//! Writes marks on disk that tell the next start of the server how this server ended.
 //!
 //! PostgreSQL does not tell extensions whether the last shutdown was clean, and a crash clears shared memory. So there
 //! are two files in `pg_stat/`, where pg_stat_statements also keeps its file:
-//! - The postmaster writes one at a clean shutdown. Without it, the checks that were about to run are suspects.
-//! - The other names the suspect in quarantine. A crash is blamed on this suspect only.
 //!
-//! Both are hints: a missing or broken file costs time or a wrong count, but never a check. They are not flushed,
-//! because the kernel's memory survives a crash of PostgreSQL.
+//! - The postmaster writes one file at a clean shutdown. If the file is missing, the checks that were about to run are
+//!   suspects.
+//! - The other file names the suspect in quarantine. A crash is blamed on this suspect only.
+//!
+//! Both files are hints: a missing or broken file costs time or a wrong count, but never a check. The files are not
+//! flushed, because the kernel's memory survives a crash of PostgreSQL.
 
 use pgrx::{pg_guard, pg_sys};
 
-// Relative to the data directory, which is the working directory of each server process.
+// Path in the data directory, which is the working directory of each server process.
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
-/// OID of a worker's database and index of the worker's entry.
+/// Identifies a worker: the OID of its database and the index of its entry.
 pub type EntryId = (u32, i32);
 
-/// Returns whether the last shutdown was clean. Called in the postmaster when shared memory is created.
+/// Returns whether the last shutdown was clean. The postmaster calls this function when it creates shared memory.
 pub fn was_clean() -> bool {
     let clean = std::fs::remove_file(CLEAN).is_ok();
     // SAFETY: the callback ignores its argument, and the library is never unloaded.
@@ -29,13 +31,13 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that each process sets when it starts.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // Without the mark some checks run alone unnecessarily, which is harmless.
+        // A write error is ignored, because without the mark only some checks run alone unnecessarily.
         let _ = std::fs::write(CLEAN, "");
     }
 }
 
-/// Returns the suspect that was in quarantine when the server went down. The postmaster calls this when it creates
-/// shared memory.
+/// Returns the suspect that was in quarantine when the server went down. The postmaster calls this function when it
+/// creates shared memory.
 pub fn was_quarantined() -> Option<EntryId> {
     let text = std::fs::read_to_string(QUARANTINED).ok()?;
     let _ = std::fs::remove_file(QUARANTINED);

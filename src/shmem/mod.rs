@@ -1,12 +1,13 @@
 //! Shared memory, through which awty's processes communicate. README.md describes all of it.
 //!
-//! - A *database* line says whether awty may run checks there.
-//! - A *role* line says at which slot a role may have work without a worker.
-//! - A *worker entry* belongs to one worker: its claims, and the start and time limit of its run.
+//! - A *database* line says whether awty may run checks in the database.
+//! - A *role* line says at which slot the role may have work that no worker has.
+//! - A *worker entry* belongs to one worker. It has the worker's claims, and the start and time limit of the worker's
+//!   run.
 //!
-//! Invariant: everything is a hint that the tables can restore, with two exceptions that a server crash may forget: the
-//! claims on running checks, which end with their process, and terminated runs until they are booked. No process waits
-//! or reads a table while it holds the lock.
+//! Invariant: everything is a hint that the tables can restore, with two exceptions, which a server crash may forget:
+//! the claims on running checks, which end with the worker's process, and terminated runs until they are booked. No
+//! process waits or reads a table while it holds the lock.
 
 mod claims;
 mod database;
@@ -32,38 +33,40 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Largest number of databases with awty. Further databases are ignored, with a log message.
+/// Maximum number of databases with awty. Further databases are ignored, with a log message.
 const DATABASES: usize = 512;
-/// Largest number of jobs with counters, in all databases together.
+/// Maximum number of jobs that have counters, in all databases together.
 const JOBS: usize = 2048;
-/// Roles with work in all databases. Beyond this number, the roles with the latest due times wait for the audit.
+/// Maximum number of roles with work, in all databases together. If there are more, the roles with the latest due times
+/// wait for the audit.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// The launcher's latch, while it runs: an address in shared memory, the same in all processes.
+    /// Address of the launcher's latch while the launcher runs. The address is the same in all processes.
     launcher: usize,
-    /// Time when the launcher wakes up by itself.
+    /// Time when the launcher wakes up without being woken.
     wakes_at: Timestamp,
-    /// The launcher's last turn, at least once a second; 0 for none since the server started.
+    /// Time when the launcher last worked, which it does at least once a second. Zero if it has not worked since the
+    /// server started.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
-    /// The suspect in quarantine when the server went down. The crash is blamed on no other suspect.
+    /// Suspect that was in quarantine when the server went down. The crash is blamed on no other suspect.
     pub quarantined: Option<marks::EntryId>,
-    /// Grows with each `awty.adopt()`, so that sessions check their database again.
+    /// This counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Grows with each start or end of a worker. `last_served` stores its values.
+    /// This counter grows when a worker starts or ends. Roles keep its value in `last_served`.
     pub served: u64,
-    /// Number of due roles without a worker. While it is not 0, workers leave after their batch.
+    /// Number of roles with due checks that have no worker. While the number is not 0, workers end after their batch.
     pub waiting: u32,
-    /// Which worker runs a check that may have crashed the server.
+    /// Says which worker may run a suspect, which is a check that may have crashed the server.
     pub quarantine: Quarantine,
-    /// Tokens of `awty.catch_up_rate`.
+    /// Bucket that limits catch-up runs to `awty.catch_up_rate`.
     pub catch_up: TokenBucket,
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// Entries from this index on have not been used since the server started.
+    /// Index of the first entry from which on no entry was used since the server started.
     used: usize,
 }
 
@@ -116,11 +119,11 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Does not replace a line that is due before `due`.
+    /// Returns the role's line, or creates it. Never replaces another role's line that is due before `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
-            // A free line, a line without work, or the line with the latest due time.
+            // A free line is preferred, then a line without work, and then the line with the latest due time.
             None => (0..ROLES).max_by_key(|&index| (self.roles[index].is_free(), self.roles[index].due)).unwrap_or(0),
         };
         let line = &mut self.roles[index];
@@ -162,7 +165,7 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// Wakes the workers that only wait for their next slot.
+    /// Sets the number of waiting roles. If any role waits, wakes the workers that only wait for their next slot.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -174,7 +177,7 @@ impl SharedState {
         wake(self.launcher);
     }
 
-    /// Wakes the launcher if it would sleep past `due`.
+    /// Wakes the launcher if it would otherwise sleep past `due`.
     fn wake_launcher_for(&self, due: Timestamp) {
         if due < self.wakes_at {
             wake(self.launcher);
@@ -182,7 +185,7 @@ impl SharedState {
     }
 }
 
-/// Requests shared memory. `_PG_init` calls this only while the server starts.
+/// Requests shared memory for awty. `_PG_init` calls this function only while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
@@ -192,19 +195,19 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// The closure must be short and must not call PostgreSQL.
+/// Reads shared memory under a shared lock. The closure must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }
 
-/// The closure must be short and must not call PostgreSQL.
+/// Changes shared memory under an exclusive lock. The closure must be short and must not call PostgreSQL.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// Records work for a role, and wakes the role's workers or the launcher.
+/// Records that a role has work at a slot, and wakes the role's workers or the launcher.
 ///
-/// Called after the transaction's commit, so that the woken processes see its rows.
+/// The caller has committed its transaction, so that the woken processes see its rows.
 pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     let known = read(|shared| shared.role(database, role).is_some_and(|line| line.due <= due));
     if known {
@@ -218,7 +221,7 @@ pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
-/// Adds dead rows that did not come from a worker.
+/// Counts dead rows of a database that did not come from a worker.
 pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     if rows == 0 {
         return;
@@ -231,7 +234,7 @@ pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     });
 }
 
-/// Requests an inspection of a database after a registration, an adoption or a change.
+/// Requests an inspection of a database after a registration, an adoption or a change of a job.
 pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     write(|shared| {
         if adopted {
@@ -244,7 +247,7 @@ pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     });
 }
 
-/// Returns the databases that asked for an inspection or have many dead rows.
+/// Returns the databases that asked for an inspection or that have many dead rows.
 pub fn wanted_inspections(mono: Mono) -> Vec<pg_sys::Oid> {
     write(|shared| {
         let lines = shared.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);
@@ -262,7 +265,7 @@ pub fn launcher_is(latch: *mut pg_sys::Latch) {
     write(|shared| shared.launcher = latch as usize);
 }
 
-/// Notes that the launcher is awake. A post from now on wakes it again.
+/// Notes that the launcher is awake. From now on, [`post`] wakes the launcher again.
 pub fn launcher_is_awake(now: Timestamp) {
     write(|shared| (shared.wakes_at, shared.heartbeat) = (NEVER, now));
 }

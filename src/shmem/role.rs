@@ -8,20 +8,20 @@ pub const NEVER: Timestamp = i64::MAX;
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// The earliest slot with possible work that no worker has; [`NEVER`] if none is known.
+    /// Earliest slot with possible work that no worker has. [`NEVER`] if no such slot is known.
     pub due: Timestamp,
-    /// First slot with more work than the role's workers have taken; [`NEVER`] if there is none.
+    /// Earliest slot with work that the role's workers have not taken yet. [`NEVER`] if there is none.
     pub backlog: Timestamp,
-    /// Time when a worker looks again, and the earlier slot at which it begins. A prepared transaction has announced
-    /// work at that slot and has not committed yet. [`NEVER`] if there is none.
+    /// Time when a worker looks for work again, and the slot at which it then begins. A prepared transaction has
+    /// announced work at that slot and has not committed yet. [`NEVER`] if there is no such transaction.
     pub look_again: (Timestamp, Timestamp),
-    /// The role gets no worker before this moment.
+    /// Time before which the launcher starts no worker for the role.
     pub parked_until: Option<Mono>,
-    /// Workers in a row that could not connect, read or write, or were terminated in a run.
+    /// Number of workers in a row that could not connect, read or write, or that were terminated during a run.
     pub failures: u32,
-    /// Value of `SharedState::served` when the role was last served.
+    /// Value of `SharedState::served` when a worker last served the role.
     pub last_served: u64,
-    /// Hash of the invalid job rows that were last logged; 0 for none.
+    /// Hash of the invalid job rows that were last logged for the role. Zero if there were none.
     pub complaint: u64,
 }
 
@@ -46,7 +46,7 @@ impl RoleEntry {
         self.due.min(self.backlog).min(self.look_again.0)
     }
 
-    /// Returns the first slot of the role's work that is due by now.
+    /// Returns the first slot of the role's work if that slot is due by now.
     pub fn claim_due(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.wanted_at() > now {
             return None;
@@ -64,7 +64,8 @@ impl RoleEntry {
         self.database == database && self.role == role
     }
 
-    /// Parks the role. Each failure in a row makes the pause longer.
+    /// Counts a failure of the role's worker, and starts no worker for a while. The pause grows with each failure in a
+    /// row.
     pub fn note_failure(&mut self, mono: Mono) {
         self.parked_until = Some(mono.plus(backoff::ROLE.after(self.failures)));
         self.failures = self.failures.saturating_add(1);

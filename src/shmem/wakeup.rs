@@ -1,9 +1,9 @@
 //! Announces a transaction's scheduled checks to the launcher when the transaction commits.
 //!
-//! Invariant: nothing is announced before the commit, with one message per role and transaction, for the earliest slot.
-//! A lost or needless hint costs time but never a check, because the audit finds all checks. So the hint of a
-//! rolled-back savepoint does no harm. PREPARE TRANSACTION announces as well, because the session that commits later
-//! knows nothing of the checks, and usually commits soon.
+//! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
+//! slot. A lost or needless announcement costs time but never a check, because the audit finds all checks. So a
+//! rolled-back savepoint may announce its checks. PREPARE TRANSACTION announces as well, because the session that
+//! commits later knows nothing of the checks, and usually commits soon.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -19,13 +19,13 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
-    /// Written checks, which are dead rows after a rollback.
+    /// Number of checks that the transaction has written. They become dead rows after a rollback.
     written: u64,
-    /// Jobs whose counters a maintainer drops.
+    /// Jobs whose counters the maintainer will drop after the commit.
     forgotten: Vec<Vec<u8>>,
-    /// Counters and failures of leases, by job.
+    /// Counters and failures of ended leases, by job.
     counted: Vec<(Vec<u8>, Figures, Passed)>,
-    /// Ended checks, which are dead rows after a commit.
+    /// Number of checks that the transaction has ended. They become dead rows after the commit.
     ended: u64,
 }
 
@@ -33,7 +33,8 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// Announces work at commit. External workers (`None` as the role) get no announcements.
+/// Announces at commit that a role has work at a slot. If the role is `None`, external workers run the checks and
+/// nothing is announced.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -50,7 +51,7 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// Counts runs at commit. The log gets a summary of failures after a minute.
+/// Adds runs to a job's counters at commit. Failures are summarised in the log after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         note(|pending| pending.counted.push((job.to_vec(), figures, failed)));

@@ -1,8 +1,9 @@
-//! A worker's entry in shared memory, with its claims.
+//! A worker's entry in shared memory, with the worker's claims.
 //!
-//! A claim says that this worker runs this check. It cannot be a PostgreSQL lock: an ordinary session lock would not
-//! survive the abort of a failed run, and a job's `pg_advisory_unlock_all()` would release an advisory lock. Like a
-//! lock, a claim ends with its process: the entry is freed when the process ends, and a crash resets all entries.
+//! A claim says that this worker runs this check. A claim cannot be a PostgreSQL lock, because an ordinary session lock
+//! would not survive the abort of a failed run, and a job's `pg_advisory_unlock_all()` would release an advisory lock.
+//! Like a lock, a claim ends with its process: the entry is freed when the process ends, and a crash resets all
+//! entries.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -15,33 +16,33 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Other workers leave a prefetched check to its worker until that worker has been in one run for this time.
+/// Time after which a run counts as slow. Other workers then may take the checks that the worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
     occupancy: Occupancy,
-    /// Grows each time a worker is requested for the entry.
+    /// This counter grows each time that the launcher requests a worker for the entry.
     pub generation: u64,
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
     pub pid: i32,
     latch: usize,
     pub run: Option<Run>,
-    /// Whether `awty_internal.in_flight` may name checks of this worker.
+    /// Whether `awty_internal.in_flight` may still name checks of this worker.
     pub named: bool,
-    /// The abandoned run ignored its timeout.
+    /// Whether the abandoned run ignored its timeout.
     pub overran: bool,
-    /// Index and generation of the worker that handles the abandoned run.
+    /// Index and generation of the worker that books the abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
-    /// Start of the time that the worker has been busy without a pause; `None` while it waits.
+    /// Time since when the worker has been busy without a pause. `None` while the worker waits.
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
-    /// The worker has repeatedly found more checks than it prefetches at a time.
+    /// Whether the worker has repeatedly found more checks than it prefetches at a time.
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker has read ahead. Other workers of the role leave these checks alone, unless this worker
-    /// is slow. The list is only a hint, because the first worker that claims a check runs it.
+    /// Checks that this worker has read ahead. Other workers of the role leave these checks alone unless this worker is
+    /// slow. The list is only a hint, because the first worker that claims a check runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
@@ -69,7 +70,7 @@ impl WorkerEntry {
         self.occupancy
     }
 
-    /// Changes the state of the entry. Only the arrows of [`Occupancy`] are allowed.
+    /// Changes the state of the entry. Only the transitions of [`Occupancy`] are allowed.
     fn transition_to(&mut self, next: Occupancy) {
         debug_assert!(self.occupancy.may_become(next), "a place goes from {:?} to {next:?}", self.occupancy);
         self.occupancy = next;
@@ -86,7 +87,7 @@ impl WorkerEntry {
         self.leave();
     }
 
-    /// Returns `false` if the entry was given to another worker meanwhile.
+    /// Gives the entry to the started worker. Returns `false` if another worker got the entry meanwhile.
     pub fn take(&mut self, generation: u64, pid: i32, latch: *mut pg_sys::Latch) -> bool {
         let is_expected = self.occupancy == Occupancy::Starting && self.generation == generation;
         if is_expected {
@@ -127,8 +128,7 @@ impl WorkerEntry {
         }
     }
 
-    /// Marks the entry as abandoned. The entry keeps its claim until the run has been handled. `overran` says that the
-    /// run ignored its timeout.
+    /// Marks the entry as abandoned. The entry keeps its claims until another worker has booked the run.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;
@@ -146,12 +146,12 @@ impl WorkerEntry {
         self.occupancy == Occupancy::Taken && self.busy_since.is_none()
     }
 
-    /// Whether the run continues after it was cancelled and terminated.
+    /// Whether the worker's run continues although awty has cancelled and terminated it.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.occupancy == Occupancy::Taken && self.run.is_some_and(|run| run.is_stuck(now))
     }
 
-    /// Whether a worker runs or starts in the entry.
+    /// Whether a worker runs in the entry, or is about to start.
     pub fn is_occupied(&self) -> bool {
         matches!(self.occupancy, Occupancy::Starting | Occupancy::Taken)
     }
@@ -170,7 +170,7 @@ impl WorkerEntry {
             && self.claims.has(id)
     }
 
-    /// Whether other workers should leave the check to this worker.
+    /// Whether the worker has prefetched the check and is fast enough, so that other workers leave the check alone.
     pub(super) fn keeps(&self, database: pg_sys::Oid, id: i64, now: Mono) -> bool {
         let is_slow = self.run.is_some_and(|run| now.since(run.began) > PATIENCE);
         self.occupancy == Occupancy::Taken && self.database == database && !is_slow && self.prefetched.has(id)
