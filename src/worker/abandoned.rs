@@ -1,4 +1,5 @@
-//! Runs that ended their processes. Their checks stay claimed until the run is booked or counted against them.
+//! Handles runs that have ended their worker's process. The checks of such a run stay claimed until the run is booked
+//! or counted against them.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -9,9 +10,11 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// A run that ignored its timeout is booked as timed out. Any other run is counted: its checks run alone and last
-    /// from now on, and are held after too many such ends. Returns `false` if a run cannot be counted yet, because a
-    /// client has locked a check.
+    /// Handles the abandoned runs of the worker's role. A run that ignored its timeout is booked as timed out. Any
+    /// other run is counted against its checks, which from now on run alone and last, and are held after too many such
+    /// runs.
+    ///
+    /// Returns `false` if a run cannot be counted yet, because a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {
         let mut from = 0;
         while let Some(abandoned) = self.entry.next_abandoned(from) {
@@ -25,7 +28,7 @@ impl Worker {
                 {
                     self.context(task, true).book_terminated(check, abandoned.run_time);
                 } else {
-                    // Any check of the set may be the cause, so each runs alone.
+                    // Any check of a set may have caused the end, so each check of the set runs alone from now on.
                     self.fetcher.isolate(ids);
                 }
             } else {
@@ -35,7 +38,7 @@ impl Worker {
                 });
                 self.fetcher.isolate(ids);
                 if !counted.unwrap_or(false) {
-                    // The checks stay claimed, so that they do not run meanwhile.
+                    // The entry keeps its claims, so that the checks do not run meanwhile.
                     return false;
                 }
                 self.entry.note_blamed();

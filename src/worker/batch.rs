@@ -1,7 +1,8 @@
-//! Runs the tasks of a turn: names them in `awty_internal.in_flight`, flushes, and runs one after the other.
+//! Runs the tasks of a turn. The worker names their checks in `awty_internal.in_flight`, flushes, and runs one task
+//! after the other.
 //!
-//! Invariant: a running check is claimed, and was named on disk before (with `awty.synchronous_commit` also on the
-//! standbys). Suspects run alone, in quarantine.
+//! Invariant: a running check is claimed, and its name was on disk before the run. With `awty.synchronous_commit`, its
+//! name was also on the standbys. Suspects run alone, in quarantine.
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -17,7 +18,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A worker with quick runs checks this often whether it must leave.
+/// A worker whose runs are quick looks at this interval whether it must leave.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -28,13 +29,13 @@ enum BatchEnd {
 }
 
 impl Worker {
-    /// Runs the tasks of a turn. Suspects run alone, and all other tasks run together.
+    /// Runs the tasks of a turn. Each suspect runs in a batch of its own, and all other tasks run in one batch.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (suspected, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspicion.is_some());
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // A check that only ended its process does not endanger others, so it needs no quarantine.
+            // A check whose run only ended its own process does not endanger others, so the check needs no quarantine.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -42,8 +43,8 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // The next suspect's crash must not be blamed on this one. So clear its name in flight and flush its
-                // commit.
+                // Removes the suspect from in_flight and flushes, so that a crash of the next suspect is not blamed on
+                // this suspect.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -51,7 +52,7 @@ impl Worker {
                 BatchEnd::Done => {}
                 BatchEnd::Leave => return Next::Leave,
                 BatchEnd::Stale => {
-                    // The rest of the turn is chosen again, with the jobs as they are now.
+                    // The next turn chooses the remaining checks again, because a job has changed.
                     let left = batch.into_iter().chain(batches.flatten());
                     left.flat_map(|task| task.checks).for_each(|check| self.fetcher.go_back_to(check.slot));
                     return Next::Turn;
@@ -79,7 +80,7 @@ impl Worker {
                 RunResult::Stale => return BatchEnd::Stale,
                 RunResult::Booked | RunResult::Locked | RunResult::Left => {}
             }
-            // The rest of the turn stays due, and is not claimed yet.
+            // If the worker leaves here, the remaining checks stay due, and no worker has claimed them.
             if self.is_time_to_look() && (self.has_to_leave() || self.should_yield()) {
                 return BatchEnd::Leave;
             }
@@ -87,9 +88,10 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the ids of the batch to disk and flushes, which also flushes earlier runs. With
-    /// `awty.synchronous_commit`, waits until the standbys have acknowledged, so that a primary that was cut off does
-    /// not run checks that its successor also runs.
+    /// Writes the ids of the batch to `awty_internal.in_flight` and flushes, which also flushes earlier runs.
+    ///
+    /// With `awty.synchronous_commit`, waits until the standbys have acknowledged the write. Otherwise a primary that
+    /// was cut off could run checks that its successor also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -119,16 +121,16 @@ impl Worker {
         }
     }
 
-    /// Runs one task. Its claims are kept until the next task claims, or until the batch is over.
+    /// Runs one task. The worker keeps the task's claims until it claims the next task, or until the batch is over.
     fn run(&mut self, task: &Task) -> RunResult {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let (granted, suspected) = self.entry.claim(&wanted);
         failpoint!("run.claimed");
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
-            // A check may have become suspect since it was chosen.
+            // A check of the task may have become suspect since the task was chosen.
             return RunResult::Stale;
         }
-        // Other workers run the checks that were not granted. The checks of a task are sorted by id.
+        // Other workers run the checks whose claim was refused. The checks of a task are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
@@ -151,8 +153,8 @@ impl Worker {
         RunContext { worker, able_since, suspected, job: &task.job, epoch, called, account }
     }
 
-    /// Returns true at most once per [`LOOK`], because checking the database's lock and shared memory costs more than a
-    /// quick run.
+    /// Returns `true` at most once per [`LOOK`], because looking at the database's lock and shared memory costs more
+    /// than a quick run.
     fn is_time_to_look(&mut self) -> bool {
         let now = clock::mono();
         let is_time = now.since(self.looked) >= LOOK;
@@ -162,7 +164,7 @@ impl Worker {
         is_time
     }
 
-    /// Removes the names of the checks in flight, with a flush that includes all earlier runs.
+    /// Removes the worker's checks from `awty_internal.in_flight`, and flushes, which makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());
@@ -172,7 +174,8 @@ impl Worker {
     }
 }
 
-/// Flushes all earlier commits. If clearing fails, the maintainer does it later.
+/// Removes a worker's checks from `awty_internal.in_flight`, and flushes all earlier commits. If this fails, the
+/// maintainer removes them later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

@@ -1,7 +1,7 @@
 //! The worker's own entry in shared memory.
 //!
 //! Invariant: however the process ends, unfinished work is due again, and the entry is freed. If a run ended the
-//! process, the entry and its claim stay until the next worker has handled the run. A crash of the server forgets all
+//! process, the entry keeps its claims until the next worker has handled the run. A crash of the server forgets all
 //! workers.
 
 use crate::figures::account;
@@ -13,11 +13,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Index of the entry, for the exit callback; `usize::MAX` for none.
+/// Index of the worker's entry, for the exit callback. `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The worker works from this slot on; [`NEVER`] while it is idle.
+/// First slot of the work that the worker has taken. [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has achieved anything.
+/// Whether the worker has achieved anything. If not, its role pauses.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -35,7 +35,7 @@ pub struct Abandoned {
 }
 
 impl MyWorker {
-    /// Returns `None` if the entry was given to another worker meanwhile.
+    /// Occupies the entry that the launcher has reserved. Returns `None` if another worker got the entry meanwhile.
     pub fn take(assignment: &Assignment) -> Option<Self> {
         let index = assignment.entry as usize;
         let taken = shmem::write(|shared| {
@@ -65,14 +65,16 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Returns the first slot of the work that is due by now.
+    /// Takes the role's work that is due by now, and returns its first slot.
     ///
-    /// The hint is cleared before the table is read. A session that commits a check later sets it again.
+    /// The slot is cleared in shared memory before the table is read. A session that commits a check later sets it
+    /// again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// Takes over work that was committed behind the current pass. Returns the first slot of the work.
+    /// Takes work that was committed while the worker is running checks, and returns its first slot. The slot may be
+    /// before the worker's position.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -92,7 +94,7 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].busy_since = Some(now));
     }
 
-    /// Announces work that this worker has not taken, so that a helper may come for it.
+    /// Announces work from a slot on that this worker has not taken, so that the launcher may start a helper.
     pub fn backlog(&self, from: Timestamp) {
         shmem::write(|shared| {
             if let Some(line) = shared.role_or_new(self.database, self.role) {
@@ -101,8 +103,8 @@ impl MyWorker {
         });
     }
 
-    /// Notes that the worker has run all due checks. `next` is the next slot, and `look_again` is the time to search
-    /// the same slots again.
+    /// Notes that the worker has run all due checks. `next` is the next slot of a check. At `look_again`, a worker
+    /// searches the same slots again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -118,7 +120,7 @@ impl MyWorker {
         });
     }
 
-    /// Asks for a helper and wakes the launcher. The worker repeatedly finds more checks than it takes at a time.
+    /// Asks the launcher for a helper, because the worker repeatedly finds more checks than it takes at a time.
     pub fn ask_for_help(&self) {
         shmem::write(|shared| {
             if !std::mem::replace(&mut shared.workers[self.index].wants_help, true) {
@@ -141,8 +143,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the count of suspects. The count shows whether the worker's list of suspects is
-    /// outdated, because a claim may have become free when its check became suspect.
+    /// Claims checks. Returns the granted claims and the server's count of suspects. The count shows whether the
+    /// worker's list of suspects is outdated, because the claim on a check becomes free when the check becomes suspect.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -181,7 +183,7 @@ impl MyWorker {
         });
     }
 
-    /// Counts the runs. `slot` is the last slot that was run.
+    /// Counts the runs of a batch. `slot` is the last slot that was run.
     pub fn release(&self, slot: Timestamp, runs: usize) {
         USEFUL.store(true, Ordering::Relaxed);
         let (mono, now) = (clock::mono(), clock::now());
@@ -190,7 +192,7 @@ impl MyWorker {
             account::write_counted(shared, self.database, now);
             let Some(line) = shared.database_mut(self.database) else { return };
             line.last_slot_run = line.last_slot_run.max(slot);
-            // A run leaves a dead row, whether the check ended or was moved.
+            // Each run leaves a dead row in the table, whether the check ended or was moved.
             line.dead_rows.add(runs as u64, mono);
         });
     }
@@ -204,11 +206,11 @@ impl MyWorker {
         shmem::write(|shared| shared.leave_quarantine(self.index));
     }
 
-    /// Returns the next run of this role that ended its process and is not handled, at or after entry `from`.
+    /// Returns the next abandoned run of this role that no worker is handling. The search begins at entry `from`.
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);
-            // Another worker that handles the entry and is still alive keeps it.
+            // An entry that another living worker is handling stays with that worker.
             let is_left = |entry: &WorkerEntry| {
                 entry.seer.is_none_or(|seer| {
                     let other = &shared.workers[seer.0];
@@ -232,7 +234,6 @@ impl MyWorker {
         })
     }
 
-    /// Frees an abandoned entry, unless the entry was reused meanwhile.
     pub fn forget_abandoned(&self, entry: usize, generation: u64) {
         shmem::write(|shared| shared.workers[entry].free_if_abandoned(generation));
     }
@@ -270,13 +271,13 @@ fn give_back() {
         account::write_counted(shared, database, time);
         shared.leave_quarantine(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
-        // A run that another process ended is due again, and is not counted against its check.
+        // If another process ended the worker, the run is due again and is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // The clock may have been set back since. Started work is due now.
+            // Work that the worker has begun is due now, even if the clock was set back since.
             shared.note_due(database, role, begun.min(now));
         }
-        // Roles that have waited longer now come first.
+        // Roles that a worker served longer ago come before this role now.
         shared.served += 1;
         let served = shared.served;
         if let Some(line) = shared.role_mut(database, role) {
@@ -284,7 +285,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // A run that ends its process costs the server a new one, so the role pauses.
+            // If a run ended the process, the role pauses, because the server must start a new process.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }
@@ -292,7 +293,7 @@ fn give_back() {
         if run.is_some()
             && let Some(line) = shared.database_mut(database)
         {
-            // The maintainer must clear in_flight, so that the next crash is not blamed on this worker's checks.
+            // Asks the maintainer to clear in_flight, so that the next crash is not blamed on this worker's checks.
             line.inspection_wanted = true;
         }
         if is_its_own_end {

@@ -1,14 +1,14 @@
 //! The fetcher chooses a worker's next checks.
 //!
-//! Each turn takes a share of every job of the role: its new slots first, then its missed ones, each from the position
-//! where the last turn stopped. Reading from a position instead of the start matters, because dead rows stay in the
-//! index for as long as any session of the server holds an old snapshot.
+//! Each turn takes a share of the due checks of every job of the role. New slots come first, and then missed slots.
+//! Each search begins where the last turn stopped. If it began at the first row, it would read dead rows, which stay in
+//! the index for as long as any session of the server holds an old snapshot.
 //!
-//! Workers of one role divide the due checks. A worker skips the prefetched checks of others, and looks for them again
-//! at the end of its pass, in case their worker had to leave.
+//! The workers of a role divide the due checks. A worker skips the checks that another worker has prefetched, and looks
+//! for these checks again at the end of its pass, in case the other worker had to leave.
 //!
-//! Invariant: a pass returns a check a second time only if the check failed to run and is due for another try. Another
-//! worker may fetch the same check; one of the two will find it claimed or gone.
+//! Invariant: a pass returns a check a second time only if the check could not run and is due for another try. Two
+//! workers may fetch the same check; then one of them finds that the check is claimed or gone.
 
 use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
@@ -28,24 +28,24 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Time until the next look for checks of a prepared transaction.
+/// Time after which the worker looks again for checks of a prepared transaction.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// Time until the next look for checks that another worker has prefetched.
+/// Time after which the worker looks again for checks that another worker has prefetched.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// A single check, or for a set-based job many of one slot, sorted by id.
+/// Checks that are run together: one check, or many checks of a set-based job with the same slot, sorted by id.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
-    /// The server or a process went down with the check, so it runs alone.
+    /// Why the check runs alone: the server or a process went down with it.
     pub suspicion: Option<Suspicion>,
 }
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// Position in the slots since checks could run.
+    /// Position in the slots since which checks can run.
     new: Cursor,
-    /// Position in the earlier slots, which were missed.
+    /// Position in the slots before checks could run. These slots were missed.
     missed: Cursor,
 }
 
@@ -53,29 +53,29 @@ pub struct Fetcher {
     role: pg_sys::Oid,
     database_able_since: Time,
     from: Timestamp,
-    /// Count of changes of `awty.job` when the jobs were read.
+    /// Number of changes of `awty.job` when the jobs were read.
     pub epoch: u64,
     positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
-    /// Checks that run alone because of a crash or an exit, with their rank by suspicion.
+    /// Checks that run alone because of a crash or an exit. The rank of the most suspected check is the highest.
     suspects: HashMap<i64, (usize, Suspicion)>,
-    /// The server's count of suspects when `suspects` was read; `None` before the first reading.
+    /// The server's count of suspects when `suspects` was read. `None` before the first reading.
     read_at: Option<u64>,
-    /// Count of suspects at the start of the turn.
+    /// The server's count of suspects at the start of the turn.
     pub suspected: u64,
-    /// Checks that run alone because their set was terminated.
+    /// Checks that run alone because a run of their set was terminated.
     isolated: HashSet<i64>,
-    /// When the catch-up rate allows the next missed check; `None` if it holds no check back.
+    /// Time until the catch-up rate allows the next missed check. `None` if the rate holds no check back.
     held_back: Option<Duration>,
-    /// The first pending slot after all due ones, if known.
+    /// First slot of a pending check that is not due yet, if known.
     next: Timestamp,
-    /// When to look again for checks of a prepared transaction.
+    /// Time at which to look again for checks of a prepared transaction.
     look_again: Option<Timestamp>,
-    /// Size of the next turn, without checks of set-based jobs.
+    /// Number of checks in the next turn. Checks of set-based jobs do not count.
     size: usize,
-    /// Whether there are more due checks than the turn takes.
+    /// Whether more checks are due than the turn takes.
     pub is_full: bool,
-    /// Position of the first check of each job that another worker has prefetched.
+    /// For each job, the position of the first check that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
 }
 
@@ -108,7 +108,7 @@ impl Fetcher {
         self.pauses.begin_pass();
     }
 
-    /// Moves the pass back to a slot at which checks were committed meanwhile.
+    /// Moves the pass back to a slot at which checks were committed during the pass.
     pub fn go_back_to(&mut self, from: Timestamp) {
         self.from = self.from.min(from);
         for place in self.positions.values_mut() {
@@ -121,10 +121,12 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns an empty list at the end of the pass; `None` if the extension is gone.
+    /// Returns the tasks of the next turn, or no tasks at the end of the pass. Returns `None` if the extension no
+    /// longer exists or the library does not serve its version.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
-        // Session locks of the last turn may be on the relations of an extension that was since replaced.
+        // Releases the session locks, because they may be on the relations of an extension that was dropped and created
+        // again since the last turn.
         session_locks::let_go();
         if !session_locks::hold() {
             return None;
@@ -146,7 +148,7 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // This is read before the due checks, so that a check that is committed in between is found at the next look.
+        // This is read before the due checks, so that the next look finds a check that is committed in between.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -159,7 +161,7 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // If all found checks are paused or were left to other workers, more checks may be behind them.
+            // If all found checks are paused or belong to other workers, the next checks may be free.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -168,15 +170,15 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // The least suspected come first, so that they are cleared before the worst suspect runs.
+        // The least suspected checks run first, so that they are cleared before the worst suspect runs.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
         });
         Some(tasks)
     }
 
-    /// Fetches checks of new slots first, and then missed checks at the catch-up rate. Returns the number of checks
-    /// that were passed, whether or not they will run.
+    /// Fetches a job's checks of new slots first, and then its missed checks at the catch-up rate. Returns the number
+    /// of checks that the search has passed, whether or not they will run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -198,14 +200,13 @@ impl Fetcher {
         self.add(job, new, tasks);
 
         if place.missed.slot < border {
-            // The slot at the border itself belongs to the new slots.
             let waiting = future_job::due(&job.name, place.missed, border - 1, share);
             self.is_full |= waiting.len() == share;
             let end = waiting.last().map_or(place.missed, Cursor::after);
             let passed = waiting.len();
             let mut missed = self.prefetch(job, waiting, entry);
             let allowed = self.allow(missed.len());
-            // The rest waits for the rate.
+            // Missed checks beyond the rate wait.
             (place.missed, found) = match missed.get(allowed) {
                 Some(_) => (missed[..allowed].last().map_or(place.missed, Cursor::after), found + allowed),
                 None => (end, found + passed),
@@ -217,8 +218,8 @@ impl Fetcher {
         found
     }
 
-    /// Removes checks that are paused or that another worker has prefetched, and remembers the first of the latter for
-    /// the second look.
+    /// Removes checks that are paused or that another worker has prefetched. Remembers the first prefetched check, so
+    /// that the worker looks at these checks again.
     fn prefetch(&mut self, job: &Job, mut checks: Vec<Candidate>, entry: &MyWorker) -> Vec<Candidate> {
         let mono = clock::mono();
         checks.retain(|check| !self.pauses.is_resting(check.id, mono));
@@ -267,7 +268,7 @@ impl Fetcher {
         }
     }
 
-    /// Chooses the size of the next turn by the duration of the last turn and its flush.
+    /// Chooses the size of the next turn from the duration of the last turn and of its flush.
     pub fn keep_pace(&mut self, ran: usize, took: Duration, flushing: Duration) {
         self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }
@@ -282,7 +283,7 @@ impl Fetcher {
         checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
     }
 
-    /// Pauses checks until another worker has run its suspect.
+    /// Pauses suspects until another worker's suspect has left quarantine.
     pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.quarantine_is_taken(check.id, check.slot, mono));
@@ -292,7 +293,7 @@ impl Fetcher {
         self.isolated.extend(ids);
     }
 
-    /// Returns rank and reason of a check that must run alone.
+    /// Returns the rank and the reason if a check must run alone.
     fn suspicion(&self, id: i64) -> Option<(usize, Suspicion)> {
         let counted = self.suspects.get(&id).copied();
         counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Suspicion::Exit)))
@@ -310,9 +311,11 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns, at the end of a pass, the time until some of the postponed checks can be tried; zero for now. Returns
-    /// `None` if no check was postponed. Also returns `None` if the wait exceeds `patience`, because the audit will
-    /// find those checks.
+    /// Returns the time until some of the postponed checks can be tried again. The worker calls this function at the
+    /// end of a pass.
+    ///
+    /// Returns `None` if no check was postponed, or if the wait exceeds `patience`. The audit finds checks with a
+    /// longer wait.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
@@ -330,19 +333,19 @@ impl Fetcher {
         wait.filter(|wait| *wait <= patience)
     }
 
-    /// Returns when to search the slots of this pass again.
+    /// Returns when a worker should search the slots of this pass again.
     pub fn look_again(&self) -> Option<Timestamp> {
         self.look_again
     }
 
-    /// Returns the next pending slot, as of the end of the pass.
+    /// Returns the next slot of a pending check, as it was at the end of the pass.
     pub fn next_slot(&self) -> Timestamp {
         self.next
     }
 }
 
-/// Returns the jobs of a role. Jobs with unreadable rows are left out, so that they do not stop the others. The log
-/// names such a job when it is found or changes, and not once per worker.
+/// Returns the jobs of a role. A job with an unreadable row is left out, so that it does not stop the others. The log
+/// names such a job when it is found or when it changes, and not once per worker.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

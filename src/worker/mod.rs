@@ -1,10 +1,10 @@
-//! The worker: connects to a database as one role, runs the role's due checks, and leaves when none is due.
+//! The worker connects to a database as one role, runs the role's due checks, and leaves when no check is due.
 //!
 //! A *turn* takes a share of each job's due checks, names them in `awty_internal.in_flight`, flushes, and runs them one
-//! by one. The next turn's flush, or the end, makes their results durable.
+//! by one. The flush of the next turn, or of the worker's end, makes their results durable.
 //!
-//! Invariant: other jobs of the role and new slots get a share in spite of one job's backlog. The worker leaves as soon
-//! as a command waits for the database, awty is disabled, or another role has been waiting for a worker.
+//! Invariant: one job's backlog leaves a share of each turn to the role's other jobs and to new slots. The worker
+//! leaves as soon as a command waits for the database, awty is disabled, or another role has been waiting for a worker.
 
 mod abandoned;
 mod batch;
@@ -24,14 +24,14 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// A worker stays at least this long while other roles wait, so that its connection was worthwhile.
+/// Shortest time that a worker stays while other roles wait, so that its connection was worthwhile.
 const QUANTUM: Duration = Duration::from_millis(50);
-/// The role is parked while a run that ended its process cannot be counted.
+/// Time for which the role gets no worker if a run that ended its process cannot be counted yet.
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// Time that a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE
-/// gives up after five seconds.
+/// Longest time that a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP
+/// DATABASE gives up after five seconds.
 const IDLE: Duration = Duration::from_secs(1);
-/// DROP DATABASE must not wait long for an idle worker.
+/// Longest sleep of an idle worker, because DROP DATABASE must not wait long for it.
 const NAP: Duration = Duration::from_millis(200);
 
 #[pg_guard]
@@ -74,7 +74,7 @@ fn connect(assignment: &process::Assignment) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// Ends the worker if it does not run as its role. This is the last defence against unusual settings of a role.
+/// Ends the worker if it does not run as its role. This is the last defence against unusual settings of the role.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: plain getters.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
@@ -90,7 +90,7 @@ struct Worker {
     since: Mono,
     /// Whether awty_internal.in_flight has a row of this worker.
     in_flight: bool,
-    /// Time spent on flushing in_flight in this turn.
+    /// Time that this turn has spent on flushing in_flight.
     flushing: Duration,
     looked: Mono,
     last_slot: Timestamp,
@@ -136,7 +136,7 @@ impl Worker {
                 self.fetcher.go_back_to(from);
             }
             if !self.see_to_abandoned() {
-                // A run that ended its process is counted before the role runs anything else.
+                // The role runs nothing until the run that ended its process is counted.
                 self.entry.park_role(UNCOUNTED);
                 return Next::Leave;
             }
@@ -198,7 +198,8 @@ impl Worker {
         }
         let left = clock::until(clock::clamped(due));
         if !left.is_zero() && shmem::read(|shared| shared.waiting > 0) {
-            // A worker that only waits makes room at once. The launcher will start another in time.
+            // If the worker only waits, it makes room for other roles at once. The launcher starts another worker in
+            // time.
             return Next::Leave;
         }
         if left > IDLE {
@@ -213,14 +214,14 @@ impl Worker {
         stayed >= QUANTUM && shmem::read(|shared| shared.waiting > 0)
     }
 
-    /// Releases the session locks as well.
+    /// Flushes this worker's commits to disk, and releases its session locks.
     fn flush(&self) {
         session_locks::let_go();
         // SAFETY: the end of this process's last commit. Flushing it again costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
-    /// Leaves with everything flushed and nothing in flight.
+    /// Ends the worker's work: flushes everything, and leaves no check in in_flight.
     fn finish(&mut self) {
         failpoint!("worker.leaving");
         self.clear_in_flight();
