@@ -1,7 +1,7 @@
-//! Registration, signal handling and waiting, common to all background processes of awty.
+//! Registers awty's background processes, handles their signals and lets them wait.
 //!
 //! Invariant: SIGTERM ends a process at its next interrupt check (`die`), even within a run. So no awty process
-//! outlives a shutdown or DROP DATABASE … WITH (FORCE). A changed configuration is read at the next turn.
+//! outlives a shutdown or DROP DATABASE … WITH (FORCE). A process reads a changed configuration at its next turn.
 
 pub mod session;
 pub mod session_locks;
@@ -18,17 +18,17 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// PID of the first sender of SIGTERM; 0 before that.
+/// PID of the process that first sent SIGTERM. Zero before that.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
-/// Whether another process sent the SIGTERM, and not the process's own run.
+/// Whether another process sent the SIGTERM, and not this process's own run.
 pub fn was_terminated_by_another() -> bool {
     let by = TERMINATED_BY.load(Ordering::Relaxed);
     // SAFETY: this process's own number.
     by != 0 && by != unsafe { pg_sys::MyProcPid }
 }
 
-/// Records the sender, and calls PostgreSQL's handler.
+/// Records which process sent SIGTERM, and calls PostgreSQL's handler.
 ///
 /// # Safety Runs in a signal handler.
 unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
@@ -39,13 +39,13 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// The C library would return the end of the heap to the kernel whenever 128 kB are free, and request it again for the
-/// next statement. Freeing one larger piece raises its threshold.
+/// Keeps the C library from returning the end of the heap to the kernel whenever 128 kB are free, because the next
+/// statement would request it again. Freeing one larger piece raises the library's threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
 
-/// The parameters of a worker, passed through `bgw_extra`.
+/// Says for which database and role a worker runs. The launcher passes this to the worker through `bgw_extra`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Assignment {
@@ -55,7 +55,8 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// Describes a process for PostgreSQL. All processes of a kind have the same name, because every role can see the name.
+/// Describes a background process for PostgreSQL. All processes of a kind have the same name, because every role can
+/// see the name.
 pub fn describe(
     name: &CStr,
     function: &CStr,
@@ -64,7 +65,7 @@ pub fn describe(
 ) -> pg_sys::BackgroundWorker {
     let mut worker = pg_sys::BackgroundWorker {
         bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as i32,
-        // The process runs on no standby, and starts immediately after a promotion.
+        // The process never runs on a standby, and starts immediately after a promotion.
         bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
         bgw_restart_time: restart,
         // SAFETY: this process's PID; 0 in the postmaster, which needs no notification.
@@ -94,7 +95,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// Installs the handlers of signals. SIGINT keeps its handler, which cancels the current run.
+/// Installs signal handlers. SIGINT keeps its handler, which cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {
@@ -102,7 +103,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // The code repeats pqsignal(), because a handler that pqsignal() installs does not get the sender.
+        // This repeats pqsignal(), because a handler that pqsignal() installs does not learn who sent the signal.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -110,12 +111,13 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP before the handler was installed is lost.
+        // Reads the configuration, because a SIGHUP that arrived before the handler was installed is lost.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
 
-/// Handles pending interrupts and barriers, and reads a changed configuration. Called at every turn of a loop.
+/// Handles pending interrupts and barriers, and reads a changed configuration. A process calls this at every turn of
+/// its loop.
 pub fn answer_signals() {
     // SAFETY: called outside of critical sections, in a process with its handlers installed.
     unsafe {
@@ -139,12 +141,12 @@ fn wait_event() -> u32 {
         // SAFETY: a constant C string. All processes get the same number.
         *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"AwtyWaitForSlot".as_ptr()) })
     }
-    // Before PostgreSQL 17 all extensions share the wait event "Extension".
+    // Before PostgreSQL 17, all extensions share the wait event "Extension".
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// Shows the activity in `pg_stat_activity`, in the same words for every job.
+/// Shows what the process does in `pg_stat_activity`. The words are the same for every job.
 pub fn report(activity: Option<&CStr>) {
     let (state, text) = match activity {
         Some(text) => (pg_sys::BackendState::STATE_RUNNING, text.as_ptr()),
@@ -154,7 +156,7 @@ pub fn report(activity: Option<&CStr>) {
     unsafe { pg_sys::pgstat_report_activity(state, text) };
 }
 
-/// Flushes statistics now, or if the last flush was a second ago.
+/// Flushes the process's statistics if `now` is set or the last flush was a second ago.
 pub fn report_statistics(now: bool) {
     // SAFETY: called between transactions.
     unsafe {
@@ -162,16 +164,17 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// Ends the process. Code 0 is final. After code 1, the postmaster restarts a process whose registration asks for it.
+/// Ends the process. After code 0, the process stays ended. After code 1, the postmaster restarts a process whose
+/// registration asks for it.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
-    // The bindings for PostgreSQL 18 lack the never type.
+    // PostgreSQL 18's bindings do not say that this function never returns.
     #[cfg(feature = "pg18")]
     unreachable!()
 }
 
-/// A command waits to drop, rename or copy the database, so awty must not be connected to it.
+/// Whether a command waits to drop, rename or copy the database, so that awty must not stay connected to it.
 ///
 /// Such a command locks the database and then waits five seconds for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {

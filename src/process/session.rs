@@ -1,4 +1,4 @@
-//! Cleans the session of a worker or maintainer up between runs.
+//! Cleans up the session of a worker or maintainer between runs.
 //!
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. A
 //! procedural language's interpreter stays, because a process serves only one role.
@@ -13,8 +13,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Runs the parts of DISCARD ALL except for settings and LISTEN. The run's transaction has undone the settings, and
-/// awty refuses LISTEN. Dropping a temporary table writes to the catalogs and may fail: see [`is_clean`].
+/// Does what DISCARD ALL does, except for settings and LISTEN. The run's transaction has undone the settings, and awty
+/// refuses LISTEN. Dropping a temporary table writes to the catalogs and may fail: see [`is_clean`].
 pub fn clean() {
     let done = transaction(|| {
         // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.
@@ -35,7 +35,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// Retries a failed cleanup.
+/// Whether the session is clean. A cleanup that failed is tried again first.
 pub fn is_clean() -> bool {
     if !IS_CLEAN.get() {
         clean();

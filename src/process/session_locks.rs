@@ -1,4 +1,5 @@
-//! The locks on awty's relations that a worker keeps between quick runs. Taking them costs more than many runs do.
+//! Keeps a worker's locks on awty's relations between quick runs, because taking these locks costs more than many runs
+//! do.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`] after its transaction took it, and never while the worker sleeps.
 
@@ -20,7 +21,8 @@ struct Held {
     locks: Vec<Lock>,
 }
 
-/// Takes the locks, unless the session still holds them. Returns `false` if the extension is gone.
+/// Locks awty's relations for the session, unless the session still has the locks. Returns `false` if the extension no
+/// longer exists.
 pub fn hold() -> bool {
     let now = clock::mono();
     if HELD.with_borrow(|held| held.as_ref().is_some_and(|held| now < held.since.plus(HOLD))) {
@@ -33,7 +35,7 @@ pub fn hold() -> bool {
     true
 }
 
-/// Keeps a lock of the transaction for the session as well, if session locks are held.
+/// Keeps a lock of the transaction for the session as well, if the session holds locks.
 fn hold_too(lock: Lock) {
     HELD.with_borrow_mut(|held| {
         if let Some(held) = held
@@ -54,8 +56,8 @@ pub fn let_go() {
     }
 }
 
-/// Releases all locks at the end of the process, after the abort of its transaction. PostgreSQL releases session locks
-/// only at an abort, so a process that ends between transactions would leave them locked.
+/// Releases all locks when the process ends, after its transaction was aborted. PostgreSQL releases session locks only
+/// at an abort, so a process that ends between transactions would leave the relations locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more, and takes none.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

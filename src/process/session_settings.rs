@@ -1,11 +1,11 @@
-//! Settings that a worker or maintainer forces upon its session.
+//! Configuration parameters that awty forces upon the session of a worker or maintainer.
 
 use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// A role could set them with ALTER ROLE, or the database's owner with ALTER DATABASE. Its checks would then never run,
-/// or run as another role.
+/// Overrides settings that a role could set with ALTER ROLE, or the database's owner with ALTER DATABASE, so that the
+/// role's checks would never run or would run as another role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -14,11 +14,11 @@ pub fn override_settings() {
         (c"default_transaction_deferrable", c"off"),
         (c"idle_in_transaction_session_timeout", c"0"),
         (c"statement_timeout", c"0"),
-        // An error would end the process instead of the run.
+        // With this setting, an error would end the process instead of the run.
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
-        // A parallel worker would escape the limits of the run.
+        // A parallel worker would escape the time limit of the run.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {
         set(name, value);
@@ -31,7 +31,7 @@ pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Commits of the body wait for the local flush, and not for standbys. The flush includes all earlier commits.
+/// Runs `body`, whose commits wait for the local flush but not for standbys. The flush includes all earlier commits.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();
@@ -39,8 +39,8 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Commits of the body wait for the local flush. With `awty.synchronous_commit`, they also wait for the standbys that a
-/// client's commit waits for.
+/// Runs `body`, whose commits wait for the local flush. With `awty.synchronous_commit`, they also wait for the standbys
+/// that a client's commit waits for.
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: this process's own setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;
@@ -51,7 +51,7 @@ pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));
 }
 
-/// Sets a setting, or resets it to the session's default if there is no value.
+/// Sets a configuration parameter. Without a value, resets it to the session's default.
 fn set_or_reset(name: &CStr, value: Option<&CStr>) {
     // SAFETY: constant names of settings that any user may change, and valid values.
     unsafe {

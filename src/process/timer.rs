@@ -1,9 +1,9 @@
-//! The time limit of a run. First the run is cancelled, as by `pg_cancel_backend()`. If the run catches the
+//! Limits the time of a run. First the run is cancelled, as by `pg_cancel_backend()`. If the run catches the
 //! cancellation, it is terminated after [`GRACE`].
 //!
-//! Invariant: a strike only sets flags for PostgreSQL's interrupt checks. A commit that waits for a synchronous standby
-//! is not struck, because PostgreSQL would end the wait and keep the commit. PostgreSQL's timers use the wall clock; if
-//! it jumps, the launcher's watchdog strikes.
+//! Invariant: a strike of the timer only sets flags for PostgreSQL's interrupt checks. A commit that waits for a
+//! synchronous standby is not interrupted, because PostgreSQL would end the wait and keep the commit. PostgreSQL's
+//! timers use the wall clock. If it jumps, the launcher's watchdog interrupts the run.
 
 use super::sync_rep;
 use crate::pg::unbound;
@@ -18,7 +18,7 @@ static CANCEL: AtomicI32 = AtomicI32::new(-1);
 static TERMINATE: AtomicI32 = AtomicI32::new(-1);
 static STRIKES: AtomicU32 = AtomicU32::new(0);
 
-/// Called once, after connecting.
+/// Registers the timers. Each process calls this once, after it has connected.
 pub fn register() {
     CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed);
     TERMINATE.store(unbound::register_timeout(terminate), Ordering::Relaxed);
@@ -34,7 +34,7 @@ pub fn arm(timeout: Duration) {
     }
 }
 
-/// Arms the timer for a run in a client's session, which is cancelled but never terminated.
+/// Starts the timer for a run in a client's session. Such a run is cancelled but never terminated.
 pub fn arm_cancel(timeout: Duration) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed));
@@ -44,7 +44,7 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms) };
 }
 
-/// Clears a cancellation that came too late. Returns whether the timer struck.
+/// Stops the timer, and clears a cancellation that came too late. Returns whether the time limit was exceeded.
 pub fn disarm_cancel() -> bool {
     // SAFETY: `arm_cancel` has registered it. QueryCancelPending is this process's own flag.
     unsafe {
@@ -57,7 +57,8 @@ pub fn disarm_cancel() -> bool {
     }
 }
 
-/// Clears a cancellation that came too late. Returns the number of strikes.
+/// Stops the timers, and clears a cancellation that came too late. Returns the number of strikes: 1 for a cancellation,
+/// 2 for a termination.
 pub fn disarm() -> u32 {
     // SAFETY: registered, as in `arm`. QueryCancelPending is this process's own flag.
     unsafe {

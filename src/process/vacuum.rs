@@ -1,7 +1,7 @@
-//! VACUUM of `awty.future_job` through a portal, as for a client. SPI cannot run VACUUM, because it commits.
+//! Runs VACUUM on `awty.future_job` through a portal, as for a client. SPI cannot run VACUUM, because VACUUM commits.
 //!
-//! Invariant: it blocks only DDL on the table, and waits for no lock. Truncating the table would need an exclusive
-//! lock.
+//! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock. Truncating the table would need an
+//! exclusive lock.
 
 use super::session_settings;
 use crate::pg::relations;
@@ -10,22 +10,22 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// Autovacuum maintains the statistics of the whole database.
+// The statistics of the whole database are left to autovacuum.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
-/// Vacuums the table, unless another process is vacuuming it. Ends the current transaction and opens a new one with a
-/// snapshot.
+/// Vacuums `awty.future_job`, unless another process is vacuuming it. Ends the current transaction and opens a new one
+/// with a snapshot.
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
     // SAFETY: VACUUM's lock on a relation, in a transaction that keeps it.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
-        // Autovacuum probably runs. The VACUUM below would log that it was skipped.
+        // Autovacuum is probably vacuuming the table. VACUUM would log that it skipped the table.
         return;
     }
-    // Autovacuum has the same setting for the table (see its storage parameters). The setting outlasts the transaction,
-    // but the process does nothing else.
+    // Autovacuum has the same cost delay for this table, by the table's storage parameters. The setting outlasts the
+    // transaction, which is harmless because the process does nothing else.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and it is not a block of several statements.
     unsafe {
@@ -35,7 +35,7 @@ pub fn future_job() {
     }
 }
 
-/// Executes a utility statement that may commit, as pg_cron does (`ExecuteSqlString`).
+/// Executes a utility statement that may commit. pg_cron does the same in `ExecuteSqlString`.
 ///
 /// # Safety A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {
@@ -69,7 +69,7 @@ unsafe fn execute(statement: &'static CStr) {
     }
 }
 
-/// Returns the pages of the table without its indexes.
+/// Returns the number of pages of `awty.future_job` without its indexes.
 ///
 /// The table must exist (see `relations::lock`).
 pub fn pages_of_future_job() -> u32 {
