@@ -1,4 +1,4 @@
-//! The processes that the launcher has started: workers and maintainers.
+//! Starts workers and maintainers for the launcher, and keeps track of them.
 //!
 //! Invariant: an entry that was reserved for a worker that never started is freed. At most [`MAINTAINERS`] databases
 //! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs it once.
@@ -15,20 +15,21 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
-/// A role that cannot connect is parked for this time.
+/// Time for which a role gets no worker after it could not connect.
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// A former launcher, or a failed turn, left an older reservation behind. A worker that starts later finds its entry
-/// taken, and leaves.
+/// Age at which a reservation of an entry is freed, because a former launcher or a failed turn has left it behind. A
+/// worker that starts later finds its entry taken, and leaves.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Reserved entries by index, with their generations.
+    /// Entries that are reserved for workers that have not started yet: index of the entry, its generation, and the
+    /// requested process.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// Time of the next request for a process, and number of failed requests in a row. `None` while the server has
-    /// room.
+    /// Time of the next request for a process, and the number of failed requests in a row. `None` while the server has
+    /// a free process.
     no_room: Option<(Mono, u32)>,
     /// Whether the log already says that all entries are taken.
     said_no_place: bool,
@@ -39,12 +40,13 @@ pub struct Children {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
     Started,
-    /// All maintainers are in other databases.
+    /// All maintainers are inspecting other databases.
     Busy,
     NoProcess,
 }
 
-/// Handle of a requested process. Its memory is in the process's longest-lived context, and is freed on drop.
+/// Handle of a process that was requested from the postmaster. Its memory is in the process's longest-lived context,
+/// and `drop` frees it.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
@@ -91,7 +93,6 @@ impl Children {
         });
     }
 
-    /// Returns the databases whose inspections have ended since the last call.
     pub fn returned(&mut self) -> Vec<pg_sys::Oid> {
         std::mem::take(&mut self.returned)
     }
@@ -117,7 +118,7 @@ impl Children {
         }
     }
 
-    /// Starts a worker, or parks the role.
+    /// Starts a worker for a role. If no worker can start now, the role waits.
     pub fn start_worker(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         if process::is_database_wanted(database) {
             park(database, role, mono.plus(NO_PROCESS.after(0)), None);
@@ -130,8 +131,9 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // Only the list of databases makes the launcher forget a database. An inspection may be running here, and
-            // if the database were forgotten, its result would look as if it had found no awty.
+            // The database is not forgotten here. An inspection may be running, and without the database's line its
+            // result would look as if it had found no awty. Only the list of databases makes the launcher forget a
+            // database.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -166,8 +168,8 @@ impl Children {
         }
     }
 
-    /// Logs once that the server has no free process. All roles wait for the same moment, so that a role's wait does
-    /// not grow with the number of roles.
+    /// Returns when to request a process again, and logs once that the server has no free process. All roles wait for
+    /// the same moment, so that a role's wait does not grow with the number of roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,
@@ -233,7 +235,8 @@ fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignmen
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
         pg_sys::MemoryContextSwitchTo(previous);
-        // Lazily, because dropping a `Handle` frees its memory, and a failed start has none.
+        // The handle is made only after a successful start, because dropping a `Handle` frees its memory and a failed
+        // start has none.
         started.then(|| Handle(handle))
     }
 }

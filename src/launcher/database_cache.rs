@@ -1,18 +1,18 @@
-//! A file with the databases that had awty when they were last inspected. After a start these are inspected first,
+//! Stores which databases had awty when they were last inspected. After a start these databases are inspected first,
 //! because a server may have many databases.
 //!
-//! The file is a hint: a missing, old or broken one costs only time.
+//! The file is only a hint. If it is missing, old or broken, inspections take longer.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
 
-/// Relative to the data directory, which is the working directory of each server process.
+/// Path in the data directory, which is the working directory of each server process.
 const FILE: &str = "pg_stat/awty_databases";
 
 #[derive(Default)]
 pub struct DatabaseCache {
     databases: BTreeSet<u32>,
-    /// The file is out of date.
+    /// Whether the file is out of date.
     changed: bool,
 }
 
@@ -45,7 +45,7 @@ impl DatabaseCache {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // Without the file, the next start takes longer.
+            // A write error is ignored, because without the file only the next start takes longer.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

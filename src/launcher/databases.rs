@@ -1,4 +1,4 @@
-//! Starts due inspections of databases, in the order of `awty_core::inspections`.
+//! Starts inspections of databases when they are due. `awty_core::inspections` decides the order.
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;
@@ -62,7 +62,8 @@ impl Databases {
             }
             let sent = children.start_maintainer(database, mono);
             if sent != Sent::Started {
-                // A returning maintainer wakes the launcher. If the server has no free process, try again soon.
+                // A maintainer that ends wakes the launcher. If the server has no free process, the launcher tries again
+                // soon.
                 next = next.min(LATER);
                 if sent == Sent::NoProcess {
                     self.note_no_process(database);
@@ -70,7 +71,8 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // The line exists until the inspection reports. A database without awty is then forgotten.
+            // Creates the database's line, which stays until the inspection reports. If the inspection finds no awty,
+            // the database is forgotten.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)
@@ -127,7 +129,7 @@ fn open_databases() -> Vec<pg_sys::Oid> {
                 break;
             }
             let database = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>();
-            // A limit of -2 marks a database whose DROP DATABASE was interrupted.
+            // A connection limit of -2 marks a database whose DROP DATABASE was interrupted.
             if database.datallowconn && !database.datistemplate && database.datconnlimit != -2 {
                 open.push(database.oid);
             }

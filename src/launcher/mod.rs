@@ -1,9 +1,8 @@
-//! The launcher: one process that sleeps until the earliest slot, starts workers and maintainers, and watches runs.
-//!
-//! It connects to no database, so it blocks no command, and its state can be restored from the tables.
+//! The launcher is one process that sleeps until the earliest slot, starts workers and maintainers, and watches runs.
+//! The launcher connects to no database, so it blocks no command, and the tables can restore its state.
 //!
 //! Invariant: an error in a turn does not end the launcher. Each turn answers signals, so the launcher does not block
-//! DROP DATABASE. It sleeps at most a second, so that a clock jump strands no slot.
+//! DROP DATABASE. The launcher sleeps at most a second, so that no slot is lost when the clock jumps.
 
 mod children;
 mod database_cache;
@@ -23,11 +22,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Time before a slot at which its worker is started, so that the worker is connected in time.
+/// Time before a slot at which the launcher starts the slot's worker, so that the worker is connected in time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Registers the launcher. `_PG_init` calls this only while the server starts.
+/// Registers the launcher as a background process. `_PG_init` calls this function only while the server starts.
 pub fn register() {
     let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
     // SAFETY: PostgreSQL copies the description.
@@ -49,7 +48,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::report(None);
     loop {
         process::answer_signals();
-        // A turn has a transaction for its catalog lookups.
+        // Each turn runs in a transaction, because the launcher looks up catalogs.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
             pgrx::log!("awty: the launcher met an error and continues: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
@@ -67,15 +66,16 @@ struct Launcher {
     databases: Databases,
     children: Children,
     enabled: Option<bool>,
-    /// Processes with unstoppable runs that the log already names.
+    /// PIDs of workers with an unstoppable run that the log already names.
     stuck: HashSet<i32>,
 }
 
 impl Launcher {
-    /// Returns how long to sleep.
+    /// Does what is due now, and returns how long the launcher may sleep.
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on this turn may miss a post, so a post must wake the next turn.
+        // From now on this turn may miss work that a session posts, so the post must wake the launcher for another
+        // turn.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -92,7 +92,8 @@ impl Launcher {
         wait
     }
 
-    /// Slots that passed while awty was disabled were missed. A clock that is set back makes no slot missed.
+    /// Notes since when checks can run. Slots that passed while awty was disabled were missed. If the clock is set
+    /// back, no slot becomes missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -108,7 +109,7 @@ impl Launcher {
         }
     }
 
-    /// Reports stuck runs: the log gets one entry per run, and `awty.status` shows the run while it lasts.
+    /// Reports stuck runs. The log gets one entry per run, and `awty.status` shows the run as long as it continues.
     fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
         let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
@@ -151,7 +152,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles that may have work, in the form that the plan needs, and the number of workers of all other roles,
+/// Returns the roles that may have work, as the plan needs them. Also returns the number of workers of all other roles,
 /// which are finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
@@ -196,27 +197,28 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// The watchdog: strikes runs that exceed their time limit by the monotonic clock, which cannot be set. PostgreSQL's
-/// timers in the workers use the wall clock. Returns when to look again.
+/// Cancels and then terminates runs that exceed their time limit by the monotonic clock, which cannot be set.
+/// PostgreSQL's timers in the workers use the wall clock, which may jump. Returns the time until the next look.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker waits for a standby and has no run in progress, so it may leave.
+                // The worker is waiting for a standby without a run in progress, so the worker may be terminated.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
             };
-            // PostgreSQL would end the wait and keep the commit, so a primary that was cut off would begin its next
-            // run.
+            // A run whose commit waits for a standby is not interrupted, because PostgreSQL would end the wait and keep
+            // the commit. A primary that was cut off would then begin its next run.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // While shared memory is locked, the worker cannot give up its entry, so the PID is still its own.
+                // The PID is still the worker's own, because no worker can give up its entry while shared memory is
+                // locked.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };
