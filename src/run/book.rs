@@ -1,8 +1,8 @@
-//! Books the results of runs. All holders of a claim on a check use this code, and no other code writes outcomes after
-//! runs.
+//! Writes the results of runs to the tables. Workers and the answers of external workers use this code, and no other
+//! code writes outcomes after runs.
 //!
-//! Invariant (P1, P4): a check is booked on the row version that was read. The row is locked without waiting, in the
-//! caller's transaction. If another session has changed or locked the row, nothing is booked.
+//! Invariant (P1, P4): a result is written for the row version that was read. The row is locked without waiting, in the
+//! caller's transaction. If another session has changed or locked the row, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -32,11 +32,11 @@ impl Timing {
     }
 }
 
-/// Another session has changed or locked a check. The caller must roll back.
+/// Error: another session has changed or locked a check, so the caller must roll back.
 pub struct Conflict;
 
-/// Returns one answer per check. `suspected`: earlier runs may have left a row in `awty_internal.check_stat` although
-/// the check counts none.
+/// Writes the results of successful runs, with one answer per check. If `suspected` is set, earlier runs may have left
+/// a row in `awty_internal.check_stat` although the check itself counts no run.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -61,7 +61,7 @@ pub fn answers(
         failpoint!("run.row_locked");
     }
     let mut continuation = Continuation::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
-    // Checks that end with their first run are archived together.
+    // Checks whose first run ends them are copied to the history together.
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
     for (row, answer) in locked {
         let run = timing.of(&row);
@@ -108,7 +108,7 @@ pub fn failure(
     let untold = Untold::of(row);
     let mut check = row.check();
     if untold.as_ref().is_some_and(|untold| untold.raise(timing.finished_at)) {
-        // Each level has attempts of its own.
+        // Each level of an alert's escalation counts its attempts from zero.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);
@@ -129,8 +129,8 @@ pub fn failure(
     Ok(())
 }
 
-/// Handles the checks that do not run now, because they are not due, held, missed or too late. Returns the checks that
-/// run.
+/// Moves or ends the checks that may not run now, because they are too early, missed or too late. Returns the checks
+/// that may run.
 pub fn apply_guards(
     table: &Table,
     job: &Job,

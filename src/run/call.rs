@@ -1,4 +1,4 @@
-//! Calls a job function with the rights and settings of its role, within its limits.
+//! Calls a job's function with the rights and settings of its role, and within its limits.
 //!
 //! Invariant: when [`ask`] returns, the commit will execute no more code of the run, and settings and current user are
 //! restored. After an error, the abort of the transaction restores them.
@@ -16,13 +16,13 @@ use pgrx::{FromDatum, pg_sys};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// The worker's transaction contains nothing else.
+    /// A worker calls the function. Its transaction contains nothing else.
     Worker,
-    /// The call is in a subtransaction, beside the client's own cursors and queries.
+    /// A client's session calls the function in a subtransaction. The client's own cursors and queries stay open.
     Client,
 }
 
-/// Returns one answer per row.
+/// Calls the function for the given rows, and returns one answer per row.
 pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     match function.takes {
         Signature::Set => ask_set(job, function, rows, caller),
@@ -56,7 +56,8 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Calls a function with at most one argument, and then its deferred work. An error is the function's.
+/// Calls a function with at most one argument, and then runs the work that the function has deferred. An ERROR of this
+/// work counts as the function's own.
 ///
 /// # Safety The function must take this argument, and a transaction with a snapshot must be open.
 unsafe fn call(
@@ -96,10 +97,12 @@ unsafe fn call(
     Ok(result)
 }
 
-/// SET CONSTRAINTS ALL IMMEDIATE, and then the triggers that were deferred again. So a violation is an error of this
-/// run, and deferred triggers run under the role's settings and limits. At commit they would run while the check's row
-/// is locked. The same holds for the queries of cursors WITH HOLD, so all cursors are closed. A client's transaction
-/// does not commit here, and the client's own cursors stay.
+/// Executes SET CONSTRAINTS ALL IMMEDIATE, and then fires the triggers that were deferred again. So a violation is an
+/// error of this run, and deferred triggers run under the role's settings and limits. At commit they would run while
+/// the check's row is locked.
+///
+/// For the same reason all cursors are closed, because commit executes the queries of cursors WITH HOLD. A client's
+/// transaction does not commit here, and the client's own cursors stay.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,

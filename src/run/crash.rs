@@ -1,18 +1,20 @@
-//! What happens to checks with which the server, or a process, went down.
+//! Handles checks with which the server, or a process, went down.
 //!
 //! 1. Before a worker runs a batch, it writes a row with the batch's checks to `awty_internal.in_flight` and flushes
 //!    (`worker`).
 //! 2. After a crash of the server, the first inspection of each database takes the remaining rows, and counts a crash
 //!    against their checks ([`take_up_in_flight`]). After a clean shutdown, which a mark in `pg_stat/` shows, the rows
-//!    mean nothing.
+//!    are ignored.
 //! 3. A check with a counted crash is a *suspect*. It runs alone, with its own row in `in_flight`, and in quarantine:
-//!    one at a time in the whole server, the least suspected first. So innocent checks are cleared, and the guilty
-//!    check crashes alone.
-//! 4. A run that ends its own process is counted separately. It needs no quarantine, because it harms no other run.
-//! 5. At `awty.max_crashes` a check is held, which `awty.future_job` and `awty.status` show. It is never deleted.
+//!    one suspect at a time in the whole server, the least suspected first. So innocent checks are cleared, and the
+//!    guilty check crashes alone.
+//! 4. A run that ends its own process is counted separately. Its check needs no quarantine, because it harms no other
+//!    run.
+//! 5. At `awty.max_crashes` a check is held, which `awty.future_job` and `awty.status` show. The check is never
+//!    deleted.
 //!
-//! Invariant: a crash counts once against a check, and not against suspects beside the one in quarantine. A check that
-//! a client has locked right after a crash is not counted that time.
+//! Invariant: a crash counts once against a check. If a suspect was in quarantine, the crash counts against no other
+//! suspect. A crash is not counted against a check that a client has locked right after the crash.
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
@@ -21,8 +23,10 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// A check that was alone is held after too many crashes or exits. Among several checks all but one are innocent, so
-/// they run alone next. Returns `false` if a check that was alone could not be counted, because a client has it locked.
+/// Counts a crash or an exit against checks. If the run had only one check, the check is held after too many crashes or
+/// exits. Otherwise all checks but one are innocent, so each runs alone next.
+///
+/// Returns `false` if the only check of a run could not be counted, because a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     let counted = check_stat::count(ids, suspicion);
     if let [id] = *ids
@@ -37,14 +41,16 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     counted || !alone
 }
 
-/// Removes the rows of dead workers. After a crash the checks in these rows become suspects. Returns the abandoned
-/// entries that were seen, with their generations.
+/// Removes the rows of dead workers from `awty_internal.in_flight`. After a crash the checks in these rows become
+/// suspects. Returns the abandoned entries that were seen, with their generations.
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // The order matters: a worker that has written a row and is not alive afterwards is dead.
+    // The rows are read before the workers, because a worker that has written a row and is not alive afterwards is
+    // dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // The entry of a worker that crashed here may now belong to a worker of another database.
+        // Only entries of this database count, because the entry of a worker that crashed here may now belong to
+        // another database.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);
@@ -57,7 +63,7 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two workers may name the same check if one helps the other. A row that names only this check counts first, so
+    // If one worker helps another, both may name the same check. A row that names only this check is counted first, so
     // shorter rows come first.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
@@ -65,8 +71,8 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // This worker was not in quarantine, so a suspect of its own has run for longer than a quarantine lasts and
-            // is not blamed.
+            // This worker was not in quarantine. If one of its checks is a suspect, its run has lasted longer than a
+            // quarantine, so the check is not blamed.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

@@ -1,7 +1,7 @@
-//! Runs checks: one transaction per run, and a second one to book a failure.
+//! Runs checks, in one transaction per run. If the run fails, a second transaction stores the failure.
 //!
-//! Invariant (P1): the effects of a run, its history row and its next slot are one commit. (P4): if another session has
-//! changed the check's row meanwhile, the run is rolled back.
+//! Invariant (P1): the effects of a run, its history row and its next slot are committed together. (P4): if another
+//! session has changed the check's row during the run, the run is rolled back.
 
 pub mod book;
 pub mod call;
@@ -28,15 +28,14 @@ use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunResult {
-    /// The checks were ended, moved to a later slot, or already gone.
+    /// The checks were ended, moved to a later slot, or no longer pending.
     Booked,
-    /// The checks were not tried, because a job has changed since they were chosen.
+    /// The checks were not tried, because a job has changed since the worker chose them.
     Stale,
-    /// A client has locked the checks.
     Locked,
-    /// awty could not read or book the checks.
+    /// awty could not read the checks, or could not store their results.
     Left,
-    /// The extension is gone, or another version is being installed: the worker must leave.
+    /// The extension no longer exists, or another version is being installed, so the worker must leave.
     NoExtension,
 }
 
@@ -46,9 +45,9 @@ pub struct RunContext<'a> {
     /// Whether a crash or an exit may have been counted against the checks.
     pub suspected: bool,
     pub job: &'a Job,
-    /// Count of changes of `awty.job` when the job was read.
+    /// Number of changes of `awty.job` when the job was read.
     pub epoch: u64,
-    /// Whether the function was called. From then on, the run is to blame for an error.
+    /// Whether the job's function was called. From then on, an error counts as a failure of the run.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -68,11 +67,11 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// Runs checks of one slot. A set-based job gets all of them together, and smaller sets after a failure, down to
-    /// single checks, so that a bad row fails alone.
+    /// Runs checks of one slot. A set-based job's function first gets all of them together. After a failure it gets
+    /// smaller sets, down to single checks, so that a bad row fails alone.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The cause of the failed cleanup may pass, as a lock does.
+            // The run is tried again later, because the cause of the failed cleanup may pass, as a lock does.
             return RunResult::Locked;
         }
         let began = clock::mono();
@@ -80,7 +79,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The order matters. First the watchdog loses the right to strike, then a late cancellation is cleared.
+        // A late cancellation is cleared only after the watchdog has lost the right to interrupt the run, because the
+        // watchdog could send another one in between.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
@@ -165,7 +165,7 @@ impl RunContext<'_> {
         ask(job, function, &rows, Caller::Worker)
     }
 
-    /// Books a failure in a transaction of its own, if the check has not changed since.
+    /// Stores the failure of a run in a transaction of its own, if the check has not changed since.
     fn book_failure(
         &self,
         candidate: &Candidate,
@@ -210,7 +210,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Books a run that ignored its timeout, and whose process is gone.
+    /// Stores the failure of a run that ignored its timeout, and whose process has ended.
     pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> RunResult {
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),
@@ -226,7 +226,7 @@ impl RunContext<'_> {
         shmem::write(|shared| shared.workers[self.worker].run = Some(run));
     }
 
-    /// Returns the watchdog's number of strikes.
+    /// Marks the run as over. Returns how often the watchdog has interrupted the run.
     fn note_end(&self) -> u32 {
         shmem::write(|shared| shared.workers[self.worker].run.take()).map_or(0, |run| u32::from(run.strikes))
     }
