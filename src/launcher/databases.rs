@@ -62,8 +62,8 @@ impl Databases {
             }
             let sent = children.start_maintainer(database, mono);
             if sent != Sent::Started {
-                // A maintainer that ends wakes the launcher. If the server has no free process, the launcher tries again
-                // soon.
+                // A maintainer that ends wakes the launcher. If the server has no free process, the launcher tries
+                // again soon.
                 next = next.min(LATER);
                 if sent == Sent::NoProcess {
                     self.note_no_process(database);
