@@ -1,6 +1,6 @@
 //! Errors of calendars.
 //!
-//! Invariant: each has a hint, as in `words`.
+//! Invariant: each error has a hint, as in `words`.
 //! Does not: decide when to raise an error.
 
 use super::phrase::{Words, quote, say};
@@ -9,15 +9,16 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]
 pub enum CalendarError {
-    /// No calendar that the caller may use has this name. One may have a similar name.
+    /// No calendar that the caller may use has this name. `nearest` is a calendar with a similar name.
     Unknown { calendar: String, nearest: Option<String> },
-    /// A calendar of this name exists, perhaps the caller's own.
+    /// A calendar of this name exists. `own` says whether the caller owns it.
     Exists { calendar: String, own: bool },
-    /// The caller may use the calendar, but not drop it.
+    /// The caller may use the calendar, but may not drop it.
     NotOwner { calendar: String },
-    /// The role that will run may not use the calendar.
+    /// The role that will run the job may not use the calendar.
     NotUsable { calendar: String, role: String },
-    /// Repetitions use the calendar.
+    /// The calendar cannot be dropped, because repetitions use it. `others` counts the repetitions that the caller may
+    /// not see.
     InUse { calendar: String, users: Vec<String>, others: usize },
     /// The hours of the calendar cannot be read.
     Hours(HoursError),
@@ -29,13 +30,13 @@ pub enum CalendarError {
     Busy { calendar: String },
     /// An array has a NULL.
     NullElement { argument: &'static str },
-    /// An array has several dimensions.
+    /// The array has several dimensions.
     Dimensions { argument: &'static str },
-    /// An array has too many elements.
+    /// The array has more than `max` elements.
     TooMany { argument: &'static str, max: usize },
-    /// A date in `closed` is infinite.
+    /// A date in the argument `closed` is infinite.
     InfiniteDay,
-    /// The interval is not a length of open time.
+    /// The interval cannot be a length of open time.
     Length(LengthError),
     /// `awty.due()` finds no time within ten years.
     NoResult { calendar: String },

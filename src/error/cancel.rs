@@ -1,4 +1,4 @@
-//! The error for a cancelled statement, as PostgreSQL raises it.
+//! Raises the same error as PostgreSQL for a statement that was cancelled.
 
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;

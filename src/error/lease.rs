@@ -1,6 +1,6 @@
 //! Errors of external workers and their jobs.
 //!
-//! Invariant: each has a hint, as in `words`.
+//! Invariant: each error has a hint, as in `words`.
 //! Does not: decide when to raise an error.
 
 use super::phrase::{Words, call, quote, say};
@@ -11,31 +11,31 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 pub enum LeaseError {
     /// The caller may not claim checks of this job.
     NotClaimer { job: String, role: String },
-    /// The job has a function.
+    /// External workers cannot claim the job's checks, because the job has a function.
     HasFunction { job: String },
-    /// The job has no function.
+    /// The job cannot be tried, because it has no function.
     NoFunction { job: String },
     /// The option has no meaning for a job with a function.
     OnlyExternal { option: &'static str },
-    /// The number of checks is outside the range of one claim.
+    /// The number of checks is outside the range that one claim may ask for.
     Max { most: i32 },
     /// The job has limits for as many targets as a job may have.
     TooManyTargets { job: String, max: i64 },
     /// The array has another length than that of the leases, or several dimensions.
     Unequal { argument: &'static str },
-    /// The call has more leases than one call takes.
+    /// The call names more leases than one call may name.
     TooMany { max: usize },
-    /// The code has not five digits or capital letters.
+    /// The SQLSTATE is not five digits or capital letters.
     SqlState { value: String },
-    /// A worker has a lease on the check.
+    /// The check cannot run now, because an external worker has a lease on it.
     Leased { id: i64, until: Time },
-    /// The job's function cannot be added or removed while workers have leases.
+    /// The job's function cannot be added or removed while external workers have leases.
     InUse { job: String },
-    /// A target's limit is out of range.
+    /// The limit of a target is out of range.
     Limit { option: &'static str, least: String, most: String },
     /// A target has no limit of this name.
     UnknownLimit { limit: String, limits: &'static [&'static str] },
-    /// Another transaction has written the lease since this one took its snapshot.
+    /// Another transaction has written the lease since this transaction took its snapshot.
     Concurrent,
 }
 

@@ -1,4 +1,4 @@
-//! Warnings of awty, in the server log and for the client.
+//! Writes awty's warnings to the server log and to clients.
 //!
 //! Invariant: no warning names a job, entity or argument, because many people may read the log.
 
@@ -27,7 +27,7 @@ pub fn database_held(database: &str, why: Hold) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Logs once per process and check.
+/// Logs that a check cannot be read, once per process and check.
 pub fn unreadable(id: i64, failure: &Failure) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
@@ -93,7 +93,7 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Warns an external worker, and the server log, that an answer was not booked.
+/// Warns an external worker and the server log that the result of an answer was not stored.
 pub fn not_booked(lease: i64, failure: &Failure) {
     let message = format!("lease {lease} could not be answered: {}", failure.message);
     report(PgLogLevel::WARNING, &failure.sqlstate, &message, "", "");

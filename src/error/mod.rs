@@ -1,4 +1,4 @@
-//! Every error of awty, with its SQLSTATE, message and hint. No other module chooses an SQLSTATE for an error.
+//! All errors of awty, each with an SQLSTATE, a message and a hint. No other module chooses an SQLSTATE for an error.
 //!
 //! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and hints
 //! are sentences. A hint that is a statement can be pasted.
@@ -31,14 +31,15 @@ pub use uri::UriRefused;
 pub use watch::WatchError;
 pub use {calendar::CalendarError, cancel::cancelled, label::Label, lease::LeaseError};
 
-/// `words` has the texts.
+/// The module `words` has the texts of these errors.
 #[derive(Debug)]
 pub enum Error {
     /// The library was not loaded when the server started.
     NotPreloaded,
-    /// The library was not loaded, and a check was written nevertheless.
+    /// A check was written although the library was not loaded when the server started, so no worker will run the
+    /// check.
     NothingRuns,
-    /// The library does not serve the installed SQL version.
+    /// The library does not serve the installed version of the SQL objects.
     Unserved {
         installed: String,
         unserved: Unserved,
@@ -49,11 +50,12 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// A security-restricted operation, such as an index expression, REFRESH MATERIALIZED VIEW or ANALYZE.
+    /// PostgreSQL executes a security-restricted operation, such as an index expression, REFRESH MATERIALIZED VIEW or
+    /// ANALYZE.
     Restricted {
         function: &'static str,
     },
-    /// A trigger function was called directly.
+    /// A client has called a trigger function directly.
     NotTrigger {
         function: &'static str,
     },
@@ -67,12 +69,12 @@ pub enum Error {
         argument: &'static str,
         max: usize,
     },
-    /// A key is an array or a row.
+    /// The key of an entity is an array or a row.
     KeyType {
         argument: &'static str,
         kind: String,
     },
-    /// An array has several dimensions, or another length than the keys.
+    /// The array has several dimensions, or is not as long as the array of keys.
     ArrayShape {
         argument: &'static str,
     },
@@ -85,15 +87,15 @@ pub enum Error {
     ArgsTooLarge {
         max: usize,
     },
-    /// Both or neither of `at` and `after` were given.
+    /// The caller gave both or neither of `at` and `after`.
     AtOrAfter {
         both: bool,
     },
-    /// A time is infinite or out of range.
+    /// The time is infinite or out of range.
     OutOfRange {
         argument: &'static str,
     },
-    /// An interval is too long to be counted in microseconds.
+    /// The interval is too long to be counted in microseconds.
     DurationOutOfRange {
         argument: &'static str,
     },
@@ -101,7 +103,7 @@ pub enum Error {
         argument: &'static str,
         min: &'static str,
     },
-    /// An interval is zero or negative.
+    /// The interval is zero or negative.
     NotPositive {
         argument: &'static str,
     },
@@ -118,12 +120,12 @@ pub enum Error {
         time: Time,
         max_horizon: String,
     },
-    /// No job has this name, but one may have a similar name.
+    /// No job has this name. `nearest` is a job with a similar name.
     UnknownJob {
         job: String,
         nearest: Option<String>,
     },
-    /// The job may be the caller's own.
+    /// A job of this name exists. `own` says whether the caller may change it.
     JobExists {
         job: String,
         own: bool,
@@ -133,32 +135,30 @@ pub enum Error {
         job: String,
         role: String,
     },
-    /// The caller may not change this job.
     NotOwner {
         job: String,
     },
-    /// An option is out of its range. The message comes from `awty_core`.
+    /// A job's option is out of its range. The message comes from `awty_core`.
     Option {
         message: String,
     },
-    /// An option, or `on_conflict`, has an unknown value.
+    /// The argument accepts only certain words, and this value is none of them.
     Choice {
         argument: &'static str,
         value: String,
         choices: String,
     },
-    /// A slot is invalid, or not a multiple of the server's slot.
+    /// The job's slot is invalid, or not a multiple of the server's slot.
     Slot {
         message: String,
         server: u32,
     },
-    /// `reset` names no option with a default.
+    /// The argument `reset` names no option that has a default.
     UnknownOption {
         option: String,
-        /// The options that have a default.
         options: String,
     },
-    /// A command instead of a function name, with the function to create and its name.
+    /// The caller gave a command instead of a function name. The hint shows how to create a function with the command.
     Command {
         job: String,
         command: String,
@@ -168,12 +168,12 @@ pub enum Error {
     FunctionName {
         function: String,
     },
-    /// The function must take a check, or an array of checks if requested.
+    /// No function of this name takes a check, or an array of checks if the job is set-based.
     FunctionMissing {
         function: String,
         set_based: bool,
     },
-    /// The function is a procedure, an aggregate or a window function.
+    /// The name belongs to a procedure, an aggregate or a window function.
     NotAFunction {
         function: String,
     },
@@ -182,17 +182,16 @@ pub enum Error {
         function: String,
         takes: Signature,
     },
-    /// The function exists in more than one form.
+    /// The function exists with more than one signature that a job could use.
     Ambiguous {
         function: String,
         takes: [Signature; 2],
     },
-    /// The error concerns the function of a registered job.
+    /// A registered job's function has the nested error.
     OfJob {
         job: String,
         error: Box<Error>,
     },
-    /// The function is in a temporary schema.
     TemporaryFunction {
         function: String,
     },
@@ -200,7 +199,7 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// The role may not use the function's schema.
+    /// The role may not use the schema of the job's function.
     NoUsage {
         schema: String,
         role: String,
@@ -216,7 +215,7 @@ pub enum Error {
         owner: String,
         role: String,
     },
-    /// Only the job's own role can try the job.
+    /// Only the job's own role may try the job out.
     OtherRole {
         job: String,
         role: String,
@@ -225,14 +224,14 @@ pub enum Error {
         role: String,
         max: i64,
     },
-    /// Another transaction is changing the job, and does not end.
+    /// Another transaction is changing the job, and has not ended in time.
     JobBusy {
         job: String,
     },
     UnknownRole {
         role: String,
     },
-    /// The caller may not become this role.
+    /// The caller may not become the role with SET ROLE.
     NotMember {
         role: String,
         caller: String,
@@ -240,21 +239,20 @@ pub enum Error {
     },
     NoLogin {
         role: String,
-        /// The caller, if it may log in.
+        /// Name of the caller if the caller may log in.
         caller: Option<String>,
     },
-    /// The role may not connect to this database.
     NoConnect {
         role: String,
         database: String,
     },
-    /// The caller has set `on_conflict => 'error'`.
+    /// A check is already pending, and the caller has set `on_conflict => 'error'`.
     AlreadyPending {
         job: String,
         entity: Label,
         id: i64,
     },
-    /// Other sessions kept replacing the check.
+    /// The call gave up, because other sessions kept replacing the check.
     Contended {
         job: String,
         entity: Label,
@@ -264,7 +262,7 @@ pub enum Error {
         entity: Label,
         job: Option<String>,
     },
-    /// The call is for one check, but several match.
+    /// The call is for one check, but several checks of the entity match.
     ManyChecks {
         entity: Label,
         jobs: Vec<String>,
@@ -282,20 +280,19 @@ pub enum Error {
         entity: Label,
         job: String,
     },
-    /// Only the owner of a database may adopt it.
     NotDatabaseOwner {
         database: String,
     },
-    /// The job's row is invalid, because it was written by hand.
+    /// The job's row is invalid, because somebody wrote it by hand.
     BrokenJob {
         job: String,
         message: String,
     },
-    /// An administrator has altered a table of awty's in an unsupported way.
+    /// An administrator has altered one of awty's tables in a way that awty does not support.
     Altered {
         table: &'static str,
     },
-    /// A repetition is invalid. The hint needs the job and the session's time zone.
+    /// The definition of a repetition is invalid. The hint needs the job and the session's time zone.
     Repeat {
         error: RepeatError,
         job: String,
@@ -305,26 +302,25 @@ pub enum Error {
         zone: String,
         hint: String,
     },
-    /// A job returned a time that is infinite or far out of range.
+    /// A job's function returned a time that is infinite or far out of range.
     AnswerOutOfRange {
         job: String,
     },
     Travel(TravelError),
     Watch(WatchError),
-    /// A set-based job returned an array of another length.
+    /// A set-based job's function returned an array that does not have one element per check.
     AnswerCount {
         job: String,
         checks: usize,
         answers: usize,
     },
     Lease(LeaseError),
-    /// An error of a calendar.
     Calendar(CalendarError),
     Uri(UriRefused),
 }
 
 impl Error {
-    /// Converts the error to PostgreSQL's form.
+    /// Converts the error to the form in which PostgreSQL reports errors.
     pub fn report(&self) -> ErrorReport {
         let words = self.words();
         let mut report = ErrorReport::new(words.code, words.message, "awty").set_hint(words.hint);
@@ -340,7 +336,7 @@ impl Error {
         (words.message, words.hint)
     }
 
-    /// Logs the error as a warning, because no client can get it.
+    /// Writes the error to the log as a warning, because no client can get it.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }
@@ -358,7 +354,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Converts the errors of features.
+/// Wraps the errors of single features in [`Error`].
 macro_rules! from_errors {
     ($($variant:ident: $error:ty),*) => {
         $(impl From<$error> for Error {

@@ -3,13 +3,13 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]
 pub enum TravelError {
-    /// The server does not allow time travel.
+    /// The server's settings do not allow time travel.
     Off,
-    /// A transaction that has travelled tried to commit.
+    /// A transaction that has called `awty.travel()` tried to commit.
     Travelled,
-    /// One transaction has too many runs.
+    /// One transaction has run too many checks.
     TooMany { max: u32 },
-    /// A count is zero or negative.
+    /// The count is zero or negative.
     NotPositive { argument: &'static str },
 }
 

@@ -1,15 +1,15 @@
-//! The error of a text that is not the URI of an endpoint.
+//! The error for a text that is not the URI of an endpoint.
 //!
-//! Does not: decide when to raise it (see `awty_core::uri`).
+//! Does not: decide when to raise the error (see `awty_core::uri`).
 
 use super::phrase::{Words, quote, say};
 use awty_core::uri::UriError;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// Maximum characters of the URI in the message.
+/// Maximum number of the URI's characters that the message shows.
 const SHOWN: usize = 200;
 
-/// The error of a URI that awty_http refuses.
+/// awty_http refuses to call this URI.
 #[derive(Debug)]
 pub struct UriRefused {
     pub uri: String,

@@ -5,7 +5,7 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 /// Errors of `awty.watch()`, `awty.unwatch()` and the triggers of rules.
 #[derive(Debug)]
 pub enum WatchError {
-    /// A view, a foreign table, a temporary table, or a table of PostgreSQL's own.
+    /// The relation is a view, a foreign table, a temporary table, or a table of PostgreSQL's own.
     NotATable {
         relation: String,
         is: &'static str,
@@ -18,7 +18,7 @@ pub enum WatchError {
         owner: String,
         caller: String,
     },
-    /// PostgreSQL cannot read an expression.
+    /// PostgreSQL cannot parse the expression of a rule.
     Unreadable {
         argument: &'static str,
         text: String,
@@ -30,12 +30,12 @@ pub enum WatchError {
     WholeRow {
         argument: &'static str,
     },
-    /// The text is not a single expression over one row.
+    /// The text of a rule is not a single expression over one row.
     NotAnExpression {
         argument: &'static str,
         what: String,
     },
-    /// The expression's value could change without a write.
+    /// The expression's value could change although the row is not written.
     NotStable {
         argument: &'static str,
         what: String,
@@ -50,7 +50,7 @@ pub enum WatchError {
     NameTooLong {
         max: usize,
     },
-    /// A partitioned table needs `since`.
+    /// A rule on a partitioned table needs the argument `since`.
     NeedsSince {
         relation: String,
     },
@@ -58,22 +58,22 @@ pub enum WatchError {
         rule: String,
         own: bool,
     },
-    /// The rule of this name watches another table.
+    /// A rule of this name exists, but watches another table.
     OtherTable {
         rule: String,
         relation: String,
     },
-    /// A user's function or trigger already has a name that the rule needs.
+    /// A user's function or trigger has a name that the rule needs.
     NameTaken {
         rule: String,
         object: String,
     },
-    /// The table's owner may not create functions in the table's schema.
+    /// The table's owner may not create functions in the table's schema, as a rule requires.
     NoCreate {
         schema: String,
         owner: String,
     },
-    /// A part of the rule is missing.
+    /// The rule no longer works, because a part of it is missing.
     Stopped {
         rule: String,
         why: String,
@@ -84,7 +84,7 @@ pub enum WatchError {
     Call {
         function: String,
     },
-    /// Row-level security would hide rows from the role.
+    /// Row-level security would hide rows of the watched table from the role.
     RowSecurity {
         relation: String,
         role: String,
@@ -101,11 +101,11 @@ pub enum WatchError {
     UnknownRule {
         rule: String,
     },
-    /// The job belongs to a rule.
+    /// The job belongs to a rule, so it cannot be changed directly.
     IsRule {
         job: String,
     },
-    /// The trigger belongs to a rule on another table.
+    /// A trigger of the rule is on a table that the rule does not watch.
     ForeignTrigger {
         rule: String,
         relation: String,
@@ -289,7 +289,7 @@ impl WatchError {
     }
 }
 
-/// Returns an expression of another type as one of the type that is wanted.
+/// Suggests how to convert an expression of another type to the wanted type.
 fn converted(argument: &str, text: &str, found: &str) -> String {
     let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
     let text = if is_name { text.to_owned() } else { format!("({text})") };

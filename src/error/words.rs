@@ -1,4 +1,4 @@
-//! The texts of all errors. The match is complete, so each error has a hint.
+//! Contains the texts of all errors. The match over all errors is complete, so each error has a hint.
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};
@@ -8,7 +8,6 @@ use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 impl Error {
-    /// The only list of SQLSTATEs, messages, details and hints.
     pub(super) fn words(&self) -> Words {
         match self {
             Error::NotPreloaded => say(
