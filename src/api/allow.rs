@@ -1,4 +1,4 @@
-//! `awty.allow()` and `awty.disallow()`.
+//! Implements `awty.allow()` and `awty.disallow()`, which give and take rights to a job.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;

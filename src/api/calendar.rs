@@ -1,7 +1,7 @@
-//! `awty.create_calendar()` and `awty.drop_calendar()`.
+//! Implements `awty.create_calendar()` and `awty.drop_calendar()`.
 //!
-//! Invariant: a calendar is locked before the checks of its repetitions. The name of a calendar that the caller may not
-//! change is taken, whether or not the caller sees the calendar.
+//! Invariant: a calendar is locked before the checks of its repetitions. If a calendar belongs to another role, its
+//! name is taken, whether or not the caller sees the calendar.
 //! Does not: count open time.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
@@ -87,7 +87,7 @@ fn closed(args: &Args) -> Result<Vec<i64>> {
     elements(args, 3, "closed", DATE, MAX_CLOSED)?.into_iter().map(day).collect()
 }
 
-/// Returns the elements of a required array of one dimension.
+/// Reads a required array argument of one dimension.
 fn elements(
     args: &Args,
     index: usize,

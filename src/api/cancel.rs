@@ -15,13 +15,15 @@ calls! {
     fn cancel -> i64 = cancel_checks;
 }
 
-/// Cancels checks of an entity. If the call names no job, silently skips jobs that the caller may not schedule.
+/// Cancels the pending checks of an entity. If the call names no job, checks of jobs that the caller may not schedule
+/// are skipped without an error.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // A caller that cancels its own checks does not mean to end the watch of the row.
+        // Checks of rules are left out, because a caller that cancels its own checks does not mean to end the watch of
+        // the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -29,7 +31,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     {
         return Ok(watch::silence::rows(job, &entity.name, &[entity.key]));
     }
-    // Locks only checks that the caller may cancel, so that the call does not block checks of others.
+    // Only checks that the caller may cancel are locked, so that the call does not block checks of other roles.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
@@ -42,8 +44,8 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // If the lock had to wait for a run, the next occurrence is pending by now. The last look is for a repetition
-    // without a check, to which the maintainer has just given one.
+    // If the lock had to wait for a run, the run's next occurrence may be pending now, so the lock is tried again. The
+    // last attempt is for a repetition that had no check until the maintainer has just scheduled one.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -1,4 +1,4 @@
-//! `awty.check_now()` does not undo a run in progress.
+//! Implements `awty.check_now()`, which makes a check due now without undoing a run in progress.
 
 use super::hold::{lock, peek, running_since};
 use crate::call::args::{Args, calls};
@@ -44,8 +44,8 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// Makes a check due now. An occurrence whose slot is in the future becomes an extra one, so that no slot of its plan
-/// is used up.
+/// Makes a check due now. If the check is an occurrence of a repetition whose slot is in the future, it becomes an
+/// extra occurrence, so that no slot of the repetition's plan is used up.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

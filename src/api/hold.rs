@@ -1,4 +1,5 @@
-//! `awty.hold()` and `awty.release()` do not undo a run in progress, so they do not lock its check.
+//! Implements `awty.hold()` and `awty.release()`. These calls do not lock a check during its run, because a lock would
+//! undo the run.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
@@ -19,7 +20,7 @@ calls! {
     fn release -> () = release_check;
 }
 
-/// Holds a check. A run in progress ends normally, and the check that it leaves pending is held then.
+/// Holds a check. A run in progress ends normally, and the check that the run leaves pending is then held.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -40,7 +41,7 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Releases a check. If the check fell due while it was held, the job's `on_missed` applies.
+/// Releases a check. If the check became due while it was held, the job's option `on_missed` decides about it.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
@@ -49,8 +50,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut held_at = None;
     if !seen.held {
-        // The check was held during a run that is in progress or has just ended. If this call had to wait for the end
-        // of the run, the check that the run left pending is held.
+        // The check is not marked as held, so a client has held it during a run that is in progress or has just ended.
+        // If this call had to wait for the end of the run, the check that the run left pending is marked as held now.
         held_at = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };
@@ -69,7 +70,7 @@ fn release_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Treats the released check as a worker treats checks after a pause.
+/// Decides about the released check as a worker does about missed checks.
 fn apply_policy(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);

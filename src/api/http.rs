@@ -1,6 +1,6 @@
-//! HTTP endpoints: their URIs, and what their calls may have. Functions of awty_http.
+//! Checks the URIs and the arguments of HTTP calls, for the SQL functions of the extension awty_http.
 //!
-//! Invariant: the gateway uses the same code of `awty_core`, so it makes each call that awty_http accepts.
+//! Invariant: the gateway uses the same code of `awty_core`, so the gateway makes each call that awty_http accepts.
 //! Does not: read a table.
 
 use crate::call::args::{Args, calls};
@@ -22,7 +22,8 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
     args.get(index).ok_or(Error::Null { argument })
 }
 
-/// The text in UTF-8. A text in another encoding is read with replacements for characters outside ASCII, which no valid value has.
+/// Converts a text to UTF-8. If the database has another encoding, characters outside ASCII may be replaced, but no
+/// valid value has such characters.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())
 }

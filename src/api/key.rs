@@ -1,6 +1,6 @@
-//! `awty.key()`: the key of a row, from the values of its key columns.
+//! Implements `awty.key()`, which builds the key of a row from the values of the key columns.
 //!
-//! Invariant: equal columns give equal keys in every session.
+//! Invariant: equal values give equal keys in every session.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result};

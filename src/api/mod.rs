@@ -1,7 +1,7 @@
-//! The functions that SQL calls: each reads its arguments, checks them and the caller's rights, and calls other
-//! modules.
+//! Functions that SQL calls. Each function reads its arguments, checks the arguments and the caller's rights, and calls
+//! other modules.
 //!
-//! Invariant: nothing is written before everything is checked; every refusal is a `crate::error::Error`.
+//! Invariant: nothing is written before everything is checked. Every refusal is a `crate::error::Error`.
 
 mod adopt;
 mod allow;

@@ -1,4 +1,4 @@
-//! `awty.pause()` and `awty.resume()`.
+//! Implements `awty.pause()` and `awty.resume()`, which stop and restart the checks of a job.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};

@@ -1,4 +1,4 @@
-//! `awty.register()`, `awty.alter()` and `awty.unregister()`.
+//! Implements `awty.register()`, `awty.alter()` and `awty.unregister()`.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
@@ -68,7 +68,7 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Locks the claims of the job. The call waits for a claim in progress, and the next claim waits for this transaction's
+/// Locks the claims of a job. The call waits for a claim in progress, and the next claim waits for this transaction's
 /// commit.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
@@ -76,8 +76,8 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Refuses while an external worker has a live lease of the job, because two workers could otherwise run the same
-/// check.
+/// Returns an error while an external worker has a live lease of the job, because an external and an own worker could
+/// otherwise run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -86,14 +86,14 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Writes a job. An equal job of this name stays, and a different job is replaced if `replace` is set. Returns whether
-/// anything changed.
+/// Writes a job. If an equal job of this name exists, nothing changes. A different job of this name is replaced if
+/// `replace` is set. Returns whether anything changed.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // The counters belong to an earlier job of that name.
+            // Drops counters in shared memory that belong to an earlier job of this name.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -122,7 +122,8 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads the name of the function. If the caller gave a command instead, the error shows the function to write.
+/// Reads the name of the job's function. If the caller gave a command instead, the error shows a function that executes
+/// the command.
 fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
         let (text, function) = (text.to_string(), function::quoted(job));
@@ -186,7 +187,7 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    // Unregistering also removes leases and targets.
+    // The gate for leases is needed, because unregistering a job also removes its leases and targets.
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
@@ -198,13 +199,14 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // This lock precedes the deletion of rows that claims of other jobs' workers use. Such a claim skips this job and does
-    // not wait.
+    // Locks the claims before rows are deleted that a claim of several jobs may read. Such a claim skips this job and
+    // does not wait.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // If this call had to wait for the end of a run, that run has scheduled the next occurrence.
+        // If this call had to wait for the end of a run, the run has scheduled the next occurrence, which is removed
+        // here.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

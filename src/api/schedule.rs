@@ -1,4 +1,4 @@
-//! `awty.schedule()` and `awty.next_slot()`.
+//! Implements `awty.schedule()` and `awty.next_slot()`.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
@@ -24,10 +24,11 @@ use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// Number of times that a call tries again when other transactions take its check away.
+/// Maximum number of times that a call tries to write its check while other transactions keep changing the pending
+/// check.
 const ROUNDS: u32 = 100;
 
-/// Longest interval, a thousand years in either direction. Longer intervals could overflow.
+/// Longest interval in days, which is a thousand years in either direction. A longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -115,10 +116,10 @@ fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     }
 }
 
-/// Returns the time that lies `after` from the start of the transaction, and the interval. `after` is the fifth
-/// argument.
+/// Reads the interval `after`, which is the fifth argument. Returns the time at this interval from the start of the
+/// transaction, and the interval.
 pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)> {
-    // An interval that would overflow below is out of range.
+    // An interval that would overflow below is refused as out of range.
     let duration = args.duration(4, "after").ok().flatten();
     if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
         return Err(Error::OutOfRange { argument: "after" });
@@ -140,9 +141,9 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     Ok((time, TimeDelta::microseconds(then - start)))
 }
 
-/// `on_conflict` decides about a pending check.
+/// Writes a check and returns its id. If a check is already pending, `on_conflict` decides which of the two stays.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
-    // The repetition of the replaced occurrence.
+    // The repetition whose pending occurrence the new check replaces.
     let mut inherited = None;
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
@@ -152,7 +153,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
             }
             return Ok(id);
         }
-        // The pending check is gone or has changed.
+        // If another transaction has ended or changed the pending check, the insert is tried again.
         let Some(pending) = future_job::lock(check) else { continue };
         match on_conflict.decide(pending.slot, slot) {
             Conflict::Keep => return Ok(pending.id),
@@ -175,7 +176,8 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// Links a check that replaces an occurrence to its repetition, which continues after the check's slot. A hold stays.
+/// Links a check that replaces an occurrence to the repetition, which continues after the check's slot. If the
+/// occurrence was held, the check is held.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

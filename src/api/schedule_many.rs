@@ -1,7 +1,8 @@
-//! `awty.schedule_many()` and `awty.cancel_many()`: checks of many entities in a few statements.
+//! Implements `awty.schedule_many()` and `awty.cancel_many()`, which write the checks of many entities in a few
+//! statements.
 //!
-//! Invariant: keys are sorted, and written or locked in that order, so that two calls cannot deadlock. If anything is
-//! refused, nothing is written.
+//! Invariant: keys are sorted, and checks are written or locked in that order, so that two calls cannot deadlock. If
+//! anything is refused, nothing is written.
 
 use super::cancel;
 use super::schedule::{due_after, inherit_occurrence, say_paused, say_slot};
@@ -31,12 +32,12 @@ calls! {
 
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// Positions of the keys in the order of writing.
+    /// Positions of the keys in the order in which their checks are written.
     sorted: Vec<usize>,
 }
 
 impl Keys {
-    /// Reads the keys. NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
+    /// Reads the keys of the entities. NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -83,7 +84,7 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// One slot for each key, or a single slot for all keys.
+    /// One slot for each key, or one slot for all keys.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -128,7 +129,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     Ok(written)
 }
 
-/// Returns one time for each key from `at`, or one for all from `after`.
+/// Returns one time for each key from `at`, or one time for all keys from `after`.
 fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::TimeDelta>)> {
     match (args.datum(3), args.datum(4)) {
         (Some(at), None) => {
@@ -163,8 +164,8 @@ impl Request<'_> {
         if self.slots.len() == 1 { self.slots[0] } else { self.slots[place] }
     }
 
-    /// Writes the checks. `on_conflict` decides about checks that are already pending. Returns the number of written
-    /// checks.
+    /// Writes the checks, and returns the number of written checks. If a check is already pending, `on_conflict`
+    /// decides which of the two stays.
     fn write(&self) -> Result<i64> {
         let checks = NewChecks {
             job: self.job.name.datum(),
@@ -173,7 +174,8 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // ON CONFLICT would double the time. In most calls no check is pending, so a plain INSERT is tried first.
+        // A plain INSERT is tried first, because in most calls no check is pending and ON CONFLICT would double the
+        // time.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -203,7 +205,7 @@ impl Request<'_> {
         Values { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
-    /// Ends locked checks that the caller replaces. Returns their positions.
+    /// Ends the pending checks that new checks will replace. Returns the positions of their keys.
     fn make_room(
         &self,
         checks: &NewChecks,
@@ -251,7 +253,8 @@ impl Request<'_> {
     }
 }
 
-/// Cancels checks of many entities. If the call names no job, silently skips jobs that the caller may not schedule.
+/// Cancels the pending checks of many entities. If the call names no job, checks of jobs that the caller may not
+/// schedule are skipped without an error.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -268,14 +271,15 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // A call that names no job leaves the checks of rules alone, so that the rows stay watched.
+        // Checks of rules are left out if the call names no job, so that the rows stay watched.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
-    // Locks no check that the caller may not cancel, so that the call does not block checks of others.
+    // Only checks that the caller may cancel are locked, so that the call does not block checks of other roles.
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // If a lock has to wait for a run, the next occurrence must be locked before the next key.
+        // Checks are locked one by one, because the lock may have to wait for a run. Then the next occurrence must be
+        // locked before the check of the next key.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -1,8 +1,8 @@
-//! The functions behind `awty.status`, `awty.explain()` and `awty.doctor()`: the state of this database in shared
-//! memory and in the catalogs.
+//! Implements the functions behind `awty.status`, `awty.explain()` and `awty.doctor()`, which show the state of this
+//! database in shared memory and in the catalogs.
 //!
-//! Invariant: they only read, and also work on a standby and without the preloaded library; they take no lock above
-//! AccessShare. sql/60_status.sql chooses the reason why nothing runs.
+//! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
+//! above AccessShare. sql/60_status.sql chooses the reason why nothing runs.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
@@ -56,7 +56,8 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // Shared memory has only the last inspection's result, so `unserved` above replaces `Trouble::Unserved`.
+    // `DatabaseProblem::Unserved` is left out, because it may be old: shared memory has only the last inspection's
+    // result, and `unserved` above is current.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
@@ -73,13 +74,13 @@ fn runtime() -> TableIterator<
     ))
 }
 
-/// Converts a time of shared memory, in which 0 means none.
+/// Converts a time in shared memory, where 0 means that there is no time.
 fn timestamptz(timestamp: Timestamp) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(timestamp).ok().filter(|_| timestamp != 0)
 }
 
-/// Returns the workers of this database: role, claimed checks, start of the run, and how long other roles have waited
-/// for the worker.
+/// Lists the workers of this database. Each row has the worker's role, its claimed checks, the start of its run, and
+/// how long other roles have waited for the worker.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn worker() -> TableIterator<
@@ -120,7 +121,7 @@ fn waits_for_standby(pid: i32) -> bool {
     sync_rep::is_process_waiting(pid)
 }
 
-/// Returns one of three words; `None` if a worker can connect to this database as that role.
+/// Says in two words why a worker cannot connect to this database as the role. Returns `None` if a worker can connect.
 #[pg_extern(sql = false)]
 fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     match catalog::can_connect(catalog::database(), role) {
@@ -132,7 +133,8 @@ fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
 }
 
 calls! {
-    /// Returns the error in a job's row or function, and its fix; `None` if the function can be called.
+    /// Returns what is wrong with a job's row or function, and how to fix it. Returns `None` if the function can be
+    /// called.
     fn cannot_call -> Option<Vec<String>> = job_trouble;
 }
 
@@ -146,7 +148,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// The launcher looks only once a second.
+/// Shortest lag that a caller may ask about, because the launcher may look only once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]
@@ -159,19 +161,19 @@ fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<In
     }
 }
 
-/// Returns the name that the user may have meant.
+/// Returns the name that a user who wrote `wanted` may have meant.
 #[pg_extern(sql = false)]
 fn nearest(wanted: &str, names: Vec<Option<String>>) -> Option<String> {
     awty_core::nearest(wanted, names.iter().flatten().map(String::as_str)).map(str::to_owned)
 }
 
-/// Returns the message and the hint of an error.
 fn pair(error: &Error) -> Vec<String> {
     let (message, hint) = error.in_words();
     vec![message, hint]
 }
 
-/// Runs after each statement that changes `awty.job` or `awty.rule`, also after statements of users.
+/// Tells all sessions that `awty.job` or `awty.rule` has changed. A trigger calls this function after each statement,
+/// also after a user's statement.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     if Firing::of(fcinfo).is_none() {
