@@ -1,4 +1,4 @@
-//! The arguments of a call, as PostgreSQL passes them.
+//! Reads the arguments of an SQL call as PostgreSQL passes them.
 //!
 //! Invariant: text is taken as bytes in the database's encoding. A text that is too long or empty is refused here,
 //! before anything else happens.
@@ -12,12 +12,13 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb of this many bytes has at most five numbers, each of at most 147,500 digits, so it needs no closer look.
+/// Size in bytes up to which a jsonb needs no closer look. It has at most five numbers, each of at most 147,500 digits.
 const HARMLESS: usize = 64;
-/// Every valid choice is shorter.
+/// Length limit for an argument that must be one of a few words. Every valid word is shorter.
 const MAX_CHOICE: usize = 64;
 
-/// Declares the functions that PostgreSQL calls: `fn name -> Result = body`. The body gets the arguments.
+/// Declares functions that PostgreSQL calls, in the form `fn name -> Result = body`. The body gets the call's
+/// arguments.
 macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident -> $result:ty = $body:expr;)*) => {
         $(
@@ -41,7 +42,7 @@ impl Args {
         Self(fcinfo)
     }
 
-    /// Returns an argument, or `None` for NULL. `T` must match the declared type.
+    /// Returns an argument, or `None` for NULL. `T` must match the argument's type in SQL.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
         // SAFETY: PostgreSQL passes the declared number of arguments, with the declared types.
         unsafe { pgrx::pg_getarg(self.0, index) }
@@ -52,7 +53,7 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// Returns a text of at most `max` bytes. Refuses a longer text before it is copied.
+    /// Returns a text argument of at most `max` bytes. A longer text is refused before it is copied.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -72,7 +73,8 @@ impl Args {
         }
     }
 
-    /// Returns a text, or the text of a value of another scalar type.
+    /// Returns the key of an entity. The argument is a text, or a value of another scalar type that is converted to
+    /// text.
     pub fn key(&self, index: usize, argument: &'static str) -> Result<Text> {
         let kind = self.kind(index);
         if kind == pg_sys::TEXTOID {
@@ -87,7 +89,7 @@ impl Args {
         }
     }
 
-    /// Returns the declared type if the call does not say another.
+    /// Returns the type of an argument in this call, or the declared type if the call does not say.
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
@@ -102,7 +104,8 @@ impl Args {
         }
     }
 
-    /// Returns the arguments of a function with VARIADIC "any"; `None` for VARIADIC NULL.
+    /// Returns the values and types of the arguments of a function with VARIADIC "any". Returns `None` for VARIADIC
+    /// NULL.
     pub fn variadic(&self) -> Option<Vec<(Option<pg_sys::Datum>, pg_sys::Oid)>> {
         let (mut values, mut types, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the function takes nothing else. PostgreSQL allocates three arrays of as many elements as it says.
@@ -117,7 +120,7 @@ impl Args {
         self.optional_role(index)?.ok_or(Error::Null { argument })
     }
 
-    /// Returns the role that the argument names. Refuses a role that does not exist.
+    /// Returns the role that the argument names. Returns an error if the role does not exist.
     pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
         let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
         crate::pg::catalog::role(name)
@@ -131,7 +134,7 @@ impl Args {
         value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices: choices.into() })
     }
 
-    /// Returns `false` for NULL.
+    /// Reads a word into `value`. Returns `false` and changes nothing if the argument is NULL.
     pub fn word(&self, index: usize, argument: &'static str, value: &mut dyn Word) -> Result<bool> {
         let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(false) };
         let refuse = |unknown: UnknownLabel| Error::Choice {
@@ -143,7 +146,7 @@ impl Args {
         Ok(true)
     }
 
-    /// Reads an interval. Years have 365.25 days, months 30.
+    /// Reads an interval. A year has 365.25 days, and a month has 30 days.
     pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
         match self.get::<Interval>(index) {
             Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::DurationOutOfRange { argument }),
@@ -168,7 +171,8 @@ impl Args {
     }
 }
 
-/// Numbers count with all their digits, because a claim returns them as text.
+/// Whether the arguments of a check are too large to store. Numbers count with all their digits, because a claim
+/// returns them as text.
 ///
 /// # Safety
 ///
@@ -179,7 +183,7 @@ pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 
-/// Returns the size in bytes, without the header. Does not fetch toasted values.
+/// Returns the size of a value in bytes without its header. A toasted value is not fetched.
 pub fn size(datum: pg_sys::Datum) -> usize {
     // SAFETY: the values are varlenas, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)

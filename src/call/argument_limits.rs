@@ -1,22 +1,21 @@
-//! The longest texts and arrays that calls take. Texts are measured in bytes.
+//! Maximum lengths of texts and arrays in SQL calls. Texts are measured in bytes.
 
-/// The limit of all names in PostgreSQL.
+/// PostgreSQL limits all names to this length.
 pub const MAX_JOB: usize = 63;
-/// Maximum length of a calendar's name in bytes.
 pub const MAX_CALENDAR: usize = 63;
-/// Maximum length of an entity's name: a table's name with schema and quotes.
+/// An entity's name may be a table's name with its schema, in quotes.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// Enough for schema and function, both quoted and with every character doubled.
+/// The limit leaves room for schema and function name, both quoted and with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
-/// The key must fit into an index entry.
+/// An entity's key must fit into an index entry.
 pub const MAX_ENTITY_KEY: usize = 1024;
 pub const MAX_KEYS: usize = 1_000_000;
 pub const MAX_CHANNEL: usize = 63;
 pub const MAX_EXPRESSION: usize = 100_000;
-/// The cron parser refuses expressions that are too long.
+/// The cron parser itself refuses expressions that are too long.
 pub const MAX_CRON: usize = 64 * 1024;
 pub const MAX_ZONE: usize = 255;
 pub const MAX_CLAIM: i32 = 1000;

@@ -1,4 +1,4 @@
-//! What every SQL call needs: its arguments, the caller's rights, the entity that it names, and a job's options.
+//! Reads what every SQL call needs: the arguments, the caller's rights, the entity, and the job's options.
 
 pub mod args;
 pub mod argument_limits;

@@ -1,4 +1,4 @@
-//! The options of a job, as arguments of `awty.register()` and `awty.alter()`.
+//! Reads a job's options from the arguments of `awty.register()` and `awty.alter()`.
 
 use super::args::Args;
 use crate::error::{Error, LeaseError, Result};
@@ -8,7 +8,7 @@ use crate::store::job_option::{self, Field, JobOption, Options};
 use awty_core::Width;
 use chrono::TimeDelta;
 
-/// Reads the options of a call. If `all` is set, refuses NULL for an option that has a default.
+/// Reads the options of a call. If `all` is set, NULL is refused for each option that has a default.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;
@@ -21,7 +21,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
                 *value = args.duration(index, name)?.or(*value);
                 true
             }
-            // A negative count is out of range.
+            // A negative count becomes so large that it is refused as out of range.
             Field::Count(value) => {
                 args.get::<i32>(index).map(|given| *value = u32::try_from(given).unwrap_or(u32::MAX)).is_some()
             }
@@ -37,7 +37,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
     Ok(options)
 }
 
-/// Refuses a slot unless it consists of whole slots of the server, has whole seconds and divides a day.
+/// Returns an error unless a job's slot is a multiple of the server's slot, has whole seconds and divides a day.
 fn check_slot(slot: TimeDelta) -> Result<()> {
     let server = settings::slot();
     let refuse = |message: String| Error::Slot { message, server: server.seconds() };

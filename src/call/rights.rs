@@ -1,4 +1,4 @@
-//! The rights of roles to jobs.
+//! Checks the rights of roles to jobs.
 //!
 //! Invariant: the caller is the role with whose rights the call runs (`GetUserId()`), so that a SECURITY DEFINER
 //! function schedules as its owner. An error suggests a job's name only to roles that may see the job.
@@ -22,11 +22,11 @@ use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// An error or a list names at most this many jobs.
+/// Maximum number of jobs that an error or a list names.
 pub const MAX_LISTED: usize = 10_000;
 
-/// Refuses a call of a function for operators while it cannot work. Such a call also fails if the library is not
-/// preloaded, because nothing would ever run.
+/// Returns an error if an operator's call cannot work now. Unlike [`gate_write`], this also requires the preloaded
+/// library, because without it nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -34,13 +34,14 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Refuses if the transaction may not write, and keeps out DROP EXTENSION until the transaction ends. Does not need the
-/// preloaded library, because an application's writes must not fail without it.
+/// Returns an error if the transaction may not write. Otherwise DROP EXTENSION waits until the transaction ends.
+///
+/// The preloaded library is not needed, because an application's writes must not fail without it.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
 
-/// Refuses a call of a function for external workers while the library, the server or the session does not allow it.
+/// Returns an error if an external worker's call cannot work in this server or session now.
 pub fn gate_lease(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -61,7 +62,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
             return Err(Error::Restricted { function });
         }
     }
-    // Without the extension, the next statement raises the error.
+    // If the extension does not exist, the next statement raises the error.
     relations::lock(purpose);
     Ok(())
 }
@@ -77,7 +78,7 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // The role may have another right to this job, so the job itself must not be suggested.
+            // The job itself must not be suggested, because the role may have another right to this job.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -107,11 +108,12 @@ fn has_right(job: &Job, right: Right) -> bool {
 
 fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     let may_be = |role| caller == role || catalog::can_become(caller, role);
-    // A member of the job's role needs no look at the table.
+    // For a member of the job's role, the table with rights is not read.
     may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
 }
 
-/// The answers are cached, because many jobs share a few roles.
+/// Returns a function that says whether the caller may become a role. The answers are cached, because many jobs share a
+/// few roles.
 fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
     let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
     move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
@@ -122,7 +124,8 @@ pub fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
     right::all().into_iter().filter(move |job| job.has(Right::Read, &may_be)).take(MAX_LISTED)
 }
 
-/// `awty_internal.has_right`: by the latest snapshot. The current user may ask about roles that it can become.
+/// Implements `awty_internal.has_right`. Reads with the latest snapshot. The current user may ask about roles that it
+/// can become.
 #[pg_extern(sql = false)]
 fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
@@ -133,9 +136,11 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// `awty_internal.readable`: the jobs that the caller may read, each with its role and the caller's other rights. A
-/// policy calls it once for each table of a statement. Names are bytes, because pgrx's text is always UTF-8. PostgreSQL
-/// stores bytes and text alike.
+/// Implements `awty_internal.readable`, which returns the jobs that the caller may read. Each row has the job's role
+/// and the caller's other rights.
+///
+/// A row-level security policy calls the function once for each table of a statement. Names are bytes, because pgrx's
+/// text is always UTF-8 and PostgreSQL stores bytes and text alike.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -151,13 +156,15 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Returns a job if the caller is a member of the job's role. Locks the job first and checks the role afterwards.
+/// Returns a job if the caller is a member of the job's role. The job is locked before the role is checked, so that the
+/// role cannot change in between.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// Returns a job that the caller may see. A job that the caller may not see gives the same error as a missing job.
+/// Returns a job that the caller may see. For a job that the caller may not see, the error is the same as for a missing
+/// job.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -184,14 +191,14 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 }
 
 thread_local! {
-    /// The hold, and the count of adoptions when this session last looked.
+    /// Why the database is held, and the number of adoptions when this session last looked.
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Time of the statement that was warned last, because a statement that schedules many checks warns only once.
+    /// Start of the statement that was warned last, so that a statement that schedules many checks is warned only once.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
-/// Warns the caller if nothing runs, because the database is restored or cloned and not adopted yet, or because the
-/// library does not match the SQL.
+/// Warns the caller if no check of the database runs. Either the database was restored or cloned and is not adopted
+/// yet, or the library does not serve the version of the SQL objects.
 pub fn warn_if_nothing_runs() {
     if !shmem::is_present() {
         return warn_once_of_no_library();
@@ -213,7 +220,8 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // Before its first inspection, the launcher does not know a copy of a database.
+        // The launcher does not know a copy of a database before the first inspection, so the inspection is requested
+        // here.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

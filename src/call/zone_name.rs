@@ -1,15 +1,15 @@
-//! Names of time zones that callers give.
+//! Looks up names of time zones that callers give.
 
 use crate::error::{Error, Result};
 use crate::pg::zone;
 use awty_core::nearest;
 
-/// Returns a time zone's name in PostgreSQL's spelling.
+/// Returns the name of a time zone in PostgreSQL's spelling.
 pub fn known(name: String) -> Result<String> {
     zone::canonical(&name).ok_or_else(|| unknown(&name))
 }
 
-/// Returns the error for a time zone that PostgreSQL does not know.
+/// Returns the error for a name that PostgreSQL does not know as a time zone.
 pub fn unknown(name: &str) -> Error {
     let hint = match shift(name) {
         Some(hours) => format!("POSIX signs are the other way round: use Etc/GMT{:+}.", -hours),
@@ -24,7 +24,7 @@ pub fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// Returns the whole hours that the writer of a zone like `GMT+3`, `UTC+2` or `+02:00` means.
+/// Returns the number of hours in a name such as `GMT+3`, `UTC+2` or `+02:00`, as its writer means it.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);
