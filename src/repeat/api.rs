@@ -1,4 +1,4 @@
-//! `awty.repeat()` and `awty.occurrences()`.
+//! Implements `awty.repeat()` and `awty.occurrences()`.
 //!
 //! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked
 //! the check's row.
@@ -28,7 +28,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::rc::Rc;
 
-/// Number of times that a call tries again because another transaction has ended its check in between.
+/// Maximum number of times that a call tries to write while other transactions keep ending its check.
 const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
@@ -43,7 +43,7 @@ fn occurrences(
     Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(clock::to_timestamptz)))
 }
 
-/// Returns none if the time zone is gone.
+/// Returns the coming occurrences of a stored repetition. Returns no row if PostgreSQL no longer knows the time zone.
 #[pg_extern(sql = false)]
 fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
     let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
@@ -54,7 +54,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
-    // The moments are in memory at once.
+    // The number is limited, because all moments are in memory at once and their computation cannot be cancelled.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
@@ -81,7 +81,7 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
     let calendar = calendar.map(|known| Rc::clone(&known.calendar));
     let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None).within(calendar);
-    // `awty.repeat()` refuses the same plans, and also checks their slots.
+    // `awty.repeat()` refuses a plan without a moment as well, and also checks the plan's slots.
     if plan.next(after).is_none() {
         let rhythm = plan.rhythm().to_string();
         let is_shut = plan.is_shut(after);
@@ -98,7 +98,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// The job was never repeated before, so workers may not know that its checks may be occurrences.
+    /// Whether the job had no repetition before, so that workers may not know that its checks may be occurrences.
     is_first: bool,
 }
 
@@ -121,7 +121,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
     terms.calendar = calendar.as_ref().map(Text::to_string);
-    // Locks the calendar before the check, in the order of `awty.create_calendar()`.
+    // Locks the calendar before the check, as `awty.create_calendar()` does.
     let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
     let calendar = known.map(|known| Rc::clone(&known.calendar));
     let now = clock::now();
@@ -155,7 +155,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
 }
 
 impl Call {
-    /// Returns the next slot.
+    /// Writes the repetition and its check. Returns the check's slot.
     fn write(&self) -> Result<Option<Time>> {
         for _ in 0..ROUNDS {
             if let Some(id) = repetition::insert(&self.subject, &self.terms) {
@@ -163,7 +163,7 @@ impl Call {
             }
             match self.pending() {
                 Some(pending) => return Ok(self.change(&pending)),
-                // For example, the time zone is gone, and the repetition has no check.
+                // A repetition has no check if, for example, PostgreSQL no longer knows its time zone.
                 None => match self.find() {
                     Existing::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
                     Existing::Alone(_) | Existing::Pending | Existing::Nothing => {}
@@ -189,9 +189,11 @@ impl Call {
         repetition::of_checks(&[self.lock_check()?]).pop()
     }
 
-    /// Begins a repetition without a check. It replaces a check that a client has scheduled, but not a due one, which
-    /// becomes the first occurrence. The first repetition of a job replaces a due check as well, because a worker may
-    /// run that check without knowing that the job repeats.
+    /// Schedules the first check of a repetition that has no check. A check that a client has scheduled is replaced,
+    /// but a check that is due stays and becomes the first occurrence.
+    ///
+    /// If this is the job's first repetition, a due check is replaced as well, because a worker may run that check
+    /// without knowing that the job repeats.
     fn begin(&self, id: i64) -> Result<Option<Time>> {
         let Some(slot) = self.plan.begin(self.now) else {
             repetition::remove(&[id]);
@@ -218,7 +220,8 @@ impl Call {
         Err(self.contended())
     }
 
-    /// Equal terms change nothing.
+    /// Changes a repetition that has a pending check. Returns the slot of the check. If the new definition equals the
+    /// stored one, nothing changes.
     fn change(&self, pending: &Pending) -> Option<Time> {
         let (stored, occurrence) = (&pending.repetition, &pending.occurrence);
         if stored.terms == self.terms && repetition::has_args(stored.id, self.subject.args) {
@@ -227,7 +230,7 @@ impl Call {
         repetition::update(&self.subject, &self.terms);
         let change = match repeat::of(stored, self.job.options.limits.width) {
             Some(old) => old.replaced_by(&self.plan, occurrence, self.now),
-            // The old time zone is gone.
+            // PostgreSQL no longer knows the old time zone, so the old plan cannot be compared with the new one.
             None if occurrence.first <= self.now => Change::Stays { passed: None },
             None => Change::Moves(self.plan.begin(self.now)),
         };
@@ -238,7 +241,7 @@ impl Call {
         next
     }
 
-    /// Tells the client the next slot and the call that ends the repetition.
+    /// Tells the client the slot of the next check and the call that ends the repetition.
     fn tell(&self, next: Time) {
         let when = terms::local_time(&self.terms.zone, next);
         let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));

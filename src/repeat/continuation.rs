@@ -1,7 +1,7 @@
-//! Ends occurrences and starts the next ones, in one transaction.
+//! Ends occurrences of repetitions and schedules the next ones in the same transaction.
 //!
 //! Invariant: repetitions are read after their checks' rows are locked. A session that changes a repetition needs the
-//! same lock, so the repetition cannot change until the commit. A job without repetitions runs no query.
+//! same lock, so the repetition cannot change until the commit. For a job without repetitions, no query is executed.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -20,16 +20,16 @@ pub struct Continuation<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
-    /// Held repetitions, each with its next slot and the check that ended.
+    /// Held repetitions, each with its next slot and the check that has ended.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
-    /// Ended checks, and whether the next occurrence of each is held.
+    /// Ended checks. The flag says whether the next occurrence is held.
     begun: Vec<(i64, bool)>,
 }
 
 pub enum Decision {
     Policy(Before),
-    /// The next occurrence replaces the check, without an entry in the history.
+    /// The next occurrence replaces the check, which does not appear in the history.
     Replace,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Continuation<'a> {
         Self::with(job, found)
     }
 
-    /// Reads the repetitions of rows that the caller has read and then locked.
+    /// Reads the repetitions of checks whose rows the caller has read and then locked.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -63,12 +63,12 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// Whether `awty_internal.check_stat` has a row of the check, which may not have run yet.
+    /// Whether `awty_internal.check_stat` has a row of the check. A check can have such a row before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Whether the next occurrence is held; `None` if there is no next occurrence.
+    /// Whether the occurrence after an ended check is held. `None` if there is no next occurrence.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
@@ -100,8 +100,8 @@ impl<'a> Continuation<'a> {
         }
     }
 
-    /// Decides about a check that the policy would move or end without a run. An occurrence follows its repetition
-    /// instead.
+    /// Decides what happens to a check that the job's policy would move or end without a run. If the check is an
+    /// occurrence, its repetition decides instead of the policy.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
         let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
@@ -136,7 +136,8 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// Returns their first slot. The ended checks must already be gone from `awty.future_job`.
+    /// Schedules the next occurrences, and returns the earliest of their slots. The ended checks must already be
+    /// deleted from `awty.future_job`.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);
@@ -145,14 +146,14 @@ impl<'a> Continuation<'a> {
             let (next, ended): (Vec<_>, Vec<_>) =
                 self.held.iter().map(|&(id, slot, check)| ((id, slot), (id, check))).unzip();
             repetition::schedule(&next, true, now);
-            // A hold outlives the occurrence.
+            // The hold on an ended occurrence continues for the next one.
             hold::carry(&ended);
         }
         let first = self.next.iter().map(|(_, slot)| *slot).min()?;
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // The worker may already have passed this slot.
+            // Announces the slot, because the worker may already have passed it.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

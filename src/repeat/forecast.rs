@@ -1,6 +1,6 @@
-//! Counts the coming occurrences of a stored plan, for `awty.forecast()`.
+//! Counts the coming occurrences of a stored plan for `awty.forecast()`.
 //!
-//! Does not: raise an error if PostgreSQL does not know the plan's time zone any more.
+//! Does not: raise an error if PostgreSQL no longer knows the plan's time zone.
 
 use super::terms;
 use crate::call::args::Args;
@@ -17,10 +17,10 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Part of a plan that is counted between two checks for a cancellation.
+/// Length of the piece of a plan that is counted before the next check for a cancellation.
 const PIECE: TimeDelta = TimeDelta::days(1);
 
-/// The slots, or the steps, in which a plan has occurrences, with their number.
+/// Returns each slot, or each step, in which a plan has occurrences, with the number of these occurrences.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn planned(
@@ -58,7 +58,7 @@ fn count(args: &Args) -> Result<Vec<(Time, u64)>> {
     Ok(counted)
 }
 
-/// Returns the start of the step that has a slot, and the last moment that belongs to the step.
+/// Returns the start of the step to which a slot belongs, and the last moment of that step.
 fn bin(slot: Time, step: Option<TimeDelta>, width: Width) -> (Time, Time) {
     let Some(step) = step.and_then(|step| step.num_microseconds()) else { return (slot, slot) };
     let origin = clock::from_timestamp(0).unwrap_or(slot);

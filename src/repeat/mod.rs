@@ -1,10 +1,11 @@
-//! Repetitions: the calls that define them, and how they continue.
+//! Repetitions make checks come again at planned times.
 //!
-//! - [`api`] has `awty.repeat()` and `awty.occurrences()`; [`terms`] reads their arguments.
-//! - [`continuation`] books the end of an occurrence together with the start of the next one.
-//! - [`own_run`] holds the checks that a run may change as its own.
+//! - [`api`] has `awty.repeat()` and `awty.occurrences()`.
+//! - [`terms`] reads the arguments of these calls.
+//! - [`continuation`] ends an occurrence and schedules the next one.
+//! - [`own_run`] lists the checks that a run may change as its own.
 //! - [`replaced`] moves the occurrences of repetitions whose calendar is replaced.
-//! - [`upkeep`] maintains repetitions for the maintainer.
+//! - [`upkeep`] repairs repetitions for the maintainer.
 //!
 //! Invariant (P11): while a repetition exists, exactly one check of its job and entity is pending or held. The
 //! transaction that ends this check inserts the next one or removes the repetition.
@@ -51,8 +52,8 @@ pub fn repetition(
     }
 }
 
-/// Returns a stored repetition at slots of a width; `None` if its zone is gone, its calendar leaves no moment, or its row
-/// is invalid.
+/// Reads a stored repetition. Its slots are multiples of `width`. Returns `None` if PostgreSQL no longer knows the time
+/// zone, the calendar leaves no moment, or the row is invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
@@ -62,8 +63,8 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// Returns the calendar of a stored repetition. If the calendar is gone, all time is open. Only a write by hand can
-/// remove it.
+/// Returns the calendar of a stored repetition. Without the calendar, which only a write by hand can remove, all time
+/// is open.
 fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
     calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }

@@ -1,5 +1,5 @@
-//! The checks whose function this process is calling. If the function changes its own check, the change counts as the
-//! answer of the run.
+//! Lists the checks whose function this process is calling. If the function changes its own check, the change counts as
+//! the answer of the run.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ thread_local! {
 }
 
 pub fn during<R>(checks: Vec<i64>, call: impl FnOnce() -> R) -> R {
-    /// Ends the list also when a panic unwinds.
+    /// Clears the list of checks when the call ends, even if a panic unwinds.
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {

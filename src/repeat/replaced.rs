@@ -1,7 +1,7 @@
-//! Moves pending occurrences to another plan, and does so for all repetitions whose calendar is replaced.
+//! Moves pending occurrences of repetitions to a changed plan or a changed calendar.
 //!
 //! Invariant: the caller holds the lock of each check that is moved.
-//! Does not: remove a repetition. Without an open moment, the repetition stays without a check.
+//! Does not: remove a repetition. If the new plan has no open moment, the repetition stays without a check.
 
 use super::of;
 use super::statements::repetition::{self, Pending};
@@ -15,10 +15,10 @@ use crate::store::{history, hold};
 use awty_core::repeat::{Change, Repetition};
 use awty_core::{Outcome, Time};
 
-/// Largest number of repetitions that an error names.
+/// Maximum number of repetitions that an error message names.
 const MOST_NAMED: usize = 20;
 
-/// Applies a change to a pending occurrence. Returns the slot of the check that is pending then.
+/// Applies a change of plan to a pending occurrence. Returns the slot of the check that is then pending.
 pub fn apply(pending: &Pending, change: Change, now: Time) -> Option<Time> {
     let repetition = pending.repetition.id;
     match change {
@@ -40,17 +40,16 @@ pub fn apply(pending: &Pending, change: Change, now: Time) -> Option<Time> {
     }
 }
 
-/// Ends a check as replaced.
 pub fn end(pending: &Pending, now: Time) {
     wakeup::count_ended(1);
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-/// The pending occurrences of a calendar's repetitions, with the plans that the old calendar gave.
+/// The pending occurrences of the repetitions that use a calendar. Each has the plan that the old calendar gave.
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {
-    /// Locks the pending checks of the repetitions that use a calendar, and reads the repetitions.
+    /// Locks the pending checks of the repetitions that use a calendar, and then reads the repetitions.
     pub fn of(calendar: &Text) -> Self {
         let pending = repetition::of_checks(&repetition::lock_users(calendar));
         let with_job = |pending: Pending| {
@@ -61,8 +60,8 @@ impl Users {
         Self(pending.into_iter().filter_map(with_job).collect())
     }
 
-    /// Moves the occurrences to the plans that the new calendar gives. Repetitions without a check are left to the
-    /// maintainer.
+    /// Moves the occurrences to the plans that the new calendar gives. The maintainer handles repetitions without a
+    /// check.
     pub fn follow(self, now: Time) {
         for (pending, job, before) in self.0 {
             let occurrence = &pending.occurrence;
@@ -84,7 +83,8 @@ impl Users {
     }
 }
 
-/// Returns the repetitions that use a calendar: those that the caller may see, and the number of the others.
+/// Returns names of repetitions that use the calendar and that the caller may see. Also returns how many further
+/// repetitions use the calendar.
 pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     let all = repetition::users(calendar);
     let is_visible = |name: &Text| job::find(name).and_then(Result::ok).is_some_and(|job| rights::may_read(&job));

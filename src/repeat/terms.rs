@@ -1,7 +1,7 @@
-//! Reads the arguments that define a repetition: `every`, `cron` and `zone`.
+//! Reads the arguments `every`, `cron` and `zone`, which define a repetition.
 //!
-//! Invariant: a time zone is stored in PostgreSQL's spelling. Without one it is UTC, if the result does not depend on
-//! the zone.
+//! Invariant: a time zone is stored in PostgreSQL's spelling. If the caller gives none and the times do not depend on a
+//! zone, UTC is stored.
 
 use super::statements::repetition::Definition;
 use crate::calendar::Known;
@@ -25,7 +25,8 @@ pub fn refused(error: RepeatError, job: &str) -> Error {
     Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
 }
 
-/// Reads the three arguments from `first` on, for a call with this job and this calendar.
+/// Reads `every`, `cron` and `zone`, which begin at the argument `first`. The job and the calendar come from the same
+/// call.
 pub fn read(args: &Args, first: usize, job: &str, calendar: Option<&Known>) -> Result<Arguments> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
@@ -51,14 +52,14 @@ fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {
     args.get::<Interval>(index).map(|every| (every.months(), every.days(), every.micros()))
 }
 
-/// Returns `None` if the time zone is unknown.
+/// Reads a stored plan. Returns `None` if PostgreSQL no longer knows its time zone.
 pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     let cron = args.text(1, "cron", MAX_CRON).ok()?.map(|cron| cron.to_string());
     let rhythm = Rhythm::new(every(args, 0), cron.as_deref()).ok()?;
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// Returns the zone, if there is one, and if it is known.
+/// Returns the time zone that the argument names. The inner `None` means that PostgreSQL does not know the name.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))

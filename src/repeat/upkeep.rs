@@ -1,5 +1,6 @@
-//! The maintainer's work for repetitions: restarts those without a check, removes strays, and after a server start
-//! recomputes pending occurrences, because PostgreSQL may have new zone data.
+//! Repairs repetitions for the maintainer. It schedules a check for repetitions that have none, and removes repetitions
+//! whose job or role no longer exists. After a server start it computes pending occurrences again, because PostgreSQL
+//! may have new zone data.
 //!
 //! Checks that a client has locked are left for the next inspection.
 
@@ -44,7 +45,8 @@ fn begin_again(alone: &[i64], now: Time) {
     }
 }
 
-/// Returns where to continue.
+/// Computes the slots of pending occurrences again. Returns the id of the repetition after which the next call
+/// continues.
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {
     let (last, checks) = upkeep::zoned(after, PIECE, now);
     if checks.is_empty() {

@@ -1,6 +1,6 @@
-//! Statements on `awty_internal.repetition`, and on the pending checks of repetitions.
+//! SQL statements on `awty_internal.repetition`, and on the pending checks of repetitions.
 //!
-//! Lock order: the check's row, then its repetition. A run locks a repetition only to end it.
+//! Lock order: the check's row is locked before its repetition. A run locks a repetition only to end it.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -15,10 +15,9 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
 
-/// The arguments of `awty.repeat()`.
+/// Arguments of `awty.repeat()` that define when checks come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The interval as months, days and microseconds.
     pub every: Option<(i32, i32, i64)>,
     pub cron: Option<String>,
     pub zone: String,
@@ -29,7 +28,6 @@ pub struct Definition {
     pub calendar: Option<String>,
 }
 
-/// Job, entity and arguments of a repetition.
 pub struct Subject {
     pub job: Text,
     pub entity_name: Text,
@@ -59,7 +57,7 @@ pub struct Pending {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Existing {
     Nothing,
-    /// A repetition without a check, by its id.
+    /// A repetition without a pending check, with the id of the repetition.
     Alone(i64),
     Pending,
 }
@@ -77,7 +75,7 @@ statement!(
       WHERE f.id = ANY ($1)"
 );
 
-// The check's row is known.
+// The row of `awty.future_job` is not read, because the caller has its values.
 statement!(
     select_of_row,
     [TEXTOID, TEXTOID, TEXTOID, INT8OID],
@@ -141,7 +139,7 @@ statement!(
 );
 
 statement! {
-    /// Locks the pending checks of the repetitions that use a calendar, and returns their ids.
+    /// Locks the pending checks of the repetitions that use a calendar, and returns the checks' ids.
     pub fn lock_users(calendar: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.repetition AS r
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
@@ -149,13 +147,13 @@ statement! {
 }
 
 statement! {
-    /// Returns job and entity of each repetition that uses a calendar, as the latest snapshot shows them.
+    /// Returns job, entity name and entity key of each repetition that uses a calendar. Reads with the latest snapshot.
     pub fn users(calendar: &Text) -> Vec<(Text, Text, Text)> = query_latest,
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// Scans all repetitions: awty.unregister() is rare, and repetitions are few compared with checks. OFFSET 0 keeps the
-// planner from using an index that begins with another column.
+// The statement scans all repetitions, because awty.unregister() is rare and repetitions are few compared with checks.
+// OFFSET 0 keeps the planner from using an index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -163,7 +161,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// If another check is pending for the entity, that check stays, and the repetition continues after it.
+// If another check is pending for the job and entity, that check stays, and the repetition continues after it.
 statement!(
     insert_occurrences,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID, TIMESTAMPTZOID],
@@ -228,7 +226,7 @@ fn written(subject: &Subject, terms: &Definition) -> [Arg; 14] {
     ]
 }
 
-/// Reads a repetition from the first twelve columns.
+/// Reads a repetition from the first twelve columns of a row.
 impl typed::Row for StoredRepetition {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
@@ -278,7 +276,7 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     with_holds(found)
 }
 
-/// Returns the repetition of a row that the caller has read and locked.
+/// Returns the repetition of a check whose row the caller has read and locked.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];
@@ -295,7 +293,8 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Fills in which of `found` are held. The flag of each check says whether it has a note.
+/// Marks the checks in `found` that have a hold. The flag of each check says whether `awty_internal.hold` has a row of
+/// it.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -318,12 +317,12 @@ pub fn has_args(id: i64, args: Arg) -> bool {
     same_args().query(&[arg(id), args], |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// Returns `None` if the job and entity have a repetition.
+/// Inserts a repetition and returns its id. Returns `None` if the job already has a repetition for the entity.
 pub fn insert(subject: &Subject, terms: &Definition) -> Option<i64> {
     insert_one().query(&written(subject, terms), |rows| rows.first(1))
 }
 
-/// Returns `false` if the repetition is gone.
+/// Returns `false` if the repetition does not exist.
 pub fn update(subject: &Subject, terms: &Definition) -> bool {
     update_one().execute(&written(subject, terms)) > 0
 }
@@ -332,7 +331,8 @@ pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     delete_one().execute(&key_args(entity_name, entity_key, job)) > 0
 }
 
-/// Schedules the next check of each repetition, given by its id and slot. Returns the number of new checks.
+/// Schedules the next checks of repetitions, each given by the repetition's id and the slot. Returns the number of new
+/// checks.
 pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if next.is_empty() {
         return 0;
@@ -344,7 +344,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Stores the used slots of the plan, if the first slot of the pending check does not show them.
+/// Stores which slots of the plan are used, if the first slot of the pending check does not show it.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {

@@ -1,4 +1,4 @@
-//! Statements of the maintainer on repetitions, in pieces in the order of their ids.
+//! SQL statements with which the maintainer goes through all repetitions, in pieces ordered by id.
 
 use super::repetition::StoredRepetition;
 use crate::store::statement::Rows;
@@ -6,13 +6,13 @@ use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// A piece of the repetitions, with those that need work.
+/// Repetitions that need work among the next ones in the order of their ids.
 pub struct Piece {
-    /// The last id of the piece; `None` at the end.
+    /// Last id that was looked at. `None` if there are no further repetitions.
     pub last: Option<i64>,
-    /// Repetitions without a check.
+    /// Repetitions without a pending check.
     pub alone: Vec<i64>,
-    /// Repetitions whose job or role is gone.
+    /// Repetitions whose job, or the job's role, no longer exists.
     pub stray: Vec<i64>,
 }
 
@@ -32,7 +32,6 @@ statement!(
 
 // SKIP LOCKED leaves out repetitions that a client has locked, because the client is about to change them.
 statement! {
-    /// Locked rows are skipped.
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar
       FROM awty_internal.repetition AS r WHERE r.id = ANY ($1) ORDER BY r.id FOR UPDATE SKIP LOCKED"
@@ -48,13 +47,13 @@ statement!(
 );
 
 statement! {
-    /// Locked rows are skipped.
+    /// Locks those of the checks that no other transaction has locked.
     pub fn lock_pending(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
 }
 
 statement! {
-    /// Moves a check, whose row the caller has locked, to another slot.
+    /// Moves an occurrence to another slot. The caller has locked the check's row.
     pub fn move_to(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
 }
@@ -71,7 +70,8 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// Returns the last id of the next piece, and the checks of its repetitions whose first slot is after `now`.
+/// Returns the last id of the next piece of repetitions with a time zone or a calendar. Also returns those of their
+/// checks whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }
