@@ -1,4 +1,5 @@
-//! Result of one transaction of a run. Listeners are notified at commit; counters and log are updated after the commit.
+//! Collects the result of one transaction of a run. Listeners are notified at commit. Counters and log are updated
+//! after the commit.
 //!
 //! Invariant: a rolled-back run is neither counted nor reported. A run without a problem allocates nothing.
 
@@ -18,7 +19,7 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    /// Result of each check, if the caller asked for the results.
+    /// What happened to each check, if the caller asked for it.
     results: Option<Vec<(i64, CheckResult)>>,
 }
 
@@ -44,7 +45,8 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Records what a run did to its check. `next` says whether the next occurrence is held, if there is one.
+    /// Records what a run did to its check. `next` says whether the next occurrence is held, if there is a next
+    /// occurrence.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             let this = match (fate, next) {
@@ -56,8 +58,8 @@ impl Account {
         }
     }
 
-    /// Counts the runs of a client's transaction, and reports failures in a summary. Returns what happened to each
-    /// check.
+    /// Counts the runs of a client's transaction when it commits. Failures are reported in a summary. Returns what
+    /// happened to each check.
     pub fn at_commit(self, job: &Text) -> Vec<(i64, CheckResult)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
         self.results.unwrap_or_default()
@@ -104,7 +106,7 @@ impl Account {
         });
     }
 
-    /// Records a check that ended without an error of its run.
+    /// Records that a check ended although its run raised no error.
     pub fn ended(&mut self, job: &Job, row: &Row, outcome: Outcome) {
         if !outcome.is_problem() {
             return;
@@ -114,7 +116,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// Reports and counts after the commit.
+    /// Reports the problems and counts the runs. The caller has committed the transaction.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);
@@ -133,7 +135,7 @@ impl Account {
     }
 }
 
-/// A job's counters, and the start of its first counted run.
+/// Counters of a job that are not in shared memory yet, and the start of the first counted run.
 struct UnwrittenFigures {
     job: Text,
     figures: Figures,
@@ -141,7 +143,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// Jobs stay in the list, so that a run allocates nothing.
+    /// Jobs stay in this list after their counters were written, so that a run allocates nothing.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

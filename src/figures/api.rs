@@ -1,7 +1,7 @@
-//! The functions behind `awty.job_status` and `awty.forecast()`.
+//! Implements the functions behind `awty.job_status` and `awty.forecast()`.
 //!
-//! Invariant: they only read, and also work on a standby and without the preloaded library; they take no lock above
-//! AccessShare. They show the jobs that the caller may read, and all jobs to a monitoring role.
+//! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
+//! above AccessShare. They show a caller the jobs that it may read, and show a monitoring role all jobs.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -22,7 +22,8 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// Names are bytes, because pgrx's text is always UTF-8. PostgreSQL stores bytes and text alike.
+/// Returns the number of pending checks of each job. Names are bytes, because pgrx's text is always UTF-8 and
+/// PostgreSQL stores bytes and text alike.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -55,8 +56,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Returns the estimate for each job that has too many checks to count: an equal share of the checks that were not
-/// counted.
+/// Estimates the number of checks of each job that has too many checks to count. Each of these jobs gets an equal share
+/// of the checks that were not counted.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {
@@ -73,7 +74,7 @@ fn readable() -> Vec<Granted> {
     right::all().into_iter().take(rights::MAX_LISTED).collect()
 }
 
-/// A monitoring role also gets a row without a name, for the other jobs.
+/// Returns the counters of each job. A monitoring role also gets a row without a name, for all other jobs.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_counter() -> TableIterator<
@@ -135,7 +136,7 @@ fn job_counter() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Reads shared memory or, before the counters are loaded there, the table.
+/// Reads the counters from shared memory. If they are not loaded there yet, reads the table.
 fn counted() -> Vec<shmem::Counted> {
     let here = catalog::database();
     if shmem::is_present()
@@ -153,7 +154,7 @@ fn at(time: Option<Time>) -> Timestamptz {
     time.and_then(clock::to_timestamptz)
 }
 
-/// More steps are of no use to a reader.
+/// Maximum number of steps of a forecast. More steps are of no use to a reader.
 pub const MAX_STEPS: i64 = 100_000;
 
 #[pg_extern(sql = false)]

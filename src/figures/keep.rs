@@ -1,5 +1,5 @@
-//! Moves job counters between shared memory, where workers count, and `awty_internal.job_stat`, where they outlive the
-//! server.
+//! Moves the counters of jobs between shared memory, where workers count, and `awty_internal.job_stat`, where the
+//! counters survive a restart of the server.
 //!
 //! Invariant: shared memory holds the counters read from the table plus all later counts, each once. So a row of the
 //! table can be overwritten as a whole.
@@ -12,7 +12,8 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the stored counters once per server start and per installed extension, before workers can count.
+/// Loads the stored counters into shared memory before workers can count. This happens once per server start and per
+/// installed extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -27,12 +28,14 @@ pub fn read_back(now: Time) {
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // The shared counters are marked as not stored, so the next inspection stores them again.
+        // The table could not be written, so the counters are marked as not stored, and the next inspection stores them
+        // again.
         None => shared.figures_are_not_stored(database),
     });
 }
 
-/// Returns the jobs that are no longer registered; `None` if the extension is gone.
+/// Writes changed counters to the table. Returns the jobs that are no longer registered, or `None` if the extension no
+/// longer exists.
 pub fn store(_now: Time) -> Option<Vec<Text>> {
     let here = catalog::database();
     let table = relations::oid(JOB_STAT)?;
@@ -43,7 +46,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // If a job was unregistered and registered again, its row in the table belongs to the new job.
+    // A row is removed if its job is not registered, or if another job of the same name was registered later.
     gone.extend(job_stat::gone());
     Some(gone)
 }

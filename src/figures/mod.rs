@@ -1,8 +1,9 @@
-//! Figures of jobs: how their runs went, counted since the statistics began.
+//! Counts how the runs of each job went, since the statistics began.
 //!
-//! - [`account`] collects the result of a transaction; [`problem_log`] reports problems to the job's channel and to the
-//!   log.
-//! - [`keep`] stores the figures for the maintainer; [`api`] shows them.
+//! - [`account`] collects the result of a transaction.
+//! - [`problem_log`] reports problems to the job's channel and to the log.
+//! - [`keep`] stores the counters for the maintainer.
+//! - [`api`] shows the counters.
 
 pub mod account;
 pub mod api;

@@ -1,7 +1,8 @@
-//! Reports failed runs, and checks that end with a problem: to the job's channel at commit, and to the server log after
-//! the commit, within `awty.log_failures` and `awty_core::log_rate`.
+//! Reports failed runs, and checks that end with a problem. The job's channel is notified at commit. The server log
+//! gets an entry after the commit, within `awty.log_failures` and `awty_core::log_rate`.
 //!
-//! Invariant: under `codes` an entry has only numbers, outcomes and SQLSTATEs, and no name, key, argument or message.
+//! Invariant: if `awty.log_failures` is `codes`, an entry has only numbers, outcomes and SQLSTATEs, and no name, key,
+//! argument or message.
 
 use crate::error::Label;
 use crate::pg::catch::Failure;
@@ -22,19 +23,19 @@ pub struct Problem {
     pub id: i64,
     pub entity: Label,
     pub fate: Fate,
-    /// Failed runs in a row, and the allowed number.
+    /// Number of failed runs in a row, and the maximum that the job allows.
     pub attempt: (u32, u32),
     pub failure: Option<Failure>,
 }
 
 #[derive(Clone, Copy)]
 pub enum Fate {
-    /// The check is retried at this slot.
+    /// The check runs again at this slot.
     Retry(Time),
     End(Outcome),
 }
 
-/// The first problem of one transaction, and the number of all.
+/// The first problem of a transaction, and the number of all its problems.
 #[derive(Default)]
 pub struct Problems {
     first: Option<Problem>,
@@ -42,7 +43,8 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem. Only the first problem is evaluated, because the log gets one entry for all problems.
+    /// Adds a problem. Only the first problem is evaluated, because the log gets one entry for all problems of a
+    /// transaction.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -55,7 +57,7 @@ impl Problems {
         self.count
     }
 
-    /// Logs the problems after the commit, if the rate allows.
+    /// Logs the problems if the log rate allows. The caller has committed the transaction.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
@@ -140,11 +142,11 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// The caller will end these checks without a run, because of an error in awty's own code. Returns the problems to log
-/// after the commit, by job.
+/// Notifies the channels of checks that the caller will end without a run, because of `failure`. Returns the problems
+/// that the caller must log after the commit, by job.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
-    // An idle database runs no query.
+    // Without checks no query is executed, so that an idle database stays idle.
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
     checks.sort_unstable_by(|one, other| one.job.cmp(&other.job));
     for check in checks {
@@ -164,7 +166,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
 /// Notifies the channel at commit. The payload contains no name, because any role may listen.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
-    // The channel is a text of PostgreSQL's and the payload is a number, so neither contains a NUL.
+    // Neither string contains a NUL, because the channel is a text of PostgreSQL's and the payload is a number.
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {
         unbound::async_notify(&channel, &payload);
     }

@@ -1,8 +1,8 @@
-//! Statements on `awty_internal.job_stat`, which keeps the figures of jobs across restarts, and counts of pending
-//! checks by job.
+//! SQL statements on `awty_internal.job_stat`, which keeps the counters of jobs across restarts. Also counts the
+//! pending checks of jobs.
 //!
-//! The row with the empty name has the figures of all other jobs. A row that is older than its job belongs to a removed
-//! job of that name.
+//! The row with the empty name has the counters of all other jobs. A row that is older than its job belongs to a
+//! removed job of the same name.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -15,7 +15,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// Above this number of rows, counts are estimates.
+/// Number of checks of a job up to which they are counted. Above this number, the result is an estimate.
 pub const COUNTED: i64 = 100_000;
 
 statement! {
@@ -49,7 +49,7 @@ statement!(
 );
 
 statement! {
-    /// Returns the jobs that have figures and are not registered any more.
+    /// Returns the jobs that have counters but are no longer registered.
     pub fn gone() -> Vec<Text> = query,
     c"SELECT s.job FROM awty_internal.job_stat AS s
       WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
@@ -91,7 +91,7 @@ pub struct StoredFigures {
     pub since: Time,
 }
 
-/// Counts of pending checks up to a limit.
+/// Numbers of a job's pending checks. Each is counted only up to a limit.
 pub struct Pending {
     pub pending: i64,
     pub overdue: i64,
@@ -126,7 +126,7 @@ impl Row for StoredFigures {
     }
 }
 
-/// Returns `false` if the job is not registered any more.
+/// Stores the counters of a job. Returns `false` if the job is no longer registered.
 pub fn store(stored: &StoredFigures) -> bool {
     let StoredFigures { job, figures, since } = stored;
     let number = |number: u64| arg(i64::try_from(number).unwrap_or(i64::MAX));
@@ -144,7 +144,7 @@ pub fn store(stored: &StoredFigures) -> bool {
     upsert().execute(&args) == 1
 }
 
-/// Removes the figures of all other jobs.
+/// Removes the counters of all jobs except these.
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     let names = select_names().query(&[], Vec::<Text>::read);
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
@@ -152,7 +152,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     }
 }
 
-/// Counts the checks of a job. Held checks do not count as pending.
+/// Counts the checks of a job. A held check does not count as pending.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
     count_pending().query(&args, |rows| Pending {
