@@ -1,8 +1,8 @@
-//! The maintainer: a short inspection of one database. It checks whether awty is installed and may run, collects the
-//! due slots of each role, maintains the tables, and vacuums dead rows.
+//! The maintainer inspects one database and ends. It looks whether awty is installed and may run checks, collects the
+//! first slot of each role, maintains the tables, and vacuums dead rows.
 //!
-//! Inspections happen after a start, on request, and as an audit once a minute at most. The audit finds checks that no
-//! hint announced.
+//! Inspections happen after a start, on request, and as an audit once a minute at most. The audit finds checks that
+//! were not announced to the launcher.
 //!
 //! Invariant: an inspection without work writes nothing, and runs no code of a user.
 
@@ -34,11 +34,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// A reader with a pinned index page can delay a vacuum. The next inspection and DROP EXTENSION wait for the vacuum;
-/// DROP DATABASE would fail after five seconds.
+/// Longest time of a vacuum, which a reader with a pinned index page can delay. The next inspection and DROP EXTENSION
+/// wait for the vacuum, and DROP DATABASE would fail after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// `Assignment::database` is the database to inspect.
+/// Inspects the database that `Assignment::database` names.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
@@ -48,7 +48,8 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // No check runs before the first inspection has committed, so the maintainer's commits must not wait for a standby.
+    // The maintainer's commits must not wait for a standby, because no check runs before the first inspection has
+    // committed.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -60,7 +61,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // awty may have been installed meanwhile, and requested the next inspection.
+            // If awty was installed during the inspection, the next inspection is already requested, so the database is
+            // not forgotten.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -106,8 +108,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // This comes before a worker can start here, because the checks that a worker names in flight must not be
-            // mistaken for leftovers.
+            // No worker can start in this database before this call, so the checks that it finds in flight are
+            // leftovers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -126,8 +128,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // This comes before the first check is archived, because a day whose rows are in the default partition can get
-        // no partition. A held database may be a subscriber that receives rows for each day.
+        // Partitions are made before the first check is archived, because a day whose rows are already in the default
+        // partition can get none. A held database needs them as well, because it may be a subscriber that receives rows
+        // for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -148,7 +151,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // The role of the problem is gone, or has no work any more.
+                        // If no role is parked, the role with this problem no longer exists or has no work.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -206,7 +209,7 @@ fn compute_again(database: pg_sys::Oid) {
 }
 
 /// Ends checks whose job was unregistered while they were being committed, or whose job's role was dropped. Returns the
-/// problems to log, by job.
+/// problems that the caller must log, by job.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -228,8 +231,8 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// Marks checks as held that were put on hold during a run, if the run could not see the hold. Also removes the holds
-/// of checks that are gone.
+/// Marks a check as held if a client held it during a run that could not see the hold. Also removes the holds of checks
+/// that are no longer pending.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
@@ -266,8 +269,8 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Whether to maintain the tables and whether to vacuum. A busy server has an inspection for vacuuming every few
-/// seconds. Clients may have to wait for maintenance, so it is rarer.
+/// Returns whether to maintain the tables, and whether to vacuum. A busy database is inspected for vacuuming every few
+/// seconds. Its tables are maintained less often, because clients may have to wait for that.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -289,7 +292,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // A new transaction holds no locks.
+        // The vacuum has ended the transaction that held the locks, so the tables are locked again.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -1,5 +1,5 @@
-//! Runs the tasks of an inspection, each in its own transaction. A failed task is logged and shown in `awty.status`,
-//! and does not stop the others.
+//! Runs the tasks of an inspection, each in a transaction of its own. A failed task is logged and shown in
+//! `awty.status`, and does not stop the other tasks.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -11,16 +11,15 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Longest wait of an inspection for a lock, and of a client for a change of partitions.
+/// Longest time that an inspection waits for a lock, and that a client waits for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
-/// Runs a task in a transaction of its own, so that a failed task does not stop the others.
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
     let done = transaction(|| {
         if !relations::lock(Purpose::Write) {
             return Verdict::Rollback(None);
         }
-        // A client's lock must not hold up inspections.
+        // With this limit, an inspection does not wait long for a client that holds a lock.
         owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
         failpoint!("maintainer.looks_after");
         Verdict::Commit(Some(task(clock::now())))
@@ -37,7 +36,7 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // A failed task stops no check, so it must not hide a trouble that does.
+        // A failed task stops no check, so it must not hide a trouble that stops checks.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
             line.set_trouble(DatabaseProblem::Maintenance, now);
         }
