@@ -1,4 +1,5 @@
-//! Failpoints: steps at which the campaign makes a process fail. Without the feature `failpoints` they are empty.
+//! Failpoints are steps of the code at which a test can make a process fail. Without the feature `failpoints`, they do
+//! nothing.
 //!
 //! A file `awty_failpoints/STEP` in the data directory holds the action for the next process at the step: `error`,
 //! `term` or `kill`. The process removes the file first, so that the action happens once.
@@ -8,7 +9,7 @@
 #[cfg(feature = "failpoints")]
 mod steps;
 
-/// Marks a step, as in `failpoint!("run.called")`.
+/// Marks a step at which a process can be made to fail, as in `failpoint!("run.called")`.
 macro_rules! failpoint {
     ($step:literal) => {
         #[cfg(feature = "failpoints")]
@@ -29,7 +30,7 @@ mod armed {
     pub fn cross(step: &str) {
         let file = format!("awty_failpoints/{step}");
         let Ok(action) = fs::read_to_string(&file) else { return };
-        // The process that removes the file performs the action.
+        // If several processes reach the step, only the process that removes the file performs the action.
         if fs::remove_file(&file).is_err() {
             return;
         }
@@ -50,14 +51,14 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// The moments before and after a commit's record are steps as well.
+    /// Adds the moments before and after a commit's WAL record as steps.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };
     }
 
     /// # Safety
-    /// Only PostgreSQL calls it.
+    /// Only PostgreSQL calls this function.
     #[pg_guard]
     unsafe extern "C-unwind" fn at_commit(event: pg_sys::XactEvent::Type, _argument: *mut std::ffi::c_void) {
         match event {

@@ -1,4 +1,4 @@
-//! Finds a job's function by name and exact signature, and checks that its role may run it.
+//! Finds a job's function by name and exact signature, and checks that the job's role may run it.
 //!
 //! This happens at registration, when a check is scheduled, and before runs, because the function, its owner and its
 //! rights may change at any time.
@@ -17,15 +17,16 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// Whether the function returns times. A function that returns void ends each check after its run.
+    /// Whether the function returns times. If it returns void, each check ends after its run.
     pub answers: bool,
 }
 
-/// Reads a name as SQL does: `schema.function`, or `function` in the first schema of the search path that has it.
+/// Reads a function's name as SQL does: `schema.function`, or `function` in the first schema of the search path that
+/// has it.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would begin the arguments.
+    // A name with a parenthesis is refused, because a parenthesis would begin the arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -55,7 +56,7 @@ fn argument(takes: Signature) -> pg_sys::Oid {
     }
 }
 
-/// Splits as SQL does, with its quotes and case folding.
+/// Splits a qualified name into its parts as SQL does, with its quotes and case folding.
 fn split(name: &Text) -> Option<Vec<Text>> {
     let mut list = std::ptr::null_mut();
     // SAFETY: PostgreSQL writes into its own copy, and the list points into the copy. Both live until the end of the
@@ -86,7 +87,7 @@ pub fn check(job: &Job) -> Result<()> {
     if job.is_external() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
-/// Returns the function of a job, cached until a function, role or schema changes.
+/// Returns the function of a job. The result is cached until a function, role or schema changes.
 pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
@@ -119,8 +120,8 @@ struct Key {
     set_based: bool,
 }
 
-/// Finds the function of a job. `role` must be able to run the function as a job that `registered_by` has registered.
-/// `set_based` is `None` during the registration.
+/// Finds the function of a job that `registered_by` has registered, and checks that `role` may run it. `set_based` is
+/// `None` during the registration.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -140,7 +141,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // No role can name awty's own function in a registration.
+    // The rights to awty's own functions are not checked, because no role can name such a function in a registration.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -149,7 +150,8 @@ pub fn resolve(
     Ok(Function { oid: found.oid, takes, answers: found.result != pg_sys::VOIDOID })
 }
 
-/// Refuses a function that would lend a role's rights to others, or that the role may not execute.
+/// Returns an error if the role may not execute the function, or if the function would lend the role's rights to
+/// others.
 fn trusted(
     found: &store::CatalogFunction,
     signature: &str,
@@ -160,7 +162,7 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since registration, the name may have become that of another user's function.
+    // Since the registration, another user may have created a function of this name.
     if !found.owned_by_superuser && found.owner != registered_by && !catalog::is_member(role, found.owner) {
         let owner = catalog::role_label(found.owner);
         return Err(Error::ForeignFunction { function: signature(), owner, role: catalog::role_label(role) });
@@ -171,7 +173,8 @@ fn trusted(
     Ok(())
 }
 
-/// Finds the function that a rule of `watched_by` calls with its alerts. `role` must be able to run the function.
+/// Checks the function that a rule calls with its alerts. `watched_by` has created the rule, and `role` must be able to
+/// run the function.
 pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<()> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     let found = store::find(schema, name, relations::alert_type(), role)
@@ -183,8 +186,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// At registration exactly one function must exist. Later overloads change nothing, except that a function of a check
-/// wins over one without arguments.
+/// Finds the function that a job calls. At registration exactly one function must fit. Functions that are created later
+/// change nothing, except that a function that takes a check wins over a function without arguments.
 fn find(
     schema: &Text,
     name: &Text,

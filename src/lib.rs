@@ -1,19 +1,20 @@
-//! awty, *are we there yet?*: one check per entity, run when it is due.
+//! awty, *are we there yet?*, runs a check for each entity when the check is due.
 //!
 //! The modules, from the ground up:
-//! - [`version`], [`settings`], [`error`], [`failpoint`]: used by all modules
-//! - [`pg`]: safe functions over PostgreSQL's; its README lists every departure from plain use. [`mod@process`]: the
-//!   same for background processes
-//! - [`shmem`]: shared memory of the processes; [`restore`]: how a restored database is recognised
-//! - [`store`]: statements on the tables of the engine
-//! - [`mod@function`]: a job's function, in one of the forms of [`signature`]
-//! - [`call`]: arguments, rights and options, which every SQL call reads
-//! - [`calendar`]: open time, which repetitions and rules use
-//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`], [`trial`]: the wings. Each has the SQL calls, statements and logic
-//!   of a feature: statistics, repetitions, rules, external workers, dry runs and travel
-//! - [`run`]: runs of checks, and what follows a crash
-//! - [`worker`], [`launcher`], [`maintainer`]: the processes
-//! - [`api`]: the SQL calls about jobs, checks and the status
+//!
+//! - [`version`], [`settings`], [`error`] and [`failpoint`] are used by all modules.
+//! - [`pg`] makes PostgreSQL's functions safe to call. Its README lists every departure from plain use. [`mod@process`]
+//!   does the same for background processes.
+//! - [`shmem`] is the processes' shared memory. [`restore`] recognises a restored server.
+//! - [`store`] has the SQL statements on the tables of the engine.
+//! - [`mod@function`] finds a job's function, which has one of the forms of [`signature`].
+//! - [`call`] reads the arguments, rights and options of every SQL call.
+//! - [`calendar`] computes open time, which repetitions and rules use.
+//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`] and [`trial`] each contain the SQL calls, statements and
+//!   logic of one feature: statistics, repetitions, rules, external workers, dry runs and time travel.
+//! - [`run`] runs checks, and handles crashes.
+//! - [`worker`], [`launcher`] and [`maintainer`] are the background processes.
+//! - [`api`] has the SQL calls about jobs, checks and the status.
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md describes how the processes work together.
 //!
@@ -54,7 +55,7 @@ use pgrx::prelude::*;
 
 pgrx::pg_module_magic!(name, version);
 
-/// PostgreSQL calls this when it loads the library.
+/// PostgreSQL calls this function when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     report::without_backtraces();

@@ -1,11 +1,13 @@
-//! Detects a server that was restored from a backup. Its databases are held until `awty.adopt()`.
+//! Detects that the server was restored from a backup. The databases of such a server run no checks until
+//! `awty.adopt()`.
 //!
-//! A restore is a start with `recovery.signal` or `backup_label` and without `standby.signal`, which takes precedence,
-//! as in PostgreSQL. A crash, a standby and a promotion are no restores. A file keeps the time of the last restore, so
-//! that restarts change nothing. Each database stores in `awty_internal.origin` the restore after which it was adopted.
+//! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not, which takes
+//! precedence, as in PostgreSQL. A crash, a standby and a promotion are no restores. A file keeps the time of the last
+//! restore, so that restarts change nothing. Each database stores in `awty_internal.origin` the restore after which it
+//! was adopted.
 //!
-//! Invariant: a later restore has a later time, whatever the clock shows. PostgreSQL treats a copy of the disks without
-//! a backup as a crash, so it is not detected.
+//! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
+//! detected, because PostgreSQL treats such a start as one after a crash.
 
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;
@@ -15,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-// Relative to the data directory, which is the working directory of each server process.
+// Path in the data directory, which is the working directory of each server process.
 const FILE: &CStr = c"pg_stat/awty_restored";
 const NEW: &CStr = c"pg_stat/awty_restored.new";
 
@@ -27,16 +29,16 @@ pub enum Hold {
     Restored,
 }
 
-/// 0 for none. The postmaster sets it, and its children inherit it.
+/// Time of the last restore, or 0 if there was none. The postmaster sets it, and its child processes inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns `None` for never, or if `awty.auto_adopt` was on.
+/// Returns the time of the last restore. Returns `None` if there was none, or if `awty.auto_adopt` was on at that time.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// Notes whether the server starts from a backup. The postmaster calls this before recovery, because recovery removes
-/// the signal files.
+/// Notes whether the server starts from a backup. The postmaster calls this function before recovery, because recovery
+/// removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

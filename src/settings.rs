@@ -1,14 +1,15 @@
-//! The settings of awty (`awty.*`), registered once and read as plain values. All are server-level (`postgresql.conf`,
-//! reloaded on SIGHUP), so users cannot change them.
+//! Registers awty's settings (`awty.*`), and reads them as plain values. All settings are server-level
+//! (`postgresql.conf`, reloaded on SIGHUP), so users cannot change them.
 
 use awty_core::Width;
 use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// The number of worker entries in shared memory, so it is fixed when the server starts.
+/// Number of worker entries in shared memory. It is a constant, because shared memory has its size when the server
+/// starts.
 pub const MAX_WORKERS: usize = 64;
-/// Largest number of checks in one batch, or in one call of a set-based job.
+/// Maximum number of checks in one batch, or in one call of a set-based job's function.
 pub const MAX_BATCH: usize = 1000;
 
 static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -29,7 +30,7 @@ static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub enum LogFailures {
     #[name = c"all"]
     All,
-    /// Entries have only ids of checks, outcomes and SQLSTATEs.
+    /// Log entries contain only ids of checks, outcomes and SQLSTATEs.
     #[name = c"codes"]
     Codes,
     #[name = c"none"]
@@ -45,36 +46,36 @@ pub fn enabled() -> bool {
 }
 
 pub fn slot() -> Width {
-    // The check hook refuses other values.
+    // The fallback is never used, because the check hook refuses other values.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
-/// Returns the limit of workers in all databases.
+/// Returns the maximum number of workers in all databases.
 pub fn max_workers() -> u32 {
     WORKERS.get().unsigned_abs()
 }
 
-/// Returns the limit of workers for one role in one database.
+/// Returns the maximum number of workers for one role in one database.
 pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
 
-/// Returns the largest number of checks that a worker takes in one turn.
+/// Returns the maximum number of checks that a worker takes in one turn.
 pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// Returns the limit of missed checks per second; 0 for none.
+/// Returns the maximum number of missed checks that run per second, or 0 if there is no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// Returns `None` for ever.
+/// Returns how long the history is kept. `None` stands for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// Returns `None` for ever.
+/// Returns how long attempts are kept. `None` stands for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -259,7 +260,7 @@ pub fn register() {
     reserve_prefix();
 }
 
-/// Makes a misspelt `awty.` setting an error instead of a silent placeholder.
+/// Makes a misspelt `awty.` setting an error, because PostgreSQL would otherwise accept it silently.
 fn reserve_prefix() {
     // SAFETY: a constant C string. _PG_init calls this after all settings are defined.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr()) };

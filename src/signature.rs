@@ -1,10 +1,10 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signature {
-    /// `f(awty.future_job)`.
+    /// The function takes a check: `f(awty.future_job)`.
     Check,
-    /// `f(awty.future_job[])`.
+    /// The function takes an array of checks: `f(awty.future_job[])`.
     Set,
-    /// `f()`.
+    /// The function takes no arguments: `f()`.
     Nothing,
 }
 
