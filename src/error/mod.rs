@@ -187,7 +187,7 @@ pub enum Error {
         function: String,
         takes: [Signature; 2],
     },
-    /// A registered job's function has the nested error.
+    /// The function of a registered job has the error in `error`.
     OfJob {
         job: String,
         error: Box<Error>,
@@ -354,7 +354,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Wraps the errors of single features in [`Error`].
+/// Converts the errors of single features to [`Error`].
 macro_rules! from_errors {
     ($($variant:ident: $error:ty),*) => {
         $(impl From<$error> for Error {

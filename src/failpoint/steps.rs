@@ -1,4 +1,5 @@
-//! The steps, in the order of a check's life. The campaign reads this list, and compares it with the code.
+//! Lists the failpoints in the order in which a check passes them. The campaign reads this list, and compares it with
+//! the code.
 
 pub struct Step {
     pub name: &'static str,

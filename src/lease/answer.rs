@@ -31,7 +31,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Maximum length of a worker's message in bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
-/// SQLSTATE of a failure that an external worker reports (external routine exception).
+/// SQLSTATE for a failure that an external worker reports without a code (external routine exception).
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -139,8 +139,8 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Books all reports at once. If one report raises an error, books the reports one by one, so that the error does not
-/// stop the others.
+/// Stores the results of all reports at once. If one report raises an error, stores them one by one, so that the error
+/// does not stop the others.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -210,7 +210,7 @@ impl Report {
     }
 }
 
-/// Books the reports, and returns the result of each report.
+/// Stores the results of reports, and returns what happened to each check.
 fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let now = clock::now();
     let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();
@@ -285,11 +285,11 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// What answers have in common that are booked together: job, start of the lease, slot, and whether the check has a row
-/// in `awty_internal.check_stat`.
+/// Answers with the same key are stored together. The key is the job, the start of the lease, the slot, and whether the
+/// check has a row in `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
-/// Books successful answers in groups and failures one by one. Returns what happened to each check, and whether its
+/// Stores successful answers in groups and failures one by one. Returns what happened to each check, and whether its
 /// answer was a success.
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
     let noted: HashSet<i64> =

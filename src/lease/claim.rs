@@ -73,7 +73,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time since when checks of this database can run. Returns `None` if they cannot be claimed now.
+/// Returns since when checks of this database can run. Returns `None` if they cannot be claimed now.
 fn able_since(here: pg_sys::Oid) -> Option<Time> {
     let ready = shmem::read(|shared| {
         shared.database(here).filter(|line| line.state == State::Ready).map(|line| line.able_since)
@@ -146,7 +146,7 @@ impl Claim<'_> {
         }
         let now = clock::now();
         let mut chosen = target::choose(self.here, &job.name, due, is_all, self.max, now);
-        // The guards have not judged the checks that the walk over targets found.
+        // The guards have not seen the checks from the walk over targets yet.
         let (due, others): (Vec<InTurn>, Vec<InTurn>) =
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
@@ -162,8 +162,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that awty's own workers run or are about to run. There may be such checks, because the job
-    /// may have had a function until a moment ago.
+    /// Returns the checks that awty's own workers run or are about to run, because the job may have had a function
+    /// until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);

@@ -1,4 +1,4 @@
-//! Implements `awty.next_claim_in()`, and returns the time of a job's last claim.
+//! Implements `awty.next_claim_in()`, which tells a worker how long to wait before its next claim.
 
 use super::statements::{lease, target as targets};
 use super::{arrays, target};
@@ -51,7 +51,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    // A paused job and a held database have no next claim.
+    // No claim is worthwhile for a paused job or in a held database.
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
         let mut ahead = lease::ahead(&job.name, now);
         if ahead.is_due && targets::any(&job.name) {

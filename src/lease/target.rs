@@ -33,7 +33,7 @@ pub struct Chosen {
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
-    /// Last target that the walk over the targets visited.
+    /// Name of the last target that the walk over targets visited.
     pub walked_to: Option<Text>,
     /// Whether the walk stopped before it had visited all targets.
     pub is_cut: bool,
@@ -150,7 +150,7 @@ fn fetch(
     }
     let each = max.div_ceil(allowed.len()) + 1;
     let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
-    // In the second round, targets with more checks than their share get what the other targets have left.
+    // If some targets have fewer checks than their share, a second round gives the rest to other targets.
     for _ in 0..2 {
         let mut counts: HashMap<Text, usize> = HashMap::new();
         for due in target::due_of(job, &asked, now) {
@@ -191,7 +191,7 @@ pub fn given(
     }
 }
 
-/// What the answer to a call says about the called target.
+/// Says whether the called target is up or down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Answered,

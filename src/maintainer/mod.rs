@@ -108,8 +108,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // No worker can start in this database before this call, so the checks that it finds in flight are
-            // leftovers.
+            // This comes before the first worker can start in this database, so that a new worker's checks in flight
+            // are not mistaken for leftovers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();

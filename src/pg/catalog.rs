@@ -199,7 +199,6 @@ unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: 
     }
 }
 
-/// Cuts the name at a NUL byte, which no valid name contains.
 pub fn c_name(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 /// Number of changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// `ROWS` counts changes of rows in `awty.job`, `awty.rule` and `awty.calendar`. `TYPE` is the OID of the type
-/// `awty_internal.change`, because triggers on these tables send an invalidation of this type for every change.
+/// `ROWS` counts changes of rows in `awty.job`, `awty.rule` and `awty.calendar`. `TYPE` is the OID of
+/// `awty_internal.change`. Triggers on these tables invalidate this type at every change.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 /// Value of `RELATIONS` when `TYPE` was last looked up.

@@ -1,5 +1,5 @@
-//! Takes the locks that make claims of one job wait for each other, and writers of one target as well. Also draws the
-//! numbers of leases.
+//! Takes locks, so that only one transaction at a time claims checks of a job or writes the state of a target. Also
+//! draws the numbers of leases.
 //!
 //! The locks are PostgreSQL's object locks. Their class is one of awty's tables and no catalog, so SQL cannot take
 //! them. A claim that finds no check writes nothing, and the locks end with the (sub)transaction.
@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
-/// Waits for the lock, and holds it until the transaction ends.
+/// Takes a lock that lasts until the transaction ends. Waits while another transaction has the lock.
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
     // SAFETY: a lock in an open transaction. Taking it receives pending catalog invalidations.
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };

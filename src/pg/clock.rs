@@ -1,4 +1,4 @@
-//! Reads the time and sleeps. No other module does.
+//! This is the only module that reads the time or sleeps.
 //!
 //! Invariant: outside this module and the tables, wall-clock times are `awty_core::Time`. `Mono` never goes backwards,
 //! so `Mono` measures limits that must survive clock jumps.
@@ -10,10 +10,9 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Microseconds from 1970-01-01 to 2000-01-01.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// PostgreSQL's `timestamptz`, which counts microseconds since 2000-01-01 UTC.
+/// PostgreSQL's `timestamptz`: microseconds since 2000-01-01 UTC.
 pub type Timestamp = i64;
 
 thread_local! {
@@ -67,7 +66,7 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// Returns `None` for an infinite timestamp and for years beyond chrono's range (262142).
+/// Converts a timestamp. Returns `None` if it is infinite or beyond the range of chrono's years (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;
@@ -75,7 +74,7 @@ pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     DateTime::from_timestamp_micros(timestamp.checked_add(POSTGRES_EPOCH)?)
 }
 
-/// Infinite timestamps and years beyond chrono's range become the ends of the range.
+/// Converts a timestamp, limited to the range of chrono's years.
 pub fn clamped(timestamp: Timestamp) -> Time {
     from_timestamp(timestamp).unwrap_or(if timestamp < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
 }

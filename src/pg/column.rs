@@ -15,7 +15,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns `None` if the column was dropped.
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
         // SAFETY: catalog lookups in a transaction; the name is copied. A missing column has no name, and a dropped one

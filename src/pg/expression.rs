@@ -196,8 +196,8 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
-/// Returns `true` if session settings may change the function's result. They cannot change the result of an SQL
-/// function that uses only PostgreSQL's own immutable functions.
+/// Whether session settings may change a function's result. An SQL function that uses only PostgreSQL's own immutable
+/// functions does not depend on settings.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction. PostgreSQL's parser has written the column. The tuple is released
     // after the column is read.

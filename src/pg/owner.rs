@@ -24,7 +24,6 @@ pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Returns the owner of awty's tables. The owner is cached until a relation changes.
 fn owner() -> pg_sys::Oid {
     thread_local! {
         static KNOWN: Cell<(u64, pg_sys::Oid)> = const { Cell::new((0, pg_sys::InvalidOid)) };

@@ -25,7 +25,6 @@ impl Procedure {
         format!("{}({})", self.qualified(), types.join(", "))
     }
 
-    /// Returns `schema.name(types)` for messages to people.
     pub fn label(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| type_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))

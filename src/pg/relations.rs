@@ -110,7 +110,7 @@ pub fn lock(purpose: Purpose) -> bool {
     is_there
 }
 
-/// Returns the locks that it took on awty's relations. Returns `None` if the extension no longer exists.
+/// Locks awty's relations, and returns the locks. Returns `None` if the extension no longer exists.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     let names = purpose.names();
     loop {
@@ -158,7 +158,6 @@ fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {
     oids.iter().copied().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
 }
 
-/// Returns `None` if the extension no longer exists.
 fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     catalog::extension()?;
     oid(FUTURE_JOB)?;

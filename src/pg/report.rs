@@ -7,7 +7,6 @@ use pgrx::pg_sys;
 use pgrx::prelude::PgLogLevel;
 use std::ffi::{CString, c_char};
 
-/// Maximum length of each part of a message, in bytes.
 const MAX: usize = 4096;
 
 /// Writes a message to the log. An empty detail or context is omitted.

@@ -6,7 +6,7 @@ use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Returns the type's name for the error message if a value of the type may not be a key.
+/// Checks whether values of a type may be keys. If not, returns the type's name for the error message.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     // SAFETY: catalog lookups in a transaction; the name is copied.
     unsafe {
@@ -19,7 +19,6 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     }
 }
 
-/// Returns the text of a value whose type passed [`check`].
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     // SAFETY: a catalog lookup. The value has that type, and the text is copied.
     unsafe {

@@ -6,9 +6,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug)]
 pub struct KeyColumn {
-    /// Number of the column, from 1.
     pub number: i32,
-    /// Name of the column, quoted for SQL.
     pub name: String,
     pub kind: pg_sys::Oid,
     equals: pg_sys::Oid,

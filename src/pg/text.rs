@@ -16,7 +16,7 @@ use std::fmt::{self, Write};
 pub struct Text(Vec<u8>);
 
 impl Text {
-    /// Allocates the datum in the current memory context.
+    /// Copies the text into PostgreSQL's current memory context.
     pub fn datum(&self) -> pg_sys::Datum {
         // SAFETY: pointer and length of the vector, which PostgreSQL copies.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
@@ -132,7 +132,7 @@ pub fn type_name(kind: pg_sys::Oid) -> String {
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
-/// Converts UTF-8 text to the database's encoding.
+/// Converts a UTF-8 text to the database's encoding.
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
     // SAFETY: a valid C string; PostgreSQL returns it or a converted copy, which is copied.

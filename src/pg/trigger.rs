@@ -12,12 +12,11 @@ pub struct Firing(*mut pg_sys::TriggerData);
 pub enum Version {
     /// The old row of an UPDATE, or the only row of an INSERT or DELETE.
     Old,
-    /// The new row of an UPDATE.
     New,
 }
 
 impl Firing {
-    /// Returns `None` if PostgreSQL did not call the function as a trigger.
+    /// Returns the data of a trigger call. Returns `None` if PostgreSQL made another call.
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
         // SAFETY: the context is a TriggerData if a trigger made the call.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }

@@ -1,4 +1,4 @@
-//! Declares PostgreSQL functions that pgrx does not bind, or binds in an unsuitable way.
+//! Declares PostgreSQL functions that pgrx does not bind or binds in an unsuitable way.
 //!
 //! Invariant: a function that may raise an ERROR is marked *raises* and only called under `catch`, or guarded here as
 //! pgrx does.
@@ -14,25 +14,26 @@ mod c {
     use super::{TimeoutHandler, c_char, c_int, c_long, pg_sys};
 
     unsafe extern "C-unwind" {
-        // Declared in utils/timeout.h.
+        // PostgreSQL declares these functions in utils/timeout.h.
         pub fn RegisterTimeout(id: c_int, handler: Option<TimeoutHandler>) -> c_int;
         pub fn enable_timeout_after(id: c_int, delay_ms: c_int);
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
-        // Declared in commands/sequence.h.
+        // PostgreSQL declares this function in commands/sequence.h.
         pub fn ResetSequenceCaches();
-        // Declared in tcop/tcopprot.h and postmaster/interrupt.h, because pgrx's wrappers cannot be signal handlers.
+        // PostgreSQL declares these functions in tcop/tcopprot.h and postmaster/interrupt.h. pgrx's wrappers cannot be
+        // signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
-        // Declared in commands/async.h.
+        // PostgreSQL declares this function in commands/async.h.
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
-        // Declared in access/xact.h, fmgr.h and commands/trigger.h, because pgrx's wrappers turn an ERROR into a panic
-        // without its SQLSTATE and context.
+        // PostgreSQL declares these functions in access/xact.h, fmgr.h and commands/trigger.h. pgrx's wrappers turn an
+        // ERROR into a panic without its SQLSTATE and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // Declared in executor/spi.h and utils/elog.h, because pgrx's wrappers turn an ERROR into a panic without its
-        // SQLSTATE and context.
+        // PostgreSQL declares these functions in executor/spi.h and utils/elog.h. pgrx's wrappers turn an ERROR into a
+        // panic without its SQLSTATE and context.
         pub fn SPI_execute_plan(
             plan: pg_sys::SPIPlanPtr,
             values: *mut pg_sys::Datum,
@@ -51,10 +52,10 @@ mod c {
         ) -> c_int;
         pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
         pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
-        // Declared in catalog/partition.h.
+        // PostgreSQL declares this function in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // Declared in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h, because pgrx's wrappers lose an
-        // ERROR's SQLSTATE and position.
+        // PostgreSQL declares these functions in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's
+        // wrappers lose an ERROR's SQLSTATE and position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,

@@ -11,7 +11,6 @@ use std::rc::Rc;
 
 pub type Local = Rc<Remembered<Data>>;
 
-/// PostgreSQL keeps the data of a time zone until the process ends.
 #[derive(Debug)]
 pub struct Data(*mut pg_sys::pg_tz);
 
@@ -39,7 +38,7 @@ impl Zone for Data {
     }
 }
 
-/// Returns `None` if PostgreSQL no longer knows the name.
+/// Looks up a time zone. Returns `None` if PostgreSQL no longer knows the name.
 pub fn find(name: &str) -> Option<Local> {
     thread_local! {
         static KNOWN: RefCell<HashMap<String, Local>> = RefCell::default();

@@ -141,7 +141,7 @@ fn wait_event() -> u32 {
         // SAFETY: a constant C string. All processes get the same number.
         *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"AwtyWaitForSlot".as_ptr()) })
     }
-    // Before PostgreSQL 17, all extensions share the wait event "Extension".
+    // Before PostgreSQL 17, all extensions use the same wait event "Extension".
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
     pg_sys::PG_WAIT_EXTENSION
 }

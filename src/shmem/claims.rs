@@ -10,8 +10,7 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest time that suspects wait until the maintainer has removed an abandoned run from `awty_internal.in_flight`.
-/// The maintainer usually does so at once.
+/// Longest time that suspects wait for the maintainer to remove an abandoned run from `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {

@@ -65,7 +65,7 @@ pub struct Database {
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
     pub trouble: DatabaseProblem,
-    /// Time when `trouble` began. Meaningless without a trouble.
+    /// Time when `trouble` began. The value is meaningless if there is no trouble.
     pub trouble_at: Timestamp,
     /// This counter grows whenever a crash or an exit is counted against checks of the database. Workers then read the
     /// list of suspects again.
@@ -79,7 +79,7 @@ pub struct Database {
     pub looked_after: Option<Mono>,
     /// Whether a job's counters have left shared memory since the counters were last stored.
     pub jobs_left: bool,
-    /// OID of the table from which the counters were read. Invalid before they were read.
+    /// OID of the table from which the jobs' counters were read. Invalid before they were read.
     pub jobs_of: pg_sys::Oid,
 }
 

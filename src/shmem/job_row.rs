@@ -10,7 +10,7 @@ use awty_core::{Mono, Passed, Time};
 use pgrx::pg_sys;
 use std::collections::HashSet;
 
-/// Name of a job, its counters, and the time since when they count.
+/// Name of a job, its counters, and the time when the counting began.
 pub type Counted = (Vec<u8>, Figures, Time);
 
 impl SharedState {

@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys;
 
-/// Sets the latch at an address. Zero means that there is no latch.
+/// Sets the latch at an address. Does nothing if the address is 0.
 pub fn wake(latch: usize) {
     if latch != 0 {
         // SAFETY: see the file's invariant. If the process has ended, the latch's next owner wakes up once without

@@ -6,8 +6,8 @@
 //!   run.
 //!
 //! Invariant: everything is a hint that the tables can restore, with two exceptions, which a server crash may forget:
-//! the claims on running checks, which end with the worker's process, and terminated runs until they are booked. No
-//! process waits or reads a table while it holds the lock.
+//! the claims on running checks, which end with the worker's process, and terminated runs until their results are
+//! stored. No process waits or reads a table while it holds the lock.
 
 mod claims;
 mod database;
@@ -66,7 +66,7 @@ pub struct SharedState {
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// Index of the first entry from which on no entry was used since the server started.
+    /// Number of worker entries that were ever used since the server started. Later entries are free.
     used: usize,
 }
 

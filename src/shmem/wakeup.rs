@@ -19,13 +19,13 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
-    /// Number of checks that the transaction has written. They become dead rows after a rollback.
+    /// Number of checks that the transaction has written. Their rows are dead after a rollback.
     written: u64,
     /// Jobs whose counters the maintainer will drop after the commit.
     forgotten: Vec<Vec<u8>>,
     /// Counters and failures of ended leases, by job.
     counted: Vec<(Vec<u8>, Figures, Passed)>,
-    /// Number of checks that the transaction has ended. They become dead rows after the commit.
+    /// Number of checks that the transaction has ended. Their rows are dead after the commit.
     ended: u64,
 }
 

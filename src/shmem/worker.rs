@@ -16,7 +16,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Time after which a run counts as slow. Other workers then may take the checks that the worker has prefetched.
+/// Time after which a run counts as slow. Other workers may then take the checks that the worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
@@ -32,7 +32,7 @@ pub struct WorkerEntry {
     pub named: bool,
     /// Whether the abandoned run ignored its timeout.
     pub overran: bool,
-    /// Index and generation of the worker that books the abandoned run.
+    /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
     /// Time since when the worker has been busy without a pause. `None` while the worker waits.
@@ -128,7 +128,7 @@ impl WorkerEntry {
         }
     }
 
-    /// Marks the entry as abandoned. The entry keeps its claims until another worker has booked the run.
+    /// Marks the entry as abandoned. The entry keeps its claims until another worker has handled the run.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;

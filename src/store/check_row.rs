@@ -35,7 +35,6 @@ pub struct Row {
     pub check_count: i32,
     pub attempt: i32,
     pub held: bool,
-    /// The row as the argument of the job's function.
     pub datum: pg_sys::Datum,
     /// The row's columns, which point into `datum`, and their NULL flags.
     columns: (Vec<pg_sys::Datum>, Vec<bool>),

@@ -76,8 +76,9 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// Reads the table by key and in pieces, because it is large if many checks are asked again. A piece that is not full
-// counts as the last piece, because with a steady stream of new rows an empty piece would never come.
+// Reads the table by key and in pieces, because the table is large if many checks are pending again after a run. A
+// piece that is not full counts as the last piece, because with a steady stream of new rows an empty piece would never
+// come.
 statement!(
     select_piece,
     [INT8OID, INT8OID],

@@ -66,7 +66,7 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
     )
 }
 
-/// Whether a role has rights that the owner of a job's function must not get. A role that does not exist counts as
+/// Whether the role has rights that the owner of a job's function must not get. A role that does not exist counts as
 /// privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     select_privileged().query(&[arg(role)], |rows| rows.first(1)).unwrap_or(true)

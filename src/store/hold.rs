@@ -73,7 +73,8 @@ statement! {
 
 // If a client that is releasing a skipped hold rolls back, a later inspection finds the hold.
 statement! {
-    /// Returns which of these checks have a hold, even if the check is not marked as held before its run ends.
+    /// Returns which of these checks have a hold. A check whose run is in progress may have a hold without being marked
+    /// as held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }

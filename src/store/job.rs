@@ -113,7 +113,7 @@ statement! {
 }
 
 statement! {
-    /// Returns `false` if the job did not exist.
+    /// Deletes a job. Returns `false` if the job did not exist.
     pub fn delete(name: &Text) -> bool = query,
     c"DELETE FROM awty.job WHERE job = $1"
 }
@@ -221,14 +221,14 @@ pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     select_of_role().query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())
 }
 
-/// Returns `false` if a job of this name exists.
+/// Inserts a job. Returns `false` if a job of this name exists.
 pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job);
     args.extend([arg(job.registered_by), time(now)]);
     waiting_for(&job.name, || insert_one().execute(&args)) == 1
 }
 
-/// Returns `false` if the job does not exist.
+/// Changes a job. Returns `false` if the job does not exist.
 pub fn update(job: &Job) -> bool {
     let mut args = row(job);
     args.push(arg(job.registered_by));
@@ -245,7 +245,7 @@ fn row(job: &Job) -> Vec<Arg> {
     row
 }
 
-/// Returns `false` if nothing changed.
+/// Pauses or resumes a job. Returns `false` if nothing changed.
 pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
     update_paused().execute(&args) == 1

@@ -80,7 +80,7 @@ pub struct NewChecks {
 /// Keys of the new checks, and the values for each key.
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// Slots of the checks; NULL if all checks have the same slot.
+    /// Slot of each check. NULL if all checks have the same slot.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,

@@ -36,7 +36,7 @@ pub fn time(time: Time) -> Arg {
     Some(pg_sys::Datum::from(clock::to_timestamp(time)))
 }
 
-/// Infinite timestamps and years beyond the range become the ends of the range.
+/// Converts a timestamp, limited to the range of chrono's years.
 pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
     clock::clamped(value.into())
 }

@@ -1,9 +1,9 @@
 //! Creates the daily partitions of `awty.future_job_history` and `awty_internal.attempt` in advance, and drops
 //! partitions that are too old.
 //!
-//! Invariant: history is removed by whole days, never row by row. A client waits for a lock taken here no longer than
-//! the caller's `lock_timeout`.
-//! Does not: run while the database has no job, so that a restore can create the partitions under their own names.
+//! Invariant: history is removed by whole days. Only rows that move out of the default partition are deleted one by
+//! one. A client waits for a lock taken here no longer than the caller's `lock_timeout`. Does not: run while the
+//! database has no job, so that a restore can create the partitions under their own names.
 
 use super::statement::Rows;
 use super::typed::statement;

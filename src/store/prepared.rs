@@ -1,4 +1,4 @@
-//! Looks for prepared transactions that are neither committed nor rolled back.
+//! Looks for transactions after PREPARE TRANSACTION that are not committed yet.
 
 use super::typed::statement;
 use crate::settings;

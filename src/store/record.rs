@@ -45,7 +45,7 @@ impl RunRecord {
 /// Result of a run whose check stays pending.
 pub struct Rescheduled<'a> {
     pub slot: Time,
-    /// 1 if the run succeeded, 0 if the check is tried again.
+    /// Number of successful runs to add to the check's count: 1 after a success, 0 after a failure.
     pub done: i32,
     pub attempt: i32,
     pub failure: Option<&'a Failure>,
@@ -53,7 +53,7 @@ pub struct Rescheduled<'a> {
 
 pub struct End<'a> {
     pub outcome: Outcome,
-    /// 1 if the check's last run succeeded, 0 if the run failed.
+    /// Number of successful runs to add to the check's count: 1 after a success, 0 after a failure.
     pub done: i32,
     pub failure: Option<&'a Failure>,
 }

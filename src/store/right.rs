@@ -11,9 +11,9 @@ use pgrx::pg_sys;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,
-    /// The right to schedule, cancel, run now, hold and release checks.
+    /// The role may schedule, cancel, run now, hold and release checks.
     Schedule,
-    /// The right to claim checks as an external worker.
+    /// The role may claim checks as an external worker.
     Claim,
 }
 

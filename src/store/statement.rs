@@ -35,8 +35,8 @@ impl Prepared {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// Executes the statement with the latest snapshot. A parallel query allows no new snapshot, so the current
-    /// snapshot is used there.
+    /// Executes the statement with the latest snapshot. Within a parallel query the current snapshot is used, because a
+    /// new one is not allowed.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
@@ -52,7 +52,6 @@ impl Prepared {
 }
 
 impl Statement {
-    /// PostgreSQL prepares the statement at its first use.
     pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
         Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
     }
@@ -70,7 +69,7 @@ impl Statement {
         result
     }
 
-    /// Executes the statement. If `read_only` is set, the active snapshot is used unchanged.
+    /// Executes the statement. With `read_only`, the active snapshot is used unchanged.
     fn run<R>(&self, args: &[Arg], read_only: bool, read: impl FnOnce(&Rows) -> R) -> R {
         assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();

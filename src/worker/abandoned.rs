@@ -1,4 +1,4 @@
-//! Handles runs that have ended their worker's process. The checks of such a run stay claimed until the run is booked
+//! Handles runs that have ended their worker's process. The checks of such a run stay claimed until the run is stored
 //! or counted against them.
 
 use super::Worker;
@@ -10,7 +10,7 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// Handles the abandoned runs of the worker's role. A run that ignored its timeout is booked as timed out. Any
+    /// Handles the abandoned runs of the worker's role. A run that ignored its timeout is stored as timed out. Any
     /// other run is counted against its checks, which from now on run alone and last, and are held after too many such
     /// runs.
     ///

@@ -18,7 +18,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A worker whose runs are quick looks at this interval whether it must leave.
+/// Interval at which a worker with quick runs looks whether it must leave.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {

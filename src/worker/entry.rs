@@ -13,7 +13,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Index of the worker's entry, for the exit callback. `usize::MAX` if the process has no entry.
+/// Index of the worker's entry, which the exit callback frees. `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// First slot of the work that the worker has taken. [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
@@ -94,7 +94,7 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].busy_since = Some(now));
     }
 
-    /// Announces work from a slot on that this worker has not taken, so that the launcher may start a helper.
+    /// Announces due work that this worker has not taken, so that the launcher may start a helper.
     pub fn backlog(&self, from: Timestamp) {
         shmem::write(|shared| {
             if let Some(line) = shared.role_or_new(self.database, self.role) {

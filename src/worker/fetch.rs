@@ -37,15 +37,15 @@ const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
-    /// Why the check runs alone: the server or a process went down with it.
+    /// Says whether the server or a process went down with the check. Such a check runs alone.
     pub suspicion: Option<Suspicion>,
 }
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// Position in the slots since which checks can run.
+    /// Position among the slots since checks can run.
     new: Cursor,
-    /// Position in the slots before checks could run. These slots were missed.
+    /// Position among the earlier slots, which were missed.
     missed: Cursor,
 }
 
@@ -206,7 +206,7 @@ impl Fetcher {
             let passed = waiting.len();
             let mut missed = self.prefetch(job, waiting, entry);
             let allowed = self.allow(missed.len());
-            // Missed checks beyond the rate wait.
+            // Missed checks that exceed the catch-up rate wait.
             (place.missed, found) = match missed.get(allowed) {
                 Some(_) => (missed[..allowed].last().map_or(place.missed, Cursor::after), found + allowed),
                 None => (end, found + passed),

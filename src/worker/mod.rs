@@ -24,7 +24,7 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// Shortest time that a worker stays while other roles wait, so that its connection was worthwhile.
+/// Shortest time that a worker stays while other roles wait, so that its connection is worthwhile.
 const QUANTUM: Duration = Duration::from_millis(50);
 /// Time for which the role gets no worker if a run that ended its process cannot be counted yet.
 const UNCOUNTED: Duration = Duration::from_secs(1);

@@ -245,7 +245,7 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     select_these().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Reads a breaker from four columns, of which `first` is the first.
+/// Reads a target's failures from four columns that begin at `first`.
 fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
     let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
     let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
