@@ -50,7 +50,6 @@ pub fn slot() -> Width {
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
-/// Returns the maximum number of workers in all databases.
 pub fn max_workers() -> u32 {
     WORKERS.get().unsigned_abs()
 }
@@ -60,7 +59,6 @@ pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
 
-/// Returns the maximum number of checks that a worker takes in one turn.
 pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
@@ -95,7 +93,6 @@ pub fn auto_adopt() -> bool {
     AUTO_ADOPT.get()
 }
 
-/// Whether clients may use `awty.travel()`.
 pub fn time_travel() -> bool {
     TIME_TRAVEL.get()
 }

@@ -87,7 +87,6 @@ fn closed(args: &Args) -> Result<Vec<i64>> {
     elements(args, 3, "closed", DATE, MAX_CLOSED)?.into_iter().map(day).collect()
 }
 
-/// Reads a required array argument of one dimension.
 fn elements(
     args: &Args,
     index: usize,

@@ -50,8 +50,9 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut held_at = None;
     if !seen.held {
-        // The check is not marked as held, so a client has held it during a run that is in progress or has just ended.
-        // If this call had to wait for the end of the run, the check that the run left pending is marked as held now.
+        // The check is not marked as held. A client may have held it during a run that is in progress or has just
+        // ended. If this call had to wait for the end of the run, the check that the run left pending is marked as held
+        // now.
         held_at = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -205,7 +205,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // If this call had to wait for the end of a run, the run has scheduled the next occurrence, which is removed
+        // If this call had to wait for the end of a run, the run has scheduled the next occurrence, which is ended
         // here.
         count += watch::end_rule::checks(&name);
     }

@@ -143,7 +143,6 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
 
 /// Writes a check and returns its id. If a check is already pending, `on_conflict` decides which of the two stays.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
-    // The repetition whose pending occurrence the new check replaces.
     let mut inherited = None;
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {

@@ -161,7 +161,6 @@ fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<In
     }
 }
 
-/// Returns the name that a user who wrote `wanted` may have meant.
 #[pg_extern(sql = false)]
 fn nearest(wanted: &str, names: Vec<Option<String>>) -> Option<String> {
     awty_core::nearest(wanted, names.iter().flatten().map(String::as_str)).map(str::to_owned)

@@ -120,7 +120,6 @@ impl Args {
         self.optional_role(index)?.ok_or(Error::Null { argument })
     }
 
-    /// Returns the role that the argument names. Returns an error if the role does not exist.
     pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
         let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
         crate::pg::catalog::role(name)

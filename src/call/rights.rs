@@ -22,7 +22,6 @@ use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// Maximum number of jobs that an error or a list names.
 pub const MAX_LISTED: usize = 10_000;
 
 /// Returns an error if an operator's call cannot work now. Unlike [`gate_write`], this also requires the preloaded

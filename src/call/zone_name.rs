@@ -4,12 +4,10 @@ use crate::error::{Error, Result};
 use crate::pg::zone;
 use awty_core::nearest;
 
-/// Returns the name of a time zone in PostgreSQL's spelling.
 pub fn known(name: String) -> Result<String> {
     zone::canonical(&name).ok_or_else(|| unknown(&name))
 }
 
-/// Returns the error for a name that PostgreSQL does not know as a time zone.
 pub fn unknown(name: &str) -> Error {
     let hint = match shift(name) {
         Some(hours) => format!("POSIX signs are the other way round: use Etc/GMT{:+}.", -hours),

@@ -31,7 +31,6 @@ pub use uri::UriRefused;
 pub use watch::WatchError;
 pub use {calendar::CalendarError, cancel::cancelled, label::Label, lease::LeaseError};
 
-/// The module `words` has the texts of these errors.
 #[derive(Debug)]
 pub enum Error {
     /// The library was not loaded when the server started.
@@ -91,7 +90,6 @@ pub enum Error {
     AtOrAfter {
         both: bool,
     },
-    /// The time is infinite or out of range.
     OutOfRange {
         argument: &'static str,
     },
@@ -103,7 +101,6 @@ pub enum Error {
         argument: &'static str,
         min: &'static str,
     },
-    /// The interval is zero or negative.
     NotPositive {
         argument: &'static str,
     },
@@ -199,7 +196,6 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// The role may not use the schema of the job's function.
     NoUsage {
         schema: String,
         role: String,
@@ -231,7 +227,6 @@ pub enum Error {
     UnknownRole {
         role: String,
     },
-    /// The caller may not become the role with SET ROLE.
     NotMember {
         role: String,
         caller: String,
@@ -320,7 +315,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Converts the error to the form in which PostgreSQL reports errors.
     pub fn report(&self) -> ErrorReport {
         let words = self.words();
         let mut report = ErrorReport::new(words.code, words.message, "awty").set_hint(words.hint);
@@ -330,7 +324,6 @@ impl Error {
         report
     }
 
-    /// Returns the message and the hint.
     pub fn in_words(&self) -> (String, String) {
         let words = self.words();
         (words.message, words.hint)

@@ -6,7 +6,6 @@ use super::phrase::{Words, quote, say};
 use awty_core::uri::UriError;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// Maximum number of the URI's characters that the message shows.
 const SHOWN: usize = 200;
 
 /// awty_http refuses to call this URI.

@@ -2,7 +2,6 @@ use super::phrase::{Words, call, ident, quote, say};
 use awty_core::watch::{LevelError, MAX_LEVELS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// Errors of `awty.watch()`, `awty.unwatch()` and the triggers of rules.
 #[derive(Debug)]
 pub enum WatchError {
     /// The relation is a view, a foreign table, a temporary table, or a table of PostgreSQL's own.
@@ -58,7 +57,6 @@ pub enum WatchError {
         rule: String,
         own: bool,
     },
-    /// A rule of this name exists, but watches another table.
     OtherTable {
         rule: String,
         relation: String,

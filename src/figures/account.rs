@@ -19,7 +19,6 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    /// What happened to each check, if the caller asked for it.
     results: Option<Vec<(i64, CheckResult)>>,
 }
 

@@ -154,7 +154,6 @@ fn at(time: Option<Time>) -> Timestamptz {
     time.and_then(clock::to_timestamptz)
 }
 
-/// Maximum number of steps of a forecast. More steps are of no use to a reader.
 pub const MAX_STEPS: i64 = 100_000;
 
 #[pg_extern(sql = false)]

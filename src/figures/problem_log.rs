@@ -30,7 +30,6 @@ pub struct Problem {
 
 #[derive(Clone, Copy)]
 pub enum Fate {
-    /// The check runs again at this slot.
     Retry(Time),
     End(Outcome),
 }
@@ -112,7 +111,6 @@ impl Problem {
     }
 }
 
-/// Writes the overdue summaries of suppressed log entries for this database.
 pub fn tell_summaries() {
     let (here, mono) = (catalog::database(), clock::mono());
     for (job, passed) in shmem::write(|shared| shared.log_summaries(here, mono)) {

@@ -31,9 +31,7 @@ pub struct Children {
     /// Time of the next request for a process, and the number of failed requests in a row. `None` while the server has
     /// a free process.
     no_room: Option<(Mono, u32)>,
-    /// Whether the log already says that all entries are taken.
     said_no_place: bool,
-    /// Roles that the log has already named as unable to connect.
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
 

@@ -12,7 +12,6 @@ const FILE: &str = "pg_stat/awty_databases";
 #[derive(Default)]
 pub struct DatabaseCache {
     databases: BTreeSet<u32>,
-    /// Whether the file is out of date.
     changed: bool,
 }
 

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 pub struct Databases {
     inspections: Inspections<u32>,
-    /// Databases that had awty when they were last inspected.
     cache: DatabaseCache,
 }
 
@@ -26,7 +25,6 @@ impl Databases {
         self.inspections.all_due();
     }
 
-    /// Starts inspections as long as processes are free. Returns the time until the next inspection.
     pub fn inspect(&mut self, children: &mut Children, mono: Mono) -> Duration {
         for database in children.returned() {
             let state = shmem::read(|shared| shared.database(database).map(|line| line.state));

@@ -71,7 +71,6 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Does what is due now, and returns how long the launcher may sleep.
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
         // From now on this turn may miss work that a session posts, so the post must wake the launcher for another

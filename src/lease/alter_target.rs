@@ -18,7 +18,6 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Names of limits that the argument `reset` of `awty.alter_target()` accepts.
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
 /// Maximum number of targets of a job with limits or blocks, because each list of targets reads all of them.

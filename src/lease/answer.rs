@@ -29,7 +29,6 @@ use chrono::TimeDelta;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// Maximum length of a worker's message in bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
 /// SQLSTATE for a failure that an external worker reports without a code (external routine exception).
 const EXTERNAL: &str = "38000";
@@ -133,7 +132,6 @@ fn failures(args: &Args) -> Result<(usize, Reports)> {
     Ok((count, by_place(&numbers, read)))
 }
 
-/// Pairs each lease with its report. Raises an error if a lease is NULL.
 fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>) -> Reports {
     let all = numbers.iter().enumerate();
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
@@ -210,7 +208,6 @@ impl Report {
     }
 }
 
-/// Stores the results of reports, and returns what happened to each check.
 fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let now = clock::now();
     let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();

@@ -39,7 +39,6 @@ pub struct Chosen {
     pub is_cut: bool,
 }
 
-/// Chooses checks from the oldest due checks and, if needed, from a walk over the targets.
 pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool, max: usize, now: Time) -> Chosen {
     let is_known = target::any(job);
     if is_all && !is_known {
@@ -191,7 +190,6 @@ pub fn given(
     }
 }
 
-/// Says whether the called target is up or down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Answered,

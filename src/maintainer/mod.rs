@@ -38,7 +38,6 @@ const STRAYS: i64 = 1000;
 /// wait for the vacuum, and DROP DATABASE would fail after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Inspects the database that `Assignment::database` names.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {

@@ -108,7 +108,6 @@ pub fn database_owner() -> Option<pg_sys::Oid> {
     }
 }
 
-/// Whether the role has the rights of the database's owner.
 pub fn owns_database(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe {

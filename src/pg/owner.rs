@@ -38,7 +38,6 @@ fn owner() -> pg_sys::Oid {
     owner
 }
 
-/// Sets awty's `search_path` until the innermost nest level of settings ends.
 pub(super) fn pin_search_path() {
     // SAFETY: a setting of this session, which is never null.
     if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {

@@ -110,7 +110,6 @@ pub fn lock(purpose: Purpose) -> bool {
     is_there
 }
 
-/// Locks awty's relations, and returns the locks. Returns `None` if the extension no longer exists.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     let names = purpose.names();
     loop {

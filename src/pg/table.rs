@@ -98,7 +98,6 @@ pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether row-level security hides rows of the table from the role.
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction, which raises nothing.
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }

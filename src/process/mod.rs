@@ -156,7 +156,6 @@ pub fn report(activity: Option<&CStr>) {
     unsafe { pg_sys::pgstat_report_activity(state, text) };
 }
 
-/// Flushes the process's statistics if `now` is set or the last flush was a second ago.
 pub fn report_statistics(now: bool) {
     // SAFETY: called between transactions.
     unsafe {

@@ -51,7 +51,6 @@ pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));
 }
 
-/// Sets a configuration parameter. Without a value, resets it to the session's default.
 fn set_or_reset(name: &CStr, value: Option<&CStr>) {
     // SAFETY: constant names of settings that any user may change, and valid values.
     unsafe {

@@ -18,7 +18,6 @@ static CANCEL: AtomicI32 = AtomicI32::new(-1);
 static TERMINATE: AtomicI32 = AtomicI32::new(-1);
 static STRIKES: AtomicU32 = AtomicU32::new(0);
 
-/// Registers the timers. Each process calls this once, after it has connected.
 pub fn register() {
     CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed);
     TERMINATE.store(unbound::register_timeout(terminate), Ordering::Relaxed);

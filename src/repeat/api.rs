@@ -155,7 +155,6 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
 }
 
 impl Call {
-    /// Writes the repetition and its check. Returns the check's slot.
     fn write(&self) -> Result<Option<Time>> {
         for _ in 0..ROUNDS {
             if let Some(id) = repetition::insert(&self.subject, &self.terms) {
@@ -241,7 +240,6 @@ impl Call {
         next
     }
 
-    /// Tells the client the slot of the next check and the call that ends the repetition.
     fn tell(&self, next: Time) {
         let when = terms::local_time(&self.terms.zone, next);
         let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));

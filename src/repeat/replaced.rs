@@ -15,7 +15,6 @@ use crate::store::{history, hold};
 use awty_core::repeat::{Change, Repetition};
 use awty_core::{Outcome, Time};
 
-/// Maximum number of repetitions that an error message names.
 const MOST_NAMED: usize = 20;
 
 /// Applies a change of plan to a pending occurrence. Returns the slot of the check that is then pending.

@@ -17,7 +17,6 @@ use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
 use chrono::TimeDelta;
 
-/// Times of a run. Several checks may share a run.
 #[derive(Clone, Copy)]
 pub struct Timing {
     pub started_at: Time,

@@ -22,7 +22,6 @@ pub enum Caller {
     Client,
 }
 
-/// Calls the function for the given rows, and returns one answer per row.
 pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     match function.takes {
         Signature::Set => ask_set(job, function, rows, caller),

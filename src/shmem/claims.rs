@@ -36,7 +36,6 @@ impl SharedState {
         granted
     }
 
-    /// Returns when the check's run began. Returns `None` if no worker runs the check.
     pub fn running_since(&self, database: pg_sys::Oid, id: i64, now: Mono) -> Option<Mono> {
         let entry = self.workers[..self.used].iter().find(|entry| entry.has_claimed(database, id))?;
         Some(entry.run.map_or(now, |run| run.began))

@@ -20,7 +20,6 @@ pub enum State {
 pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
-    /// No entry in shared memory is free for another worker.
     NoEntry,
     /// The worker with this process id continues a run after awty has cancelled and terminated it.
     StuckRun(i32),

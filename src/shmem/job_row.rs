@@ -44,7 +44,6 @@ impl SharedState {
         self.jobs.summaries(database.to_u32(), mono)
     }
 
-    /// Adds runs to the counters of a job. `since` is the start of the first of these runs.
     pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, since: Time) {
         if let Some(row) = self.job_row(database, job, since) {
             if row.figures.runs == 0 {
@@ -94,7 +93,6 @@ impl SharedState {
         }
     }
 
-    /// Returns the times when an external worker last asked for checks of the job, and when a worker last got some.
     pub fn claims_of(&self, database: pg_sys::Oid, job: &[u8]) -> (Option<Time>, Option<Time>) {
         let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
         row.map_or((None, None), |row| (row.claimed_at, row.served_at))

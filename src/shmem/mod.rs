@@ -35,7 +35,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of databases with awty. Further databases are ignored, with a log message.
 const DATABASES: usize = 512;
-/// Maximum number of jobs that have counters, in all databases together.
 const JOBS: usize = 2048;
 /// Maximum number of roles with work, in all databases together. If there are more, the roles with the latest due times
 /// wait for the audit.
@@ -60,7 +59,6 @@ pub struct SharedState {
     pub waiting: u32,
     /// Says which worker may run a suspect, which is a check that may have crashed the server.
     pub quarantine: Quarantine,
-    /// Bucket that limits catch-up runs to `awty.catch_up_rate`.
     pub catch_up: TokenBucket,
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
@@ -177,7 +175,6 @@ impl SharedState {
         wake(self.launcher);
     }
 
-    /// Wakes the launcher if it would otherwise sleep past `due`.
     fn wake_launcher_for(&self, due: Timestamp) {
         if due < self.wakes_at {
             wake(self.launcher);
@@ -221,7 +218,6 @@ pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
-/// Counts dead rows of a database that did not come from a worker.
 pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     if rows == 0 {
         return;
@@ -247,7 +243,6 @@ pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     });
 }
 
-/// Returns the databases that asked for an inspection or that have many dead rows.
 pub fn wanted_inspections(mono: Mono) -> Vec<pg_sys::Oid> {
     write(|shared| {
         let lines = shared.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);

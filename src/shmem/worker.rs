@@ -30,7 +30,6 @@ pub struct WorkerEntry {
     pub run: Option<Run>,
     /// Whether `awty_internal.in_flight` may still name checks of this worker.
     pub named: bool,
-    /// Whether the abandoned run ignored its timeout.
     pub overran: bool,
     /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
@@ -151,7 +150,6 @@ impl WorkerEntry {
         self.occupancy == Occupancy::Taken && self.run.is_some_and(|run| run.is_stuck(now))
     }
 
-    /// Whether a worker runs in the entry, or is about to start.
     pub fn is_occupied(&self) -> bool {
         matches!(self.occupancy, Occupancy::Starting | Occupancy::Taken)
     }

@@ -5,7 +5,6 @@ use super::arg;
 use super::typed::statement;
 use pgrx::pg_sys;
 
-/// Reason why a check is suspected, and therefore runs alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suspicion {
     /// A worker crashed while it ran the check or was about to run it.

@@ -8,7 +8,6 @@ use awty_core::versions::{self, Unserved};
 
 statement!(select_version, [], c"SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'");
 
-/// Returns an empty text if the extension is not installed.
 pub fn installed() -> String {
     let version = select_version().query(&[], |rows| rows.first::<Text>(1));
     version.map(|version| version.to_string()).unwrap_or_default()

@@ -6,8 +6,8 @@
 //! occurrence.
 //!
 //! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A
-//! worker only inserts the hold of an occurrence that it has just scheduled. Only an inspection deletes the holds of
-//! ended checks.
+//! worker only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the holds of ended
+//! checks.
 
 use super::typed::statement;
 use super::{arg, time};

@@ -42,7 +42,6 @@ where
     values.into_datum()
 }
 
-/// A worker's row, and the transaction that wrote it.
 #[derive(Clone, Copy)]
 pub struct Read {
     pub worker: i32,

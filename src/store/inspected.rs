@@ -78,7 +78,6 @@ pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
     lock_some().query(&[arg(checks.to_vec())], ids)
 }
 
-/// Locks due checks of jobs whose role has been dropped.
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
     let found = select_roleless().query(&[time(now), arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)

@@ -113,7 +113,6 @@ statement! {
 }
 
 statement! {
-    /// Deletes a job. Returns `false` if the job did not exist.
     pub fn delete(name: &Text) -> bool = query,
     c"DELETE FROM awty.job WHERE job = $1"
 }
@@ -228,7 +227,6 @@ pub fn insert(job: &Job, now: Time) -> bool {
     waiting_for(&job.name, || insert_one().execute(&args)) == 1
 }
 
-/// Changes a job. Returns `false` if the job does not exist.
 pub fn update(job: &Job) -> bool {
     let mut args = row(job);
     args.push(arg(job.registered_by));
@@ -245,7 +243,6 @@ fn row(job: &Job) -> Vec<Arg> {
     row
 }
 
-/// Pauses or resumes a job. Returns `false` if nothing changed.
 pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
     update_paused().execute(&args) == 1

@@ -41,7 +41,6 @@ const fn option(name: &'static str, argument: usize, column: i32, field: fn(&mut
     JobOption { name, argument, column, field }
 }
 
-/// Options that every job has, in the order of their columns.
 pub const LIMITS: [JobOption; 9] = [
     option("slot", 2, 6, |options| Field::OptionalTime(&mut options.slot)),
     option("timeout", 3, 7, |options| Field::Time(&mut options.limits.timeout)),

@@ -77,7 +77,6 @@ pub struct NewChecks {
     pub scheduled_at: Time,
 }
 
-/// Keys of the new checks, and the values for each key.
 pub struct Values {
     pub keys: pg_sys::Datum,
     /// Slot of each check. NULL if all checks have the same slot.

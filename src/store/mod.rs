@@ -51,7 +51,6 @@ pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
     Interval::new(0, days, micros).ok()
 }
 
-/// Maximum length in bytes of an error's message or context that is stored.
 const MAX_MESSAGE: usize = 4096;
 
 pub fn message(text: &str) -> Arg {

@@ -81,7 +81,6 @@ pub fn stored_hold() -> Option<Hold> {
     }
 }
 
-/// Returns the OID of this database, and the time of the last restore of the server.
 fn here() -> [Arg; 2] {
     let restored_at = restore::restored_at().and_then(|at| TimestampWithTimeZone::try_from(at).ok());
     [arg(catalog::database()), restored_at.and_then(arg)]

@@ -41,7 +41,6 @@ impl Partitioned {
         }
     }
 
-    /// Returns the column by which the table is partitioned.
     fn key(self) -> &'static str {
         match self {
             Self::History => "finished_at",
@@ -175,7 +174,6 @@ fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
     }
 }
 
-/// Counts the rows of a day in the default partition, up to one more than can be moved.
 fn stray_rows(parted: Partitioned, day: NaiveDate) -> i64 {
     let Some(next) = day.succ_opt() else { return 0 };
     let (from, to) = (day.and_time(NaiveTime::MIN).and_utc(), next.and_time(NaiveTime::MIN).and_utc());

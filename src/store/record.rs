@@ -10,7 +10,6 @@ pub struct Candidate {
     pub slot: Timestamp,
 }
 
-/// Position in a scan of due checks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cursor {
     pub slot: Timestamp,
@@ -42,7 +41,6 @@ impl RunRecord {
     }
 }
 
-/// Result of a run whose check stays pending.
 pub struct Rescheduled<'a> {
     pub slot: Time,
     /// Number of successful runs to add to the check's count: 1 after a success, 0 after a failure.

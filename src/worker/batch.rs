@@ -24,7 +24,6 @@ const LOOK: Duration = Duration::from_millis(5);
 enum BatchEnd {
     Done,
     Leave,
-    /// A job has changed since the batch was chosen.
     Stale,
 }
 

@@ -138,7 +138,6 @@ impl MyWorker {
         shmem::write(|shared| shared.prefetch(self.index, ids, mono))
     }
 
-    /// Records whether `awty_internal.in_flight` names checks of this worker.
     pub fn set_named(&self, named: bool) {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
@@ -183,7 +182,6 @@ impl MyWorker {
         });
     }
 
-    /// Counts the runs of a batch. `slot` is the last slot that was run.
     pub fn release(&self, slot: Timestamp, runs: usize) {
         USEFUL.store(true, Ordering::Relaxed);
         let (mono, now) = (clock::mono(), clock::now());

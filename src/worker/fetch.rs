@@ -69,11 +69,9 @@ pub struct Fetcher {
     held_back: Option<Duration>,
     /// First slot of a pending check that is not due yet, if known.
     next: Timestamp,
-    /// Time at which to look again for checks of a prepared transaction.
     look_again: Option<Timestamp>,
     /// Number of checks in the next turn. Checks of set-based jobs do not count.
     size: usize,
-    /// Whether more checks are due than the turn takes.
     pub is_full: bool,
     /// For each job, the position of the first check that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
@@ -268,7 +266,6 @@ impl Fetcher {
         }
     }
 
-    /// Chooses the size of the next turn from the duration of the last turn and of its flush.
     pub fn keep_pace(&mut self, ran: usize, took: Duration, flushing: Duration) {
         self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }
@@ -293,7 +290,6 @@ impl Fetcher {
         self.isolated.extend(ids);
     }
 
-    /// Returns the rank and the reason if a check must run alone.
     fn suspicion(&self, id: i64) -> Option<(usize, Suspicion)> {
         let counted = self.suspects.get(&id).copied();
         counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Suspicion::Exit)))
@@ -333,12 +329,10 @@ impl Fetcher {
         wait.filter(|wait| *wait <= patience)
     }
 
-    /// Returns when a worker should search the slots of this pass again.
     pub fn look_again(&self) -> Option<Timestamp> {
         self.look_again
     }
 
-    /// Returns the next slot of a pending check, as it was at the end of the pass.
     pub fn next_slot(&self) -> Timestamp {
         self.next
     }

@@ -88,9 +88,7 @@ struct Worker {
     entry: MyWorker,
     fetcher: Fetcher,
     since: Mono,
-    /// Whether awty_internal.in_flight has a row of this worker.
     in_flight: bool,
-    /// Time that this turn has spent on flushing in_flight.
     flushing: Duration,
     looked: Mono,
     last_slot: Timestamp,

@@ -79,7 +79,6 @@ statement!(
 );
 
 statement! {
-    /// Returns PostgreSQL's estimate of the number of pending checks.
     pub fn estimate() -> i64 = query(number),
     c"SELECT c.reltuples::pg_catalog.int8 FROM pg_catalog.pg_class AS c
       WHERE c.oid = 'awty.future_job'::pg_catalog.regclass"
@@ -91,7 +90,6 @@ pub struct StoredFigures {
     pub since: Time,
 }
 
-/// Numbers of a job's pending checks. Each is counted only up to a limit.
 pub struct Pending {
     pub pending: i64,
     pub overdue: i64,
@@ -144,7 +142,6 @@ pub fn store(stored: &StoredFigures) -> bool {
     upsert().execute(&args) == 1
 }
 
-/// Removes the counters of all jobs except these.
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     let names = select_names().query(&[], Vec::<Text>::read);
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {

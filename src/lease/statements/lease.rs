@@ -266,7 +266,6 @@ pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
 
 pub struct End {
     pub number: i64,
-    /// Whether the view `awty.attempt` keeps the lease.
     pub kept: bool,
     pub ok: bool,
     pub sqlstate: Option<Text>,

@@ -245,7 +245,6 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     select_these().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Reads a target's failures from four columns that begin at `first`.
 fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
     let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
     let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
@@ -269,7 +268,6 @@ pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Ve
     walk_targets().query_latest(&args, |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Stores the tokens that are left in the targets' buckets, and the time when each bucket will be full.
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
     // SAFETY: the values are times.
     let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };

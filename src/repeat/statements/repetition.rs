@@ -139,7 +139,6 @@ statement!(
 );
 
 statement! {
-    /// Locks the pending checks of the repetitions that use a calendar, and returns the checks' ids.
     pub fn lock_users(calendar: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.repetition AS r
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job

@@ -10,7 +10,6 @@ use awty_core::Time;
 pub struct Piece {
     /// Last id that was looked at. `None` if there are no further repetitions.
     pub last: Option<i64>,
-    /// Repetitions without a pending check.
     pub alone: Vec<i64>,
     /// Repetitions whose job, or the job's role, no longer exists.
     pub stray: Vec<i64>,
