@@ -347,7 +347,6 @@ impl From<Error> for Failure {
     }
 }
 
-/// Converts the errors of single features to [`Error`].
 macro_rules! from_errors {
     ($($variant:ident: $error:ty),*) => {
         $(impl From<$error> for Error {

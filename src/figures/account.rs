@@ -24,7 +24,6 @@ pub struct Account {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckResult {
-    /// The check is pending at a later slot.
     Pending,
     /// The check ended, and its next occurrence is pending or held.
     Next {

@@ -66,7 +66,6 @@ struct Launcher {
     databases: Databases,
     children: Children,
     enabled: Option<bool>,
-    /// PIDs of workers with an unstoppable run that the log already names.
     stuck: HashSet<i32>,
 }
 

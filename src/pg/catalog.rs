@@ -61,7 +61,6 @@ pub fn role_name(role: pg_sys::Oid) -> Option<String> {
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
-/// Returns the role's name, or its OID if the role is gone.
 pub fn role_label(role: pg_sys::Oid) -> String {
     role_name(role).unwrap_or_else(|| role.to_u32().to_string())
 }

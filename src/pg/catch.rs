@@ -16,7 +16,6 @@ use std::mem::MaybeUninit;
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
-    /// CONTEXT of the ERROR. Empty if the context is unknown.
     pub context: String,
 }
 

@@ -163,7 +163,6 @@ fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
-/// Type of the row that a job's function takes.
 pub fn row_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
@@ -174,7 +173,6 @@ pub fn row_array_type() -> pg_sys::Oid {
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
-/// Type of the row that a rule's function takes.
 pub fn alert_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }

@@ -16,7 +16,6 @@ use std::fmt::{self, Write};
 pub struct Text(Vec<u8>);
 
 impl Text {
-    /// Copies the text into PostgreSQL's current memory context.
     pub fn datum(&self) -> pg_sys::Datum {
         // SAFETY: pointer and length of the vector, which PostgreSQL copies.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }

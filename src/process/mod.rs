@@ -21,7 +21,6 @@ use std::time::Duration;
 /// PID of the process that first sent SIGTERM. Zero before that.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
-/// Whether another process sent the SIGTERM, and not this process's own run.
 pub fn was_terminated_by_another() -> bool {
     let by = TERMINATED_BY.load(Ordering::Relaxed);
     // SAFETY: this process's own number.

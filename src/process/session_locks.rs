@@ -35,7 +35,6 @@ pub fn hold() -> bool {
     true
 }
 
-/// Keeps a lock of the transaction for the session as well, if the session holds locks.
 fn hold_too(lock: Lock) {
     HELD.with_borrow_mut(|held| {
         if let Some(held) = held

@@ -33,7 +33,6 @@ pub fn arm(timeout: Duration) {
     }
 }
 
-/// Starts the timer for a run in a client's session. Such a run is cancelled but never terminated.
 pub fn arm_cancel(timeout: Duration) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed));

@@ -42,7 +42,6 @@ pub enum RunResult {
 pub struct RunContext<'a> {
     pub worker: usize,
     pub able_since: Time,
-    /// Whether a crash or an exit may have been counted against the checks.
     pub suspected: bool,
     pub job: &'a Job,
     /// Number of changes of `awty.job` when the job was read.

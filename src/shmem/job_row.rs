@@ -72,7 +72,6 @@ impl SharedState {
         }
     }
 
-    /// Notes that an external worker asked for checks of the job. `served` says whether the worker got some.
     pub fn note_claim(&mut self, database: pg_sys::Oid, job: &[u8], served: bool, now: Time) {
         if let Some(row) = self.job_row(database, job, now) {
             row.claimed_at = Some(now);
@@ -140,7 +139,6 @@ impl SharedState {
         }
     }
 
-    /// Forgets the counters of a job that was unregistered, or replaced by another job of the same name.
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
         // The table may have the job's counters even if shared memory has not.

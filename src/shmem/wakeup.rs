@@ -21,9 +21,7 @@ struct Pending {
     adopted: bool,
     /// Number of checks that the transaction has written. Their rows are dead after a rollback.
     written: u64,
-    /// Jobs whose counters the maintainer will drop after the commit.
     forgotten: Vec<Vec<u8>>,
-    /// Counters and failures of ended leases, by job.
     counted: Vec<(Vec<u8>, Figures, Passed)>,
     /// Number of checks that the transaction has ended. Their rows are dead after the commit.
     ended: u64,

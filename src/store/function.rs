@@ -5,7 +5,6 @@ use pgrx::pg_sys;
 
 pub struct CatalogFunction {
     pub oid: pg_sys::Oid,
-    /// The function's `pg_proc.prokind`, which is 'f' for a plain function.
     pub kind: u8,
     pub returns_set: bool,
     pub result: pg_sys::Oid,

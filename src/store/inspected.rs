@@ -73,7 +73,6 @@ pub fn lock_orphans(limit: i64) -> Vec<i64> {
     lock_some().query(&[arg(found)], ids)
 }
 
-/// Locks those of the checks that no other transaction has locked.
 pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
     lock_some().query(&[arg(checks.to_vec())], ids)
 }

@@ -29,7 +29,6 @@ pub struct Job {
     pub registered_by: pg_sys::Oid,
     /// Channel on which awty sends a NOTIFY for checks that end with a problem.
     pub notify: Option<Text>,
-    /// Whether a check of the job may be an occurrence of a repetition.
     pub repeats: bool,
 }
 
@@ -44,7 +43,6 @@ impl Job {
         (!self.is_external()).then_some(self.role)
     }
 
-    /// Whether both jobs have the same function, role and options.
     pub fn says_the_same(&self, other: &Job) -> bool {
         let words = |job: &Job| {
             let Job { schema, function, role, set_based, options, notify, .. } = job.clone();

@@ -31,7 +31,6 @@ pub struct RunRecord {
     pub slot: Time,
     pub started_at: Time,
     pub finished_at: Time,
-    /// Duration of the run by the monotonic clock.
     pub run_time: TimeDelta,
 }
 

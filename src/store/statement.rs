@@ -22,7 +22,6 @@ const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
 
-/// A prepared statement that runs as awty's owner.
 pub struct Prepared(pub &'static LocalKey<Statement>);
 
 impl Prepared {
@@ -148,7 +147,6 @@ impl FromDatum for Raw {
 
 pub struct Rows {
     table: *mut pg_sys::SPITupleTable,
-    /// Number of rows that the statement returned, inserted, updated or deleted.
     pub processed: u64,
 }
 

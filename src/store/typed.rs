@@ -114,7 +114,6 @@ pub trait Row: Sized {
     fn read(rows: &Rows, row: usize) -> Option<Self>;
 }
 
-/// Reads a Rust value from a column of a result row. An `Option` accepts NULL.
 pub trait Column: Sized {
     fn read(rows: &Rows, row: usize, column: i32) -> Option<Self>;
 }
@@ -175,12 +174,10 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Returns the boolean in the first row, or `false` if there is no row.
 pub fn is_true(rows: &Rows) -> bool {
     rows.first(1).unwrap_or(false)
 }
 
-/// Returns the number in the first row, or 0 if there is no row.
 pub fn number(rows: &Rows) -> i64 {
     rows.first(1).unwrap_or(0)
 }

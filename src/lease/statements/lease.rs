@@ -162,7 +162,6 @@ statement! {
 }
 
 statement! {
-    /// Returns which of these checks have a row in `awty_internal.check_stat`.
     pub fn noted(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id = ANY ($1)"
 }

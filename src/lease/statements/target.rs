@@ -19,7 +19,6 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
 statement! {
-    /// Whether any target of the job has a limit, a block or a failure.
     pub fn any(job: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = $1)
           OR EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = $1)"

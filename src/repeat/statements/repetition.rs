@@ -321,7 +321,6 @@ pub fn insert(subject: &Subject, terms: &Definition) -> Option<i64> {
     insert_one().query(&written(subject, terms), |rows| rows.first(1))
 }
 
-/// Returns `false` if the repetition does not exist.
 pub fn update(subject: &Subject, terms: &Definition) -> bool {
     update_one().execute(&written(subject, terms)) > 0
 }

@@ -46,7 +46,6 @@ statement!(
 );
 
 statement! {
-    /// Locks those of the checks that no other transaction has locked.
     pub fn lock_pending(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
 }
