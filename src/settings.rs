@@ -46,7 +46,7 @@ pub fn enabled() -> bool {
 }
 
 pub fn slot() -> Width {
-    // The fallback is never used, because the check hook refuses other values.
+    // The fallback is never used, because the check hook refuses invalid values of `awty.slot`.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 

@@ -199,8 +199,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Locks the claims before rows are deleted that a claim of several jobs may read. Such a claim skips this job and
-    // does not wait.
+    // Locks the job's claims before this call deletes rows that claims read. A claim of several jobs does not wait, but
+    // skips this job.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {

@@ -69,8 +69,8 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // Creates the database's line, which stays until the inspection reports. If the inspection finds no awty,
-            // the database is forgotten.
+            // Creates the database's line in shared memory, which stays until the inspection reports. If the inspection
+            // finds no awty, the database is forgotten.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)

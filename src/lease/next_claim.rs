@@ -18,8 +18,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Number of the oldest due checks that are looked at first. Only if none of these checks can be handed out, the call
-/// looks at all targets.
+/// Number of due checks, the oldest first, among which the call looks for a check that can be handed out. If there is
+/// none, the call looks at all targets.
 const LOOK: usize = 100;
 /// Wait until the next claim if there are more targets than the call has visited.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);

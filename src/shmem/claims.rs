@@ -15,7 +15,7 @@ const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
     /// Reserves an entry for a worker that the launcher will request. If no entry is free, the oldest abandoned entry
-    /// is reused, and the abandoned run is not counted.
+    /// is reused, and its run is not counted against a check.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
