@@ -1,7 +1,7 @@
 //! Attacks by a hostile role, and their results. Each test has its own cluster, with the roles `alice`, who minds her
 //! own business, and `mallory`, who does not.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod field;
 

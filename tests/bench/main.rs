@@ -8,7 +8,7 @@
 //! Invariant: every ratio compares two things measured in turn in the same run, as the median of at least five pairs.
 //! Slowness fails nothing; the report says "short".
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 
 mod again;
 mod bulk;

@@ -7,7 +7,7 @@
 //! Invariant: exit status 0 only if no promise was violated and at least one fault succeeded. The timing depends on the
 //! machine, so no history is replayed exactly.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
 mod bad_calls;
 mod checker;

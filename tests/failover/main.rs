@@ -7,7 +7,7 @@
 //! Invariant: exit status 0 only if awty lost, doubled or missed nothing, and at least one event happened. The
 //! machine's speed decides which checks run during an event, so no history repeats exactly.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
 mod events;
 mod judge;

@@ -2,7 +2,7 @@
 //!
 //! A new kind of tests is a directory like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod activity;
 mod additions;

@@ -2,7 +2,7 @@
 //!
 //! Operations on single databases and their dumps are in `tests/lifecycle` (`ddl`, `dump`, `standby`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod broken_rows;
 mod clients;

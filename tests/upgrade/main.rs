@@ -3,7 +3,7 @@
 //!
 //! `mod.rs` has the part for pg_upgrade, which the campaign runs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod catalog;
 mod frozen;

@@ -1,6 +1,6 @@
 //! Failures at arbitrary times: none is silent, and no job fills the disk (P9).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use awty_core::Mono;
 use awty_core::log_rate::{APART, ENTRIES, LogRate, MINUTE, Passed};

@@ -1,6 +1,6 @@
 //! Workers ask, run for any time and leave (P5, P7).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use awty_core::Mono;
 use awty_core::quarantine::{ALONE, Quarantine, TURN};

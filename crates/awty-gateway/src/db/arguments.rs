@@ -6,7 +6,6 @@ use tokio_postgres::types::ToSql;
 
 /// The value of one argument. Lengths of time and times are texts as PostgreSQL reads them.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // PostgreSQL's types
 pub enum Argument {
     Text(String),
     Interval(String),
