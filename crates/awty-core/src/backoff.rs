@@ -1,12 +1,13 @@
-//! Waits that double with each failure in a row.
+//! How long awty waits before it tries again. Each further failure in a row doubles the wait, up to a maximum.
 
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// The longest wait between failed runs.
+/// A failed run is retried after at most this time.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns the wait after `failures` failed runs in a row: `retry_after`, doubled after each further failure. 0 counts as 1.
+/// Returns how long a check waits after `failures` failed runs in a row. The first wait is the job's `retry_after`, and
+/// each further failure doubles the wait. Zero failures count as one failure.
 ///
 /// ```
 /// # use awty_core::backoff::failed_run;
@@ -18,33 +19,35 @@ pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// A wait of a process that doubles with each failure.
+/// A wait that starts short and doubles with each failure, up to a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
     longest: Duration,
 }
 
-/// The wait of a role whose worker achieved nothing, or whose run ended its process.
+/// How long the launcher waits before it starts another worker for a role, if the role's last worker ran no check or if
+/// a run ended the worker's process.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// The wait of a server without room for another process.
+/// How long the launcher waits before it starts another process, if the server has no room for another background
+/// worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// The wait of a due check whose row a client has locked.
+/// How long a worker waits for a due check whose row is locked by a client.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
-    /// Begins with `first`, and doubles up to `longest`.
+    /// Creates a backoff whose wait begins with `first` and doubles up to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
 
-    /// Returns the wait after a failure that follows `failures` failures in a row.
+    /// Returns the wait after the next failure, if `failures` failures in a row came before it.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))
     }
 
-    /// Returns the longest wait.
+    /// Returns the maximum, at which the wait stops growing.
     pub const fn longest(&self) -> Duration {
         self.longest
     }

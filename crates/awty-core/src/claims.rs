@@ -1,10 +1,9 @@
-//! Claims: which worker runs which check. A worker also publishes the checks that it has prefetched, so that other
-//! workers of its role take different ones.
+//! Records which worker runs which check. Each worker also publishes the checks that it has prefetched, so that other
+//! workers of its role choose different checks.
 //!
-//! Invariant (P4): at most one worker claims a check at a time. One lock of the caller protects the lists of all
-//! workers.
+//! Invariant (P4): at most one worker claims a check at a time. The caller holds one lock for the lists of all workers.
 
-/// A sorted list of check ids.
+/// A sorted list of check ids with room for `N` ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
     ids: [i64; N],
@@ -12,15 +11,15 @@ pub struct Ids<const N: usize> {
 }
 
 impl<const N: usize> Ids<N> {
-    /// The empty list.
+    /// The list without ids.
     pub const NONE: Self = Self { ids: [0; N], len: 0 };
 
-    /// Removes all ids.
+    /// Removes all ids from the list.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Adds as many ids as fit.
+    /// Adds ids to the list. Ids for which the list has no room are ignored.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);
@@ -28,17 +27,18 @@ impl<const N: usize> Ids<N> {
         self.ids[..len].sort_unstable();
     }
 
-    /// Returns the ids in ascending order.
+    /// Returns the ids of the listed checks in ascending order.
     pub fn as_slice(&self) -> &[i64] {
         &self.ids[..self.len.min(N)]
     }
 
-    /// Whether the list contains `id`.
+    /// Returns whether the list contains the check `id`.
     pub fn has(&self, id: i64) -> bool {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces the claims by the wanted ids that no other worker has, and returns them.
+    /// Replaces this worker's claims by those of the `wanted` checks that no other worker has claimed. Returns the
+    /// checks that this worker has now claimed.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -46,8 +46,9 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds and returns the wanted ids that no other worker has. An id that does not fit still runs, in the worker that
-    /// claims it first.
+    /// Adds the `wanted` checks that no other worker has prefetched to this worker's list, and returns them. A check
+    /// for which the list has no room is returned too, so two workers may prefetch it. The worker that claims the check
+    /// first runs it.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

@@ -1,16 +1,18 @@
-//! Recognises an SQL command in place of a function name, for a HINT.
+//! Detects that a user has passed an SQL command where a function name is expected, so that the HINT of the error can
+//! show the CREATE FUNCTION.
 //!
-//! Invariant: no function name is taken for a command, because a name has no space after its first word.
+//! Invariant: a function name is never taken for a command, because a name has no space after its first word.
 
-/// A BEGIN ATOMIC body accepts commands with these first words.
+/// A command that begins with one of these words may be the body of a BEGIN ATOMIC function.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// Commands with these first words need a quoted body.
+/// A command that begins with one of these words must be quoted as the body of a function.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",
 ];
 
-/// Returns a CREATE FUNCTION that runs the command `text`; `None` if `text` is no command.
+/// Returns a CREATE FUNCTION statement for a function `name` that runs the SQL command `text`. Returns `None` if `text`
+/// is not an SQL command.
 ///
 /// ```
 /// # use awty_core::command::function_for;

@@ -1,24 +1,25 @@
-//! When awty vacuums its table of pending checks instead of waiting for autovacuum.
+//! Decides when awty vacuums its table of pending checks without waiting for autovacuum.
 //!
-//! Autovacuum visits a database once per `autovacuum_naptime`, a minute by default. In a minute a busy server ends more
-//! than ten times as many checks as are pending, and the table would grow to hold all of them.
+//! Autovacuum visits a database once per `autovacuum_naptime`, which is a minute by default. In a minute a busy server
+//! ends more than ten times as many checks as are pending, and the table would grow to hold all of them.
 //!
-//! Invariant: vacuums are at least [`PAUSE`] apart, and [`AFTER_FAILURE`] after a failed one. A larger table tolerates
-//! more dead rows, so that vacuuming stays a small part of the work.
+//! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed. A larger table
+//! may contain more dead rows before the next vacuum, so that vacuuming stays a small part of the work.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Dead rows that every table may have.
+/// A table with fewer dead rows than this is not vacuumed.
 const LEAST: u64 = 30_000;
-/// Dead rows that a table may have per page, which holds about sixty rows.
+/// A large table is vacuumed when it has this many dead rows per page. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Wait after a vacuum and after the first dead row, so that a short backlog is not disturbed.
+/// Time between two vacuums. The first vacuum also waits this long after the first dead row, so that vacuuming does not
+/// slow down a worker with a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// Wait after a failed vacuum. Autovacuum may have run by then.
+/// Time between a failed vacuum and the next one. Autovacuum may have vacuumed the table by then.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Estimated number of dead rows in a table.
+/// An estimate of the dead rows in the table of pending checks, and the time of the next vacuum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadRows {
     rows: u64,
@@ -27,10 +28,10 @@ pub struct DeadRows {
 }
 
 impl DeadRows {
-    /// No dead rows, in a table of unknown size.
+    /// The estimate at the start: the table has no dead rows and an unknown size.
     pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
 
-    /// Adds dead rows.
+    /// Adds `rows` dead rows to the estimate.
     pub fn add(&mut self, rows: u64, mono: Mono) {
         if self.rows == 0 {
             self.not_before = self.not_before.max(mono.plus(PAUSE));
@@ -38,12 +39,12 @@ impl DeadRows {
         self.rows = self.rows.saturating_add(rows);
     }
 
-    /// Whether a vacuum is due.
+    /// Returns whether the table has enough dead rows for a vacuum, and the pause since the last vacuum is over.
     pub fn are_many(&self, mono: Mono) -> bool {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Starts a vacuum if one is due, and resets the count. Returns whether it does.
+    /// Returns whether the caller must vacuum the table now. If so, the estimate starts again at zero.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {
@@ -53,7 +54,7 @@ impl DeadRows {
         many
     }
 
-    /// Records that the vacuum has finished and that the table has `pages` pages.
+    /// Records that the caller has vacuumed the table, which now has `pages` pages.
     pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
         self.limit = LEAST.max(PER_PAGE * u64::from(pages));
         self.not_before = mono.plus(PAUSE);

@@ -1,31 +1,32 @@
-//! The methods, the names of headers and the statuses of success that an HTTP call may have.
+//! Lists the methods, headers and success statuses that the HTTP call of a schedule may have.
 //!
-//! Does not: make a call. The gateway does.
+//! Does not: make HTTP calls. The gateway makes them.
 
 use crate::label::labels;
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 
 labels! {
-    /// HTTP methods of calls.
+    /// An HTTP method that a schedule's call may use.
     #[derive(Default)]
     Method for "method" {
-        /// The default.
+        /// POST is the default method.
         #[default] Post = "POST",
-        /// Without a body.
+        /// A GET request has no body.
         Get = "GET",
-        /// Without a body.
+        /// A HEAD request has no body.
         Head = "HEAD",
-        /// With a body.
+        /// A PUT request has a body.
         Put = "PUT",
-        /// With a body.
+        /// A PATCH request has a body.
         Patch = "PATCH",
-        /// With a body.
+        /// A DELETE request has a body.
         Delete = "DELETE",
     }
 }
 
-/// Headers that only the gateway or the connection sets. A name that ends with `-` is a prefix.
+/// Headers that a user cannot set, because the gateway or the HTTP connection sets them. A name that ends with `-`
+/// stands for all headers that begin with this name.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",
@@ -44,16 +45,16 @@ pub const RESERVED_HEADERS: &[&str] = &[
     "proxy-",
 ];
 
-/// Why a user cannot set a header.
+/// The reason why a user cannot set a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Not a name of a header.
+    /// The text is not a valid header name.
     Invalid,
-    /// A header that the gateway sets.
+    /// Only the gateway or the HTTP connection may set the header.
     Reserved,
 }
 
-/// Checks the name of a user's header.
+/// Returns an error if a user may not set a header of this name.
 pub fn check_header(name: &str) -> Result<(), HeaderError> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -64,17 +65,15 @@ pub fn check_header(name: &str) -> Result<(), HeaderError> {
     if RESERVED_HEADERS.iter().any(is_reserved) { Err(HeaderError::Reserved) } else { Ok(()) }
 }
 
-/// Ranges of statuses, both ends included: `200-299` or `200,202,300-304`.
+/// The HTTP statuses that count as success. The text `200,202,300-304` stands for 200, 202, and 300 to 304.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(Vec<(u16, u16)>);
 
-/// Maximum number of ranges.
 const MAX_RANGES: usize = 20;
-/// Maximum bytes of the ranges as text.
 const MAX_TEXT: usize = 255;
 
 impl Statuses {
-    /// Whether a range contains the status.
+    /// Returns whether an HTTP answer with this status counts as success.
     pub fn contains(&self, status: u16) -> bool {
         self.0.iter().any(|(from, to)| (*from..=*to).contains(&status))
     }

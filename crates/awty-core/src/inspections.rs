@@ -1,37 +1,41 @@
-//! When each database is inspected next, and in which order.
+//! Decides when the launcher inspects each database of the server next, and in which order.
 //!
-//! Invariant: each database is inspected once after it appears, with or without awty. A database with awty is inspected
-//! again within [`AUDIT`], and on request. Databases with awty precede unknown ones by at most [`AFTER_KNOWN`].
+//! Invariant: every database is inspected once after it appears, whether awty is installed in it or not. A database
+//! with awty is inspected again within [`AUDIT`], and on request. A database with awty precedes a database that may
+//! lack awty by at most [`AFTER_KNOWN`].
 
 use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time between two audits of a database, and between two reads of the list of databases.
+/// Time between two inspections of a database with awty. The list of databases is also read once in this time.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Wait after a failed inspection, and if the extension needs an update, because no event announces the update.
+/// Time until the next inspection of a database whose inspection failed, or whose extension needs an update. The
+/// launcher must look again because no event announces the update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// Wait if no process was free, or if DROP DATABASE or a similar command needed the database.
+/// Time until the next attempt, if no process was free for the inspection or if a command such as DROP DATABASE needed
+/// the database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Delay for databases that may lack awty. An inspection costs about 10 ms of CPU, and a server may have hundreds of
-/// databases.
+/// A database that may lack awty comes this much later in the order of due databases. An inspection costs about 10 ms
+/// of CPU, and a server may have hundreds of databases.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
-/// Result of an inspection.
+/// What an inspection found out about a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// The database has no awty.
+    /// awty is not installed in the database.
     Nothing,
-    /// awty is installed, and an event will announce any change.
+    /// awty is installed in the database, and an event will announce any change.
     Awty,
-    /// awty has another version, or the inspection failed.
+    /// awty is installed in another version, or the inspection failed.
     Unclear,
 }
 
-/// The databases, by a key of the caller.
+/// The databases of the server with the time of the next inspection of each. The caller chooses the key `K` of a
+/// database.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// The next inspection; `None` if awty was not found.
+    /// Time of each database's next inspection. A database without awty has `None` and is not inspected again.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -43,17 +47,18 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Makes every database due.
+    /// Forgets all databases and requests the list, so that every database is inspected again.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether the list of databases must be read again.
+    /// Returns whether the launcher must read the list of databases again.
     pub fn wants_list(&self, now: Mono) -> bool {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Takes the current list: makes new databases due and forgets dropped ones.
+    /// Takes the current list of databases. New databases become due for inspection, and dropped databases are
+    /// forgotten.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {
@@ -62,13 +67,14 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// Records the result of an inspection. A database that was requested meanwhile stays due.
+    /// Records what an inspection of the database found. If another inspection was requested meanwhile, the database
+    /// stays due.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database left the list meanwhile, because it allows no connections. It must count as new when it returns,
-        // whatever this inspection found.
+        // A database without an entry left the list during its inspection, because it allows no connections. No entry
+        // is added for it, so that the database counts as new when it appears again.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -80,23 +86,23 @@ impl<K: Copy + Ord> Inspections<K> {
         }
     }
 
-    /// Requests an inspection.
+    /// Requests an inspection of the database.
     pub fn ask(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now));
     }
 
-    /// Records that an inspection starts.
+    /// Records that an inspection of the database has started.
     pub fn started(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(AUDIT)));
     }
 
-    /// Postpones an inspection.
+    /// Postpones the inspection of the database by [`LATER`].
     pub fn put_off(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases in order, and the time until the next one. `is_known` says whether a database has
-    /// awty.
+    /// Returns the databases that are due for inspection in order, and the time until another database is due.
+    /// `is_known` says whether awty is installed in a database.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

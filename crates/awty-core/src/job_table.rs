@@ -1,44 +1,44 @@
-//! Counters and log state of many jobs, in a table of fixed size.
+//! A table of fixed size with the counters and the log state of each job.
 //!
-//! If the table is full, the job whose last run is oldest is merged into a nameless row of its database, the *other
-//! jobs*.
+//! If the table is full, the job with the oldest last run loses its row. Its counters are added to a nameless row that
+//! the *other jobs* of its database share.
 //!
-//! Invariant: the rows of a database add up to everything that happened in it. The database and the name of a row are
-//! unique.
+//! Invariant: the rows of a database add up to everything that happened in the database. A database has at most one row
+//! for each job name.
 
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
 use crate::{Mono, Passed, Time};
 
-/// Longest job name, in bytes.
+/// Maximum length of a job's name, in bytes.
 pub const NAME: usize = 63;
 
-/// Row of one job.
+/// The counters and the log state of one job, or of the other jobs of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
     name: [u8; NAME],
     len: u8,
-    /// Counters of its runs.
+    /// Counters of the job's runs.
     pub figures: Figures,
-    /// Start of the counting.
+    /// Time at which the counters started at zero.
     pub since: Time,
-    /// Whether the counters have changed since they were last stored.
+    /// Whether the counters have changed since they were last stored in the database.
     pub is_new: bool,
-    /// State of its log entries.
+    /// Decides which failures of the job are written to the server log.
     pub log: LogRate,
-    /// When an external worker last asked for checks of the job.
+    /// Time at which an external worker last asked for checks of this job.
     pub claimed_at: Option<Time>,
-    /// When an external worker last got checks.
+    /// Time at which an external worker last got checks of this job.
     pub served_at: Option<Time>,
-    /// The target after which the next claim starts.
+    /// The target that the last claim of the job's checks reached. The next claim starts after this target.
     pub target: TargetName,
 }
 
-/// Longest target name, in bytes.
+/// Maximum length of a target's name, in bytes.
 pub const TARGET: usize = 255;
 
-/// Name of a target; empty for none.
+/// Name of a target. The name is empty for checks without a target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,
@@ -48,7 +48,7 @@ pub struct TargetName {
 impl TargetName {
     const NONE: Self = Self { len: 0, bytes: [0; TARGET] };
 
-    /// Copies the name, cut at [`TARGET`] bytes.
+    /// Copies the target's name, cut at [`TARGET`] bytes.
     pub fn new(name: &[u8]) -> Self {
         let mut copy = Self::NONE;
         let len = name.len().min(TARGET);
@@ -56,7 +56,7 @@ impl TargetName {
         Self { len: len as u8, ..copy }
     }
 
-    /// Returns the name; empty for none.
+    /// Returns the target's name, which is empty for checks without a target.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -76,27 +76,29 @@ impl JobRow {
         target: TargetName::NONE,
     };
 
-    /// Returns the job's name; empty for the other jobs.
+    /// Returns the job's name, which is empty for the row of the other jobs.
     pub fn name(&self) -> &[u8] {
         &self.name[..usize::from(self.len)]
     }
 
-    /// Returns the OID of the database.
+    /// Returns the OID of the job's database.
     pub fn database(&self) -> u32 {
         self.database
     }
 }
 
-/// `N` rows: `JOBS` for jobs, and the rest for the other jobs of each database.
+/// A table of `N` rows. At most `JOBS` rows belong to single jobs. The remaining rows are for the other jobs of each
+/// database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Hash of database and name; 0 in a free row. Comparing all rows would take longer than many a run.
+    /// Hash of each row's database and job name; 0 for a free row. Comparing all names would take longer than many
+    /// runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
 }
 
-/// Returns an FNV-1a hash, which is never 0.
+/// FNV-1a. The result is never 0, because 0 marks a free row.
 fn key(database: u32, name: &[u8]) -> u64 {
     let bytes = database.to_le_bytes();
     let hash = bytes
@@ -107,7 +109,7 @@ fn key(database: u32, name: &[u8]) -> u64 {
 }
 
 impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
-    /// The empty table.
+    /// The table without rows.
     pub const EMPTY: Self = Self { keys: [0; N], rows: [JobRow::FREE; N], jobs: 0 };
 
     fn find(&self, database: u32, name: &[u8]) -> Option<usize> {
@@ -119,8 +121,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Returns the row of a job and creates it if needed, and the database from which a row was merged away. The row is
-    /// `None` if the name is too long, or if no row is left for the other jobs of another database.
+    /// Finds or creates the row of a job. The second value is the database whose oldest job was merged to make room.
+    /// The row is `None` if the job's name is too long, or if no row is left for the other jobs of another database.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -138,7 +140,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Returns the database of the merged job.
+    /// Merges the job with the oldest last run into the other jobs of its database. Returns that database.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
@@ -160,7 +162,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         Some(row.database)
     }
 
-    /// Removes a job. Returns whether it existed.
+    /// Removes the row of a job. Returns whether the job had a row.
     pub fn forget(&mut self, database: u32, name: &[u8]) -> bool {
         let found = self.find(database, name);
         if let Some(index) = found {
@@ -170,7 +172,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         found.is_some()
     }
 
-    /// Removes all jobs of a database.
+    /// Removes the rows of all jobs of a database.
     pub fn forget_database(&mut self, database: u32) {
         for index in 0..N {
             if self.keys[index] != 0 && self.rows[index].database == database {
@@ -186,13 +188,14 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         self.keys.iter().zip(&self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the rows of a database for changes.
+    /// Returns the rows of a database so that the caller can change them.
     pub fn of_mut(&mut self, database: u32) -> impl Iterator<Item = &mut JobRow> {
         let is_used = move |(key, row): &(&u64, &mut JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the overdue summaries of suppressed log entries of a database, by job name.
+    /// Returns the overdue summaries of log entries that were suppressed for the jobs of a database. Each summary comes
+    /// with the job's name.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

@@ -1,16 +1,16 @@
-//! Enums whose values are words of the SQL surface. A label is written once, and `as_str`, `Display`, `FromStr` and
-//! serde all use it.
+//! A macro for enums whose values are words of the SQL surface. Each word is written once, and `as_str`, `Display`,
+//! `FromStr` and serde all use it.
 
 use std::fmt;
 
-/// A word that is not a label of the enum.
+/// The error for a word that is not allowed for an option or argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLabel {
-    /// The option or argument that got the word.
+    /// Name of the option or argument for which the user wrote the word.
     pub parameter: &'static str,
-    /// The word.
+    /// The word that the user wrote.
     pub value: String,
-    /// The allowed labels, for a HINT.
+    /// The words that are allowed, for the HINT of the error.
     pub allowed: &'static [&'static str],
 }
 
@@ -22,15 +22,15 @@ impl fmt::Display for UnknownLabel {
 
 impl std::error::Error for UnknownLabel {}
 
-/// A value that is one of some words.
+/// A value that the SQL surface shows as a word.
 pub trait Word {
-    /// Returns the word.
+    /// Returns the word that stands for this value.
     fn as_str(&self) -> &'static str;
 
-    /// Sets the value by its word.
+    /// Replaces this value by the value that `word` stands for.
     ///
     /// # Errors
-    /// The word is not one of them.
+    /// [`UnknownLabel`] if the word stands for no value.
     fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
 }
 
@@ -45,13 +45,13 @@ macro_rules! labels {
         }
 
         impl $name {
-            /// Every value, in the order of the documentation.
+            /// All values of the enum, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The SQL label of every value, in the same order.
+            /// The words for all values of the enum, in the same order.
             pub const LABELS: &'static [&'static str] = &[$($label,)+];
 
-            /// Returns the SQL label.
+            /// Returns the word that stands for this value in SQL.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }

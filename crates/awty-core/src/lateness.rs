@@ -1,9 +1,10 @@
-//! Lateness: the time from a slot to the start of its run. It is never negative.
+//! Computes how late a run starts after the slot of its check. A run is never early, so the result is not negative.
 
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Returns the time from `slot` to `start`; zero if `start` is earlier, because the clock was set back.
+/// Returns the time from a check's `slot` to the `start` of its run. If the clock was set back and `start` is earlier,
+/// the result is zero.
 pub fn lateness(start: Time, slot: Time) -> TimeDelta {
     start.signed_duration_since(slot).max(TimeDelta::zero())
 }

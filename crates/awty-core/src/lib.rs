@@ -98,11 +98,11 @@ pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 pub use token_bucket::TokenBucket;
 
-/// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond. Comparisons keep finer parts, so
-/// that no check runs early.
+/// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond. A `Time` may be finer, so that no
+/// check runs early.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// Returns `t` + `delta`, or the last representable moment.
+/// Returns the moment `delta` after `t`, or the last moment that a `Time` can hold.
 pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

@@ -1,5 +1,5 @@
-//! The options of a job, with their ranges and defaults. Options that pass [`Limits::check`] are safe for every
-//! function of this crate.
+//! The options of a job, with their defaults and allowed ranges. Every function of this crate is safe for options that
+//! pass [`Limits::check`].
 
 use crate::label::labels;
 use crate::{Time, Width};
@@ -7,82 +7,82 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The longest reach of any option.
+/// No option may reach further than a century, so that sums of times stay within range.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
-/// `timeout`, the time limit of one run.
+/// Range of the option `timeout`, which limits the duration of one run.
 pub const TIMEOUT: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(1);
-/// `max_checks`, the total number of checks; 0 for no limit.
+/// Range of the option `max_checks`, which limits how often a job may check one entity. 0 means no limit.
 pub const MAX_CHECKS: RangeInclusive<u32> = 0..=1_000_000;
-/// `max_horizon`, how far ahead a check may be.
+/// Range of the option `max_horizon`, which limits how far ahead a check may be scheduled.
 pub const MAX_HORIZON: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=CENTURY;
-/// `max_attempts`, the number of failed runs in a row; 0 for no limit.
+/// Range of the option `max_attempts`, which limits the failed runs in a row of a check. 0 means no limit.
 pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
-/// `retry_after`, the wait after the first failure.
+/// Range of the option `retry_after`, the wait after a check's first failed run.
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
-/// `max_lateness`, if set.
+/// Range of the option `max_lateness`, after which a check ends instead of running.
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
-/// The longest `jitter` and the longest `catch_up` of a repetition.
+/// Maximum of the arguments `jitter` and `catch_up` of a repetition.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-/// The largest number of moments that `occurrences` returns.
+/// Maximum number of moments that the SQL function `occurrences` returns.
 pub const MAX_OCCURRENCES: u16 = 10_000;
 
 labels! {
-    /// What happens to a slot that passed while no check could run.
+    /// What awty does with a check whose slot passed while no check could run, for example because the server was down.
     OnMissed for "on_missed" {
-        /// Run late, once.
+        /// The check runs once, late.
         Run = "run",
-        /// Move to the next slot.
+        /// The check moves to the next slot.
         NextSlot = "next_slot",
-        /// End as `missed`.
+        /// The check ends with the outcome `missed`.
         Skip = "skip",
     }
 }
 
 labels! {
-    /// Which finished checks go to the history.
+    /// Which finished checks awty writes to the history.
     KeepHistory for "keep_history" {
-        /// All checks.
+        /// Every finished check goes to the history.
         All = "all",
-        /// Checks that ran at least once.
+        /// Only checks that ran at least once go to the history.
         Ran = "ran",
-        /// Checks that ended with a problem.
+        /// Only checks that ended with a problem go to the history.
         Problems = "problems",
-        /// None.
+        /// No check goes to the history.
         None = "none",
     }
 }
 
 labels! {
-    /// What `schedule` does if the job already has a pending check of the entity.
+    /// What `awty.schedule` does if the job already has a pending check of the same entity.
     OnConflict for "on_conflict" {
-        /// The new check replaces the pending one.
+        /// The new check replaces the pending check.
         Replace = "replace",
-        /// The pending check stays.
+        /// The pending check stays, and no new check is made.
         Keep = "keep",
-        /// The check with the earlier slot stays; the pending one if the slots are equal.
+        /// The check with the earlier slot stays. If the slots are equal, the pending check stays.
         Earliest = "earliest",
-        /// The check with the later slot stays; the pending one if the slots are equal.
+        /// The check with the later slot stays. If the slots are equal, the pending check stays.
         Latest = "latest",
-        /// `schedule` raises an error.
+        /// `awty.schedule` raises an error.
         Error = "error",
     }
 }
 
-/// What happens to the pending check when a new one is scheduled.
+/// What happens to the pending check of an entity when a client schedules another check of that entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// The pending check ends as `replaced`.
+    /// The pending check ends with the outcome `replaced`.
     Replace,
-    /// The pending check stays, and the new one is dropped.
+    /// The pending check stays, and the new check is dropped.
     Keep,
     /// The pending check stays, and the client gets an error.
     Refuse,
 }
 
 impl OnConflict {
-    /// Decides between a pending check and a new one at the slot `wanted`.
+    /// Decides whether a new check at the slot `wanted` replaces the check at the slot `pending`.
     pub fn decide(self, pending: Time, wanted: Time) -> Conflict {
         let replace = match self {
             Self::Replace => true,
@@ -95,31 +95,31 @@ impl OnConflict {
     }
 }
 
-/// The options of one job that concern time and outcomes.
+/// The options of a job that decide when its checks run and how they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The effective slot width, see [`crate::slot::effective`].
+    /// The job's slot width, see [`crate::slot::effective`].
     pub width: Width,
-    /// The time limit of one run, within [`TIMEOUT`].
+    /// Maximum duration of one run, within [`TIMEOUT`].
     pub timeout: TimeDelta,
-    /// The total number of checks, within [`MAX_CHECKS`]; 0 for no limit.
+    /// Maximum number of checks of one entity, within [`MAX_CHECKS`]. 0 means no limit.
     pub max_checks: u32,
-    /// How far ahead of now a check may be, within [`MAX_HORIZON`].
+    /// How far ahead of now a check may be scheduled, within [`MAX_HORIZON`].
     pub max_horizon: TimeDelta,
-    /// The number of failed runs in a row, within [`MAX_ATTEMPTS`]; 0 for no limit.
+    /// Maximum number of failed runs in a row, within [`MAX_ATTEMPTS`]. 0 means no limit.
     pub max_attempts: u32,
-    /// The wait after the first failure, within [`RETRY_AFTER`].
+    /// How long a check waits after its first failed run, within [`RETRY_AFTER`].
     pub retry_after: TimeDelta,
-    /// What happens to a missed slot.
+    /// What happens to a check whose slot passed while it could not run.
     pub on_missed: OnMissed,
-    /// Lateness after which a check ends instead of running, within [`MAX_LATENESS`]; `None` for no limit.
+    /// A check that is later than this ends instead of running, within [`MAX_LATENESS`]. `None` means no limit.
     pub max_lateness: Option<TimeDelta>,
-    /// Which finished checks go to the history.
+    /// Which finished checks awty writes to the history.
     pub keep_history: KeepHistory,
 }
 
 impl Limits {
-    /// Returns the defaults of all options.
+    /// Returns the options of a job for which the user has set nothing but the slot width.
     pub const fn defaults(width: Width) -> Self {
         Self {
             width,
@@ -134,10 +134,10 @@ impl Limits {
         }
     }
 
-    /// Checks that every option is within its range.
+    /// Returns an error if an option is outside its allowed range.
     ///
     /// # Errors
-    /// The first option outside its range.
+    /// [`LimitError`] names the first such option.
     pub fn check(&self) -> Result<(), LimitError> {
         within("timeout", self.timeout, &TIMEOUT, Bounds::Time)?;
         within("max_checks", self.max_checks, &MAX_CHECKS, Bounds::Count)?;
@@ -171,10 +171,10 @@ fn within<T: PartialOrd + Copy>(
     Err(LimitError { option, bounds: bounds(*range.start(), *range.end()) })
 }
 
-/// An option outside its range.
+/// The error for an option outside its allowed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitError {
-    /// Name of the option.
+    /// Name of the option that the user set.
     pub option: &'static str,
     bounds: Bounds,
 }
@@ -197,9 +197,9 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// A duration as PostgreSQL writes settings: in the coarsest unit that is exact.
+/// Writes a duration as PostgreSQL writes its settings, in the largest unit that gives a whole number.
 pub struct Shown(
-    /// The duration.
+    /// The duration to write.
     pub TimeDelta,
 );
 

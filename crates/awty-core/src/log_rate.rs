@@ -1,31 +1,31 @@
-//! Limits log entries about the failures of one job.
+//! Limits how often awty writes the failures of one job to the server log.
 //!
-//! Invariant: at most one entry per second and [`ENTRIES`] per minute. The next entry or a summary reports the number
-//! of suppressed failures after the minute, so no failure stays unreported.
+//! Invariant: a job gets at most one log entry per second and [`ENTRIES`] entries per minute. Failures without an entry
+//! are counted, and a later entry or a summary reports their number after the minute.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Entries per minute.
+/// Maximum number of log entries that a job gets per minute.
 pub const ENTRIES: u32 = 10;
-/// Least time between two entries.
+/// Least time between two log entries of a job.
 pub const APART: Duration = Duration::from_secs(1);
-/// Time after which suppressed failures are reported.
+/// Suppressed failures are reported after this time.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Number of suppressed failures since the last report.
+/// Failures that got no log entry, counted since the last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Failed runs and ended checks.
+    /// Number of failed runs and of checks that ended with a problem.
     pub events: u64,
-    /// The ended checks among them.
+    /// Number of checks among them that ended.
     pub ends: u64,
 }
 
-/// Log state of one job.
+/// What the log already says about the failures of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// Start of the current minute; `None` before the first failure.
+    /// Time of the first failure in the current minute. `None` if the job has not failed since the last report.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,
@@ -33,11 +33,11 @@ pub struct LogRate {
 }
 
 impl LogRate {
-    /// The state before any failure.
+    /// The state of a job that has not failed.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records failures, at least one. Returns `None` if no entry may be written. Otherwise the entry is about the
-    /// first failure and also reports the returned number of suppressed ones.
+    /// Records at least one failure. Returns `None` if the caller may not write a log entry now. Otherwise the caller
+    /// writes an entry about the first failure, which also reports the returned number of suppressed failures.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -47,19 +47,19 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // The entry is about an end only if all failures were ends.
+        // The log entry is about a check's end only if all failures were ends. So one end fewer was suppressed.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
     }
 
-    /// Records failures of a caller that cannot write an entry, for the summary.
+    /// Records failures of a caller that cannot write to the log. The next entry or summary reports them.
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
         self.pass(failed);
     }
 
-    /// Returns the number of suppressed failures if a summary is due.
+    /// Returns how many failures were suppressed, if it is time to write a summary of them.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;
@@ -68,7 +68,7 @@ impl LogRate {
         if passed.events == 0 {
             return None;
         }
-        // The summary is itself an entry.
+        // The summary is a log entry too, so the next entry must be [`APART`] from the summary.
         self.last = Some(now);
         Some(passed)
     }

@@ -1,18 +1,18 @@
-//! The monotonic clock.
+//! Times of the monotonic clock, which is never set back.
 
 use std::time::Duration;
 
-/// A moment by the monotonic clock, in microseconds. Only differences have a meaning.
+/// A moment by the monotonic clock, in microseconds. Only the difference of two moments has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub i64);
 
 impl Mono {
-    /// Returns the time since `earlier`; zero if `earlier` is not earlier.
+    /// Returns the time between `earlier` and this moment. The result is zero if `earlier` is the later moment.
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// Returns the moment `wait` after this one.
+    /// Returns the moment that comes `wait` after this moment.
     pub fn plus(self, wait: Duration) -> Mono {
         Mono(self.0.saturating_add(micros(wait)))
     }

@@ -1,7 +1,8 @@
-//! Guesses the name that the user meant, for a HINT. The order of the names does not matter.
+//! Guesses which name a user meant by a mistyped name, for the HINT of an error.
 
-/// Returns the name nearest to `wanted`, with at most a third of its characters (at least one) wrong, missing, added or
-/// swapped with the next. Among equals the first by name wins.
+/// Returns the name that is nearest to the mistyped name `wanted`. Up to a third of its characters, and at least one,
+/// may be wrong, missing, added, or swapped with the next. If several names are equally near, the first in alphabetical
+/// order is returned.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);
@@ -13,7 +14,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Counts edits. A swap of neighbours is one edit (optimal string alignment).
+/// Counts the edits that turn one name into the other. A swap of two neighbours is one edit (optimal string alignment).
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

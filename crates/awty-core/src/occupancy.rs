@@ -1,4 +1,4 @@
-//! The state of a worker's place in shared memory. A place changes only along these arrows.
+//! The states of a worker's place in shared memory. A place changes only along the arrows of this diagram.
 //!
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned
@@ -6,22 +6,23 @@
 //!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, if no other place is free
 //! ```
 
-/// State of a place.
+/// State of a worker's place in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occupancy {
-    /// No worker. Next: `Starting`.
+    /// No worker has the place. The next state is `Starting`.
     Free,
-    /// The launcher has requested a worker. Next: `Taken`, or `Free` if the worker does not start.
+    /// The launcher has requested a worker for the place. The next state is `Taken`, or `Free` if the worker does not
+    /// start.
     Starting,
-    /// A worker is running. Next: `Free`, or `Abandoned` if a run ended the process.
+    /// A worker is running at the place. The next state is `Free`, or `Abandoned` if a run ended the worker's process.
     Taken,
-    /// A run ended the worker's process, or made the server end it by ignoring its timeout. The next worker of the role
-    /// cleans up. Next: `Free`, or `Starting` if no other place is free.
+    /// A run ended the worker's process, or ignored its timeout until the server ended the process. The next worker of
+    /// the role cleans up, and the place becomes `Free`. The place becomes `Starting` if no other place is free.
     Abandoned,
 }
 
 impl Occupancy {
-    /// Whether the diagram has an arrow from `self` to `next`.
+    /// Returns whether the diagram above has an arrow from this state to `next`.
     pub fn may_become(self, next: Occupancy) -> bool {
         use Occupancy::{Abandoned, Free, Starting, Taken};
         matches!(

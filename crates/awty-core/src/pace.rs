@@ -1,18 +1,19 @@
-//! How many checks a worker takes in one turn.
+//! Decides how many checks a worker takes in one turn.
 //!
-//! Each turn costs one flush of the write-ahead log, so larger turns are cheaper. But checks that become due meanwhile
-//! wait for the end of the turn, and after a crash all checks of the turn are suspects. So turns are limited in time.
+//! Each turn costs one flush of the write-ahead log, so large turns are cheap. But a check that becomes due during a
+//! turn waits for the end of the turn, and after a crash all checks of the turn are suspects. So a turn should last
+//! only [`TURN`].
 
 use std::time::Duration;
 
-/// Intended duration of a turn.
+/// How long one turn of a worker should last.
 pub const TURN: Duration = Duration::from_millis(20);
-/// Size of the first turn.
+/// Number of checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
-/// Returns the size of the next turn, between half and twice `size`, after `ran` checks took `took` and the flush
-/// before them took `flush`. A turn runs for at least as long as its flush, so that a slow disk does not spend its time
-/// on flushes.
+/// Returns how many checks the worker takes in its next turn, given that `ran` checks of the last turn took `took`. The
+/// number is between half and twice the last `size`. A turn should last at least as long as the `flush` before it, so
+/// that a server with a slow disk does not spend its time on flushes.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
@@ -36,7 +37,7 @@ mod tests {
         assert_eq!(flush(150), 96);
         let mut size = 1;
         for _ in 0..20 {
-            // Each check takes 10 µs, and a flush 50 ms.
+            // Each check takes 10 µs, and each flush takes 50 ms.
             size = next(size, size, Duration::from_micros(10 * size as u64), Duration::from_millis(50), 5000);
         }
         assert_eq!(size, 5000);

@@ -1,6 +1,6 @@
-//! Checks that failed to run, and until when each is left alone.
+//! Remembers which checks a worker could not run, and when it tries each of them again.
 //!
-//! Invariant: a check that a client has locked is tried again within the longest wait of
+//! Invariant: a check that is locked by a client is tried again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
 
 use crate::inspections::AUDIT;
@@ -11,49 +11,49 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Mono,
-    /// Number of times in a row that the check was locked.
+    /// How many times in a row the worker found the check's row locked by a client.
     locked: u32,
     slot: i64,
-    /// A worker has searched for the check since. The check may be gone.
+    /// The pause has ended and the worker has searched for the check again. The check may be gone.
     over: bool,
 }
 
-/// All pauses by check id. A slot is a number in the caller's order.
+/// A worker's paused checks by id. The caller represents each slot by a number.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
 }
 
 impl Pauses {
-    /// Pauses a check that a client has locked.
+    /// Pauses a check whose row is locked by a client.
     pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
         let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
         let until = now.plus(backoff::LOCKED_CHECK.after(locked));
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Pauses a suspect because another suspect is in quarantine.
+    /// Pauses a suspect, because the quarantine is taken by another suspect.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// Pauses a check until the next audit.
+    /// Pauses a check until the next audit of the database.
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }
 
-    /// Whether the check is paused now.
+    /// Returns whether the worker must not try the check now.
     pub fn is_resting(&self, id: i64, now: Mono) -> bool {
         self.by_id.get(&id).is_some_and(|pause| pause.until > now)
     }
 
-    /// Begins a new pass, and forgets the pauses that are over.
+    /// Starts another search for due checks, and forgets the pauses that have ended.
     pub fn begin_pass(&mut self) {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next check can be tried, zero for now. If a pause has ended, also returns the first
-    /// slot to search again.
+    /// Returns how long the worker must wait for the first paused check. If a pause has ended, the wait is zero, and
+    /// the second value is the slot at which the search for due checks must start again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

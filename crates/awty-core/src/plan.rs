@@ -1,76 +1,77 @@
-//! The launcher's decisions: which roles get a worker, and when the launcher looks again.
+//! Decides which roles get another worker, and how long the launcher sleeps.
 //!
-//! Invariant: the number of workers stays within the caps, a parked role gets no worker, and the role that was served
-//! longest ago comes first. The tables know which checks are due; [`Role::due`] is only a hint.
+//! Invariant: the number of workers stays within the caps, and a parked role gets no worker. The role that was served
+//! longest ago comes first. [`Role::due`] is only a hint, because the tables say which checks are due.
 
 use crate::{Mono, Time};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Time for which all workers of a role are in one run each before the role gets a helper.
+/// A role gets another worker when each of its workers has been in one run for this time.
 pub const BEHIND: Duration = Duration::from_secs(1);
-/// The shortest sleep.
+/// The launcher sleeps for at least this time.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// The longest sleep, so that a jump of the wall clock strands no slot.
+/// The launcher sleeps for at most this time, so that it notices a jump of the wall clock before a slot is missed.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// One role of one database.
+/// What the launcher knows about one role of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The earliest slot at which there may be work without a worker; `None` if none is known. This is a hint, and a
-    /// worker that finds no work clears it.
+    /// The earliest slot at which a check of the role may have no worker. `None` if the launcher knows of no such
+    /// check. A worker that finds no check clears this hint.
     pub due: Option<Time>,
-    /// Since when each worker of the role has been in one run; `None` if a worker is free or none exists. The role gets
-    /// a helper only if `due` has also come.
+    /// Time since which each worker of the role has been in one run. `None` if a worker is free or the role has none.
+    /// The role gets another worker only if `due` has come too.
     pub behind_since: Option<Mono>,
-    /// A worker has repeatedly found more checks than fit into a turn, so a helper is worth its start.
+    /// A worker has repeatedly found more checks than fit into a turn, so it is worth starting another worker.
     pub wants_help: bool,
-    /// Workers of the role, including starting ones and excluding stuck ones.
+    /// Number of the role's workers. Starting workers are included, stuck workers are not.
     pub workers: u32,
-    /// Workers in runs that survived cancellation and termination. They count against the role's cap and not against
-    /// the server's, so that code that cannot be stopped does not take all workers from the other roles.
+    /// Number of the role's workers whose run survived cancellation and termination. They count against the role's cap
+    /// but not against the server's, so that code that cannot be stopped does not take all workers from other roles.
     pub stuck: u32,
-    /// The role gets no worker before this moment, because it cannot connect or the server had no free worker slot.
+    /// Time until which the role gets no worker, because the role cannot connect or the server had no room for a
+    /// process.
     pub parked_until: Option<Mono>,
-    /// The value of a counter that grows whenever a worker of any role starts or leaves; 0 for never. A role whose
-    /// worker left to make room therefore comes after the others.
+    /// Value of a counter of the launcher when the role was last served; 0 for never. The counter grows whenever a
+    /// worker of any role starts or leaves, so a role whose worker left to make room comes after the other roles.
     pub last_served: u64,
 }
 
-/// Limits of the launcher.
+/// How many workers the launcher may start, and how early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// The total number of workers (`awty.max_workers`).
+    /// Maximum number of workers of all roles (`awty.max_workers`).
     pub max_workers: u32,
-    /// The number of workers of one role (`awty.max_workers_per_role`), at least 1.
+    /// Maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// Workers of roles that are not in the list, because those roles wait for nothing.
+    /// Number of workers of roles that the caller does not list, because those roles need no other worker.
     pub elsewhere: u32,
-    /// Time before a slot at which a worker may start, so that the worker can connect first.
+    /// A worker may start this long before the slot, so that it is connected when the slot comes.
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Places that helpers must leave free, so that a few roles with long runs do not take all workers. One, unless one
-    /// role may have all places.
+    /// Number of places that remain free for roles without a worker, so that a few roles with long runs do not take all
+    /// workers. No place remains free if one role may have all places.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
 }
 
-/// The launcher's next actions.
+/// What the launcher does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Indexes of the roles that get one more worker, in this order.
+    /// Indexes of the roles that get another worker, in this order.
     pub start: Vec<usize>,
-    /// Number of due, unparked roles without a worker that get none, because no place is free. While it is not 0,
-    /// workers of other roles leave after their batch.
+    /// Number of roles with due checks that get no worker because no place is free. While it is not 0, workers of other
+    /// roles leave after their turn.
     pub waiting: u32,
-    /// Time to sleep, unless a process wakes the launcher.
+    /// How long the launcher sleeps, unless another process wakes it.
     pub wake_in: Duration,
 }
 
-/// Returns the launcher's next step. `mono` and `now` are the same moment by the two clocks.
+/// Decides what the launcher does next. `mono` and `now` are the same moment by the monotonic clock and the wall clock.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;
@@ -88,7 +89,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first. So once a role gets none, no later role gets one.
+    // Roles without a worker come first. So once a role gets no worker, no later role gets one.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);
@@ -100,7 +101,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // The role's slot has not come yet, so workers need not make room for the role.
+            // The role's slot has not come yet, so workers of other roles need not make room for it.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }
@@ -108,7 +109,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
 }
 
-/// Returns the time until the role wants one more worker; zero for now, `None` for never.
+/// Returns how long it takes until the role needs another worker. Zero means now, and `None` means never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
     if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {
@@ -118,13 +119,14 @@ fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Durat
     Some(due.max(help).max(until_unparked(role, mono)))
 }
 
-/// Returns the time until the role's work is at most `lead` away.
+/// Returns how long it takes until the role's first check is at most `lead` ahead.
 fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     let wait = role.due?.signed_duration_since(now) - lead;
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// Returns the time until a role with workers needs a helper; `None` if a worker is free and none wants help.
+/// Returns how long it takes until a role with workers needs another worker. Returns `None` if one of its workers is
+/// free.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);
@@ -168,7 +170,7 @@ mod tests {
         Role { due: Some(now()), last_served, ..IDLE }
     }
 
-    /// One worker has been in one run for `ms`, and more work is due.
+    /// Returns a role whose only worker has been in one run for `ms` milliseconds, while more checks are due.
     fn behind(ms: i64) -> Role {
         Role { workers: 1, behind_since: Some(Mono(MONO.0 - ms * 1000)), ..due(0) }
     }

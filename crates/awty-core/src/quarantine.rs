@@ -1,25 +1,26 @@
-//! The quarantine runs suspects one at a time in the whole server, so that a crash identifies its check.
+//! The quarantine runs suspects (checks that may have crashed the server) one at a time in the whole server, so that
+//! another crash shows which check is to blame.
 //!
-//! Invariant: a suspect enters only if no other suspect has entered within [`ALONE`] and is still inside. A role that
-//! keeps entering gives way after [`TURN`] to a waiting role, however many and however long its suspects are.
+//! Invariant: a suspect enters the quarantine only if no other suspect has entered within [`ALONE`] and is still
+//! inside. A role whose suspects keep entering gives way to a waiting role after [`TURN`].
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Time for which a suspect runs alone. Most crashes come early, and a long run must not hold up other suspects.
+/// A suspect runs alone for this time. Most crashes come early, and a long run must not hold up other suspects.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// Time for which the suspects of one role may follow one another while another role waits.
+/// While another role waits, the suspects of one role may follow one another for this time.
 pub const TURN: Duration = Duration::from_secs(1);
-/// Time for which a refused role counts as waiting. The role asks again sooner.
+/// A role that was refused counts as waiting for this time, because a worker that still waits asks again sooner.
 pub const ASKED: Duration = Duration::from_secs(1);
 
-/// State of the quarantine. A role is a number that the caller chooses.
+/// Which suspect is in quarantine. The caller represents each role by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role whose suspects have been entering, and since when.
+    /// The role whose suspects have been entering one after another, and the time since when.
     turn: Option<(u64, Mono)>,
-    /// The other role that was refused last, and when.
+    /// The other role that was refused last, and the time of the refusal.
     asked: Option<(u64, Mono)>,
 }
 
@@ -30,14 +31,14 @@ struct Inside {
 }
 
 impl Quarantine {
-    /// The empty quarantine.
+    /// The quarantine without a suspect.
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Lets the worker at `place` run a suspect of `role`. If `false`, the worker must ask again.
+    /// Returns whether the worker at `place` may run a suspect of `role` now. If not, the worker must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // A role does not wait for itself.
+            // A role that has to give way does not count as waiting, because a role does not wait for itself.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }
@@ -57,8 +58,8 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records that the suspect's run or process at `place` has ended. Returns whether it was the last suspect to
-    /// enter.
+    /// Records that the run of a suspect, or the process of the worker at `place`, has ended. Returns whether that
+    /// suspect was the last to enter.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

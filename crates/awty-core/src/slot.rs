@@ -1,22 +1,22 @@
-//! Slots: the boundaries in time at which checks run, and the rounding of due times to them.
+//! Slots are the boundaries in time at which checks run. Due times are rounded up to a slot.
 //!
-//! Invariant: boundaries are aligned to UTC midnight, also before 1970. Due times are rounded up, so a check is never
-//! early. A width divides the UTC day, so daylight saving time cannot move a boundary.
+//! Invariant: boundaries are aligned to UTC midnight, also before 1970. A check is never early, because its due time is
+//! rounded up. A width divides the UTC day, so daylight saving time cannot move a boundary.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// Seconds of a day, and of the widest slot.
+/// Number of seconds in a day. This is also the widest slot.
 pub const DAY_SECONDS: u32 = 86_400;
 
-/// The distance between two boundaries: whole seconds, 1 s to 1 day, a divisor of a day.
+/// The time between two slots: whole seconds, from 1 second to 1 day, that divide a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width {
     seconds: u32,
 }
 
-/// Why a number of seconds is not a width.
+/// The reason why a number of seconds cannot be the width of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WidthError {
     /// The width is less than a second or more than a day.
@@ -37,10 +37,10 @@ impl fmt::Display for WidthError {
 impl std::error::Error for WidthError {}
 
 impl Width {
-    /// One minute, the default of `awty.slot`.
+    /// One minute, which is the default of the setting `awty.slot`.
     pub const MINUTE: Width = Width { seconds: 60 };
 
-    /// Returns a width.
+    /// Returns the width of `seconds` seconds.
     ///
     /// # Errors
     /// [`WidthError`] unless `seconds` is between 1 and 86400 and divides 86400.
@@ -52,7 +52,7 @@ impl Width {
         }
     }
 
-    /// Returns the width in seconds, 1 to 86400.
+    /// Returns the width in seconds, from 1 to 86400.
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
@@ -62,7 +62,7 @@ impl Width {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Whether every boundary of this width is also a boundary of `other`.
+    /// Returns whether every boundary of this width is also a boundary of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
@@ -94,14 +94,15 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// Returns the slot for a due time: `t` rounded up, or the next slot if `t` has passed.
+    /// Returns the slot of a check that is due at `t`: the first boundary at or after `t`, or the next boundary after
+    /// `now` if `t` has passed.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }
 }
 
-/// Returns the effective width of a job: the coarser of its own and the server's. The job's width need not be a
-/// multiple of `awty.slot`, because the setting may have changed.
+/// Returns the slot width that applies to a job: the wider of the job's own width and the server's `awty.slot`. The
+/// job's width need not be a multiple of `awty.slot`, because the setting may have changed.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

@@ -1,4 +1,4 @@
-//! Calendars, compared with an oracle that counts each minute, in the world's zones over ten years.
+//! Compares calendars with an oracle that counts each minute, in zones of the whole world over ten years.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -15,10 +15,10 @@ use world::{Dice, ZONES};
 use zones::{Real, at, tz, zone};
 
 const DAY: i64 = 1440 * MINUTE;
-/// Ten years and the margin that a local time needs on both sides, in minutes.
+/// Ten years, with a margin on both sides because local time differs from UTC, in minutes.
 const COUNT: usize = 3660 * 1440;
 
-/// Returns elements with times at night, when clocks change, and the same as text.
+/// Returns opening hours with times at night, when clocks change, and the same hours as text.
 fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {
     const NAMES: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let count = 1 + dice.below(6);
@@ -52,7 +52,7 @@ fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {
     (elements, texts)
 }
 
-/// A calendar in a zone, with the oracle's view of ten years from 1975 or later.
+/// A calendar in a zone, and what the oracle knows about ten years from 1975 or later.
 struct Case {
     name: &'static str,
     calendar: Calendar<Remembered<Real>>,
@@ -72,7 +72,7 @@ impl Case {
         Self { name, calendar: Calendar::new(hours, closed.into_iter().collect(), zone(name)), minutes, changes, first }
     }
 
-    /// Returns a moment, often near a change of the clocks and often at a whole minute.
+    /// Returns a random moment, which is often near a change of the clocks and often a whole minute.
     fn moment(&self, dice: &mut Dice) -> i64 {
         let any = self.first + 2 * DAY + dice.below(3655 * DAY);
         let t = match self.changes.len() {
@@ -86,7 +86,7 @@ impl Case {
         if dice.below(2) == 0 { t - t.rem_euclid(MINUTE) } else { t }
     }
 
-    /// Compares an answer. An answer that is outside of the oracle's years is unknown.
+    /// Compares an answer of the calendar with the oracle's. An answer outside of the ten years cannot be compared.
     fn same(&self, found: Option<Time>, expected: Option<i64>, what: &str) -> i64 {
         let known = self.first + 2 * DAY..self.first + 3658 * DAY;
         let found = found.map(|t| t.timestamp_micros()).filter(|t| known.contains(t));
@@ -107,15 +107,15 @@ fn time(t: i64) -> Time {
     Time::from_timestamp_micros(t).unwrap()
 }
 
-/// Returns a length of up to some weeks. Half of the lengths are multiples of a quarter of an hour, like the lengths of
-/// whole ranges.
+/// Returns a random length of up to some weeks. Half of the lengths are multiples of a quarter of an hour, so that they
+/// end where opening hours end.
 fn length(dice: &mut Dice) -> i64 {
     let most = [DAY / 24, DAY, 40 * DAY][dice.below(3) as usize];
     let t = 1 + dice.below(most);
     if dice.below(2) == 0 { (t / MINUTE / 15 + 1) * 15 * MINUTE } else { t }
 }
 
-/// Compares each answer for one moment. Returns the number of moments that were compared.
+/// Compares all answers of the calendar for one random moment. Returns how many moments were compared.
 fn compare(case: &Case, dice: &mut Dice) -> i64 {
     let Case { name, calendar, minutes, .. } = case;
     let (t, other) = (case.moment(dice), case.moment(dice));
@@ -148,7 +148,7 @@ fn a_later_start_is_never_due_earlier(case: &Case, dice: &mut Dice) {
         }
     };
     rises(&starts, hours);
-    // A fold's second pass has the same local times again.
+    // When clocks are set back, local times repeat, so results for the repeated hour are not in order.
     starts.retain(|&t| !case.minutes.is_in_fold(t));
     rises(&starts, days);
 }

@@ -1,4 +1,4 @@
-//! Failures at arbitrary times: none is silent, and no job fills the disk (P9).
+//! Tests at random times that each failure of a job is reported, and that no job fills the disk with log entries (P9).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,7 +10,8 @@ use std::time::Duration;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// At most eleven entries fall into a minute that one summary covers. Each failure is in an entry or in one count.
+    /// A minute that one summary covers has at most eleven log entries. Each failure is in one entry or in one reported
+    /// count.
     #[test]
     fn everything_is_told_once_and_seldom(
         steps in prop::collection::vec((0_u64..8_000, 1_u64..50, any::<bool>(), any::<bool>()), 1..300)
@@ -39,7 +40,7 @@ proptest! {
         for pair in entries.windows(2) {
             prop_assert!(pair[1].since(pair[0]) >= APART, "{pair:?}");
         }
-        // One minute of the rate limit may end, and the next begin, within a minute of the clock.
+        // A minute of the clock may contain parts of two minutes of the rate limit.
         for (place, first) in entries.iter().enumerate() {
             let within = entries[place..].iter().filter(|at| at.since(*first) < MINUTE).count();
             prop_assert!(within as u32 <= 2 * ENTRIES + 1, "{within} entries in a minute");

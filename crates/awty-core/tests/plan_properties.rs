@@ -1,4 +1,4 @@
-//! Properties of the launcher's plan for all roles, and of the token bucket.
+//! Properties of the launcher's plan and of the token bucket, tested with random roles.
 
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
 use awty_core::{Caps, Mono, Role, Time, TokenBucket};
@@ -9,7 +9,6 @@ use std::time::Duration;
 const MONO: Mono = Mono(1_000_000_000);
 const NOW: Time = Time::UNIX_EPOCH;
 
-/// Returns milliseconds on both sides of now.
 fn around() -> std::ops::Range<i64> {
     -2500..2500
 }
@@ -36,8 +35,9 @@ fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
     (prop::collection::vec(any_role(), 0..12), caps)
 }
 
-/// Whether the role wants a worker `micros` after now: its work is due or nearly due, it is not parked, it may have one
-/// more worker, and it has none, or all its workers have been behind for a second, or one wants help.
+/// Returns whether the role needs another worker `micros` microseconds after now. The role's work must be due or nearly
+/// due, the role must not be parked, and its cap must allow a worker. A role that has workers must have been behind for
+/// a second or have asked for help.
 fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);
@@ -75,7 +75,7 @@ proptest! {
             roles.iter().filter(|role| wants_worker(role, caps, 0)).partition(|role| role.workers > 0);
         let busy: u32 = caps.elsewhere + roles.iter().map(|role| role.workers).sum::<u32>();
         let free = caps.max_workers.saturating_sub(busy) as usize;
-        // Helpers leave one place free, unless one role may have all places.
+        // Roles that have a worker leave one place free, unless one role may have all places.
         let kept = usize::from(caps.max_workers > caps.max_workers_per_role);
         let first = alone.len().min(free);
         prop_assert_eq!(start.len(), first + helped.len().min((free - first).saturating_sub(kept)));
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn a_bucket_that_is_always_emptied_grants_exactly_its_rate(
-        // From a rate of 10 on, the leftover fraction plus 0.9 s cannot fill the bucket.
+        // The bucket cannot become full within 0.9 s if the rate is at least 10.
         rate in 10_u32..2000, waits in prop::collection::vec(0_i64..900_000, 1..40),
     ) {
         let mut bucket = TokenBucket::full(MONO);

@@ -1,4 +1,4 @@
-//! Workers ask, run for any time and leave (P5, P7).
+//! Tests the quarantine with workers that ask for entry, run a suspect for any time, and leave (P5, P7).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -7,7 +7,7 @@ use awty_core::quarantine::{ALONE, Quarantine, TURN};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// How often a worker asks again, in milliseconds.
+/// A worker that was refused asks for entry again after this many milliseconds.
 const ASKS_EVERY: u64 = 250;
 
 proptest! {

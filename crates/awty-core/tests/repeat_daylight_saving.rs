@@ -1,4 +1,4 @@
-//! How each kind of plan behaves in a gap and in a fold of local time.
+//! Tests how `every` and `cron` behave when the clocks of a zone skip or repeat local times.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -50,7 +50,7 @@ fn moments_that_fall_together_are_one() {
 #[test]
 fn a_fixed_time_in_a_fold_comes_once_the_first_time() {
     assert_eq!(berlin("30 2 * * *", AUTUMN), all(["2026-10-25T00:30:00Z"]));
-    // A star in the seconds field does not matter.
+    // The time stays fixed if only the seconds begin with a star.
     let seconds = berlin("*/20 30 2 * * *", AUTUMN);
     assert_eq!(seconds, all(["2026-10-25T00:30:00Z", "2026-10-25T00:30:20Z", "2026-10-25T00:30:40Z"]));
 }
@@ -96,7 +96,7 @@ fn a_day_that_does_not_exist_comes_at_its_end() {
     let friday = cron("0 9 * * fri", "Pacific/Apia", "2011-12-28T00:00:00Z", "2012-01-05T00:00:00Z");
     assert_eq!(friday, all(["2011-12-30T10:00:00Z"]));
     let days = every(DAY, "Pacific/Apia", "2011-12-28T19:00:00Z", "2012-01-01T00:00:00Z");
-    // 09:00 of the 28th and 29th, the end of the missing 30th, and 09:00 of the 31st.
+    // Samoa had no 30th of December. Its moment comes at the end of that gap.
     let expected = ["2011-12-28T19:00:00Z", "2011-12-29T19:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T19:00:00Z"];
     assert_eq!(days, [all(expected), all(["2011-12-31T19:00:00Z"])].concat());
 }
@@ -133,14 +133,14 @@ fn a_calendar_day_follows_the_rule_of_fixed_times() {
     assert_eq!(spring, all(["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]));
     let autumn = every(DAY, "Europe/Berlin", "2026-10-24T00:30:00Z", "2026-10-27T00:00:00Z");
     assert_eq!(autumn, all(["2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]));
-    // A start in a fold's second pass is a moment. The first pass does not follow it.
+    // If the start is the second of two equal local times, the plan begins there and not at the first of them.
     let second = every(DAY, "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-27T00:00:00Z");
     assert_eq!(second, all(["2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"]));
 }
 
 #[test]
 fn offsets_decide_and_not_what_a_country_calls_summer() {
-    // Dublin's winter and Casablanca's Ramadan are daylight saving time with a negative offset.
+    // Dublin in winter and Casablanca in Ramadan have daylight saving time with a negative offset.
     let spring = cron("30 1 * * *", "Europe/Dublin", "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z");
     assert_eq!(spring, all(["2026-03-29T01:00:00Z"]));
     let autumn = cron("30 1 * * *", "Europe/Dublin", "2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
@@ -156,14 +156,12 @@ fn without_a_start_it_counts_from_1970_of_the_zone_and_weeks_from_a_monday() {
         plan.next(at(from)).unwrap()
     };
     let from = "2026-11-22T12:00:00Z";
-    // A Monday in local time.
     assert_eq!(first((0, 7, 0), "Asia/Tokyo", from), at("2026-11-22T15:00:00Z"));
     assert_eq!(first((0, 14, 0), "UTC", from), at("2026-11-23T00:00:00Z"));
     assert_eq!(first((0, 21, 0), "UTC", from), at("2026-12-07T00:00:00Z"));
     assert_eq!(first((1, 0, 0), "Europe/Berlin", from), at("2026-11-30T23:00:00Z"));
     assert_eq!(first((3, 0, 0), "UTC", from), at("2027-01-01T00:00:00Z"));
-    // Clock time depends on the zone too, because hours begin half an hour earlier in a zone that is half an hour
-    // ahead.
+    // Hours depend on the zone too. In Kolkata they begin half an hour earlier than in UTC.
     assert_eq!(first((0, 0, 3_600_000_000), "Asia/Kolkata", from), at("2026-11-22T12:30:00Z"));
     assert_eq!(first((0, 0, 3_600_000_000), "UTC", from), at("2026-11-22T13:00:00Z"));
 }

@@ -1,5 +1,5 @@
-//! Plans, compared with an oracle that looks at each minute: Vixie's matcher in UTC, and local time in the world's
-//! zones from 1970 to 2100.
+//! Compares plans with an oracle that looks at each minute. The oracle is Vixie cron's matcher in UTC, and looks at
+//! local time in zones of the whole world from 1970 to 2100.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use world::{Dice, ZONES};
 use zones::{at, tz, zone};
 
-/// An expression with matches at night, when clocks change.
+/// Returns a cron expression that often matches at night, when clocks change.
 fn any_expression(dice: &mut Dice) -> String {
     let minute = dice.pick(&["*", "*/15", "0", "30", "0,30", "5-55/10", "*/7", "59", "1,2,58", "*/2,1"]);
     let hour = dice.pick(&["*", "*/2", "0", "1", "2", "3", "0-5", "1,2,3", "23", "*/5", "12", "0-23"]);
@@ -29,7 +29,7 @@ fn cron(text: &str) -> Rhythm {
     Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns days around a change of the clocks, or any days.
+/// Returns a day just before a change of the zone's clocks, or sometimes any day.
 fn days(dice: &mut Dice, zone: &impl Zone) -> NaiveDate {
     let any = dice.below(4_070_908_800) * 1_000_000;
     let near = if dice.below(5) == 0 { i64::MAX } else { zone.span_at(any).until };
@@ -46,7 +46,7 @@ fn in_every_zone_a_plan_is_what_looking_at_each_minute_gives() {
         for _ in 0..40 {
             let (text, first) = (any_expression(&mut dice), days(&mut dice, &zone));
             let expected = oracle::moments(&Vixie::new(&text), tz, first, 5);
-            // Local time is less than 16 hours from UTC.
+            // No zone is further than 16 hours from UTC.
             let from = first.and_time(NaiveTime::MIN).and_utc() + TimeDelta::hours(16);
             let to = from + TimeDelta::hours(88);
             let expected: Vec<_> = expected.into_iter().filter(|&t| t > from && t < to).collect();
@@ -134,7 +134,6 @@ proptest! {
         let mut minute = after - TimeDelta::seconds(after.timestamp() % 60) + TimeDelta::minutes(1);
         let far = after + TimeDelta::days(400);
         while minute < far && !vixie.matches(minute.naive_utc()) {
-            // A day that does not match has no matching minute.
             let midnight = (minute.date_naive() + Days::new(1)).and_time(NaiveTime::MIN).and_utc();
             minute = if vixie.matches_day(minute.date_naive()) { minute + TimeDelta::minutes(1) } else { midnight };
         }

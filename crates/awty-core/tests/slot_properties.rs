@@ -1,4 +1,4 @@
-//! Properties of rounding, for all times and widths.
+//! Properties of rounding to slots, tested with random times and widths.
 
 mod strategies;
 

@@ -1,5 +1,5 @@
-//! The circuit breaker of a target. It opens after ten failures in a row. After a while it is half open and lets one call at a time
-//! through.
+//! The circuit breaker of a target stops calls after ten failures in a row. After a while the breaker is half open,
+//! which means that it lets one call at a time through.
 //!
 //! ```text
 //! closed ── ten in a row over at least 10 s ──► open ── its time is over ──► half open ── an answer ──► closed
@@ -12,42 +12,42 @@
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// Failures in a row that open the breaker.
+/// A breaker opens after this many failures in a row.
 const ROW: u32 = 10;
-/// Least time between the first failure and the opening.
+/// A breaker opens only if at least this time has passed since the first of the failures.
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// Time for which the breaker is open at first. Each further time is twice as long.
+/// A breaker is open for this time at first. If the next call fails, it is open for twice as long.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// A breaker that opened more than this in the future is half open, because the clock was set back.
+/// A breaker whose opening lies further in the future than this is half open, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// Recent failures of a target.
+/// What the breaker of a target knows about the target's recent calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// Failures in a row.
+    /// Number of calls in a row that failed.
     pub failures: u32,
-    /// Time of the first failure in the row.
+    /// Time of the first of these failures.
     pub since: Time,
-    /// When the breaker last opened.
+    /// Time at which the breaker last opened. `None` if it is closed.
     pub opened_at: Option<Time>,
-    /// Number of times that the breaker has opened in a row.
+    /// Number of times that the breaker opened without an answer in between.
     pub opens: u32,
 }
 
-/// Which calls the breaker allows.
+/// Which calls to the target the breaker lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// All calls.
+    /// The breaker lets all calls through.
     Closed,
-    /// No calls until this time.
+    /// The breaker lets no call through until this time.
     Open(Time),
-    /// One call at a time.
+    /// The breaker lets one call at a time through.
     HalfOpen,
 }
 
 impl Breaker {
-    /// Returns the state at `now`.
+    /// Returns which calls the breaker lets through at `now`.
     pub fn state(&self, now: Time) -> State {
         let Some(opened_at) = self.opened_at else { return State::Closed };
         let until = later(opened_at, self.wait());
@@ -58,13 +58,13 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Returns the breaker after a failure; `None` if nothing changes.
+    /// Returns the state of the target's breaker after a failed call, or `None` if the failure changes nothing.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The call began before the breaker opened.
+            // The failed call began before the breaker opened, so it says nothing new.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })
@@ -76,7 +76,8 @@ impl Breaker {
         }
     }
 
-    /// Whether an answer closes the breaker. An answer to an earlier call does not.
+    /// Returns whether a successful call closes the breaker. While the breaker is open, such a call began earlier and
+    /// changes nothing.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

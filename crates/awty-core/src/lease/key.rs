@@ -1,6 +1,7 @@
-//! The key of one piece of work. All leases of the work have this key, and no other work has it.
+//! The key of a piece of work for external workers. All leases of the same work have the same key, and no other work
+//! has it.
 //!
-//! Invariant: RFC 4648 base32 of the first 130 bits of a SHA-256, so 26 characters of `A–Z2–7`.
+//! Invariant: a key is RFC 4648 base32 of the first 130 bits of a SHA-256, which gives 26 characters of `A–Z2–7`.
 
 use crate::Time;
 use sha2::{Digest, Sha256};
@@ -8,16 +9,16 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH: usize = 26;
 
-/// Identity of a database in keys.
+/// Tells databases apart, so that two databases never give the same key to different work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The random number of its installation.
+    /// The random number that awty drew when it was installed in the database.
     pub identity: i64,
     /// OID of the database.
     pub database: u32,
 }
 
-/// Returns the key of a check's next answer, after `check_count` answers.
+/// Returns the key for the next answer to a check that external workers have answered `check_count` times.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());
@@ -43,7 +44,7 @@ mod tests {
 
     #[test]
     fn base32_is_that_of_the_rfc() {
-        // BASE32("foobar") = "MZXW6YTBOI======"
+        // An example of RFC 4648: BASE32("foobar") = "MZXW6YTBOI======"
         assert!(base32(b"foobar+++++++++++").starts_with("MZXW6YTBOI"));
     }
 

@@ -1,14 +1,15 @@
-//! Numbers of the locks of external workers: one lock for each job's claims, and some locks for its targets.
+//! Numbers of the PostgreSQL locks that external workers take: one lock for the claims of each job, and some locks for
+//! the job's targets.
 //!
-//! Invariant: only a caller that knows the installation's random number can choose a name whose locks collide with
-//! another job's.
+//! Invariant: a user who does not know the random number of the installation cannot choose a job name whose locks
+//! collide with another job's locks.
 
 use sha2::{Digest, Sha256};
 
-/// Object and sub-object number of a PostgreSQL object lock.
+/// The object number and the sub-object number that identify a PostgreSQL object lock.
 pub type Number = (u32, u16);
 
-/// Bounds the entries of one job in the server's lock table.
+/// The targets of a job share this many locks, so that one job cannot fill the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {
@@ -19,12 +20,13 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock of a job's claims. Two jobs whose locks collide (a chance of one in 2⁴⁸) wait for each other.
+/// Returns the lock that a claim of the job's checks takes. Two jobs have the same lock with a chance of one in 2⁴⁸.
+/// Their claims then wait for each other.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }
 
-/// Returns the lock of a target's state. Two targets of one job may share a lock.
+/// Returns the lock for the state of a job's target. Two targets of the job may share a lock.
 pub fn of_target(identity: i64, job: &[u8], target: &[u8]) -> Number {
     let (_, part) = numbers(identity, target);
     (numbers(identity, job).0, part % TARGETS)

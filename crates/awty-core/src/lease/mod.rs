@@ -1,7 +1,7 @@
-//! Leases: an external worker's right to one check, for a limited time.
+//! A lease is an external worker's right to work on one check for a limited time.
 //!
 //! Invariant: `leased_at` ≤ `expires_at` ≤ `deadline`, and the deadline never moves. While a lease is live, no other
-//! worker has its check.
+//! worker gets its check.
 
 pub mod breaker;
 pub mod key;
@@ -17,37 +17,40 @@ use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
-/// `heartbeat`, if set: a lease expires after this time without a heartbeat.
+/// Range of the option `heartbeat`. If the option is set, a lease expires when its worker sends no heartbeat for this
+/// time.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// The longest wait of an idle worker, because no notification tells it of checks that become due between two slots.
+/// An idle external worker asks again after at most this time, because it gets no notification of checks that become
+/// due between two slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Spread of the waits before a retry, in thousandths.
+/// Waits before a retry differ by at most this many thousandths, so that failed calls are not all retried at once.
 const SPREAD: u64 = 200;
 
 labels! {
-    /// How often a check may be handed out.
+    /// How often awty may hand out the same check to external workers.
     Delivery for "delivery" {
-        /// Hands out the check again until a worker answers.
+        /// The check is handed out again until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// Once, and again only if nothing has left the worker.
+        /// The check is handed out once. It is handed out again only if the worker reports that it has not started the
+        /// work.
         AtMostOnce = "at_most_once",
     }
 }
 
 labels! {
-    /// Which ended leases are kept.
+    /// Which leases awty keeps in the history of a check.
     KeepAttempts for "keep_attempts" {
-        /// All.
+        /// Every lease is kept in the history.
         All = "all",
-        /// Leases that ended with a problem.
+        /// Only leases that ended with a problem are kept in the history.
         Problems = "problems",
-        /// None.
+        /// No lease is kept in the history.
         None = "none",
     }
 }
 
 impl KeepAttempts {
-    /// Whether a lease with this result is kept.
+    /// Returns whether awty keeps a lease whose work succeeded (`ok`) or failed.
     pub fn keeps(self, ok: bool) -> bool {
         match self {
             Self::All => true,
@@ -60,29 +63,31 @@ impl KeepAttempts {
 /// The options that only jobs for external workers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
-    /// A lease expires this long after the last heartbeat; `None` for its deadline.
+    /// A lease expires if its worker sends no heartbeat for this time. `None` means that the lease expires at its
+    /// deadline.
     pub heartbeat: Option<TimeDelta>,
-    /// How often a check may be handed out.
+    /// How often awty may hand out the same check.
     pub delivery: Delivery,
-    /// Which ended leases are kept.
+    /// Which leases awty keeps in the history of a check.
     pub keep_attempts: KeepAttempts,
 }
 
 impl LeaseOptions {
-    /// The defaults.
+    /// The options of a job for which the user has set none of them.
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 
-    /// Checks that every option is within its range.
+    /// Returns an error if an option is outside its allowed range.
     ///
     /// # Errors
-    /// The first option outside its range.
+    /// [`LimitError`] names the first such option.
     pub fn check(&self) -> Result<(), LimitError> {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Returns what a reported failure requests. `chance` is any number that spreads the waits. A job that delivers at
-    /// most once drops the requested retry, so that the retry does not delay the next occurrence.
+    /// Returns how a failure that a worker has reported affects the check. `chance` is any number, and spreads the
+    /// waits before retries. A job with `at_most_once` does not retry, so the reported `retry_at` is ignored and does
+    /// not delay the next occurrence.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -91,55 +96,55 @@ impl LeaseOptions {
     }
 }
 
-/// Returns a number of thousandths within ± [`SPREAD`].
+/// Turns any number into a number of thousandths between -[`SPREAD`] and [`SPREAD`].
 fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
 }
 
-/// The right to one check.
+/// An external worker's right to work on one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// When the lease began.
+    /// Time at which the worker got the check.
     pub leased_at: Time,
-    /// Time until which no other worker gets the check.
+    /// Time until which no other worker gets the check. A heartbeat moves this time.
     pub expires_at: Time,
-    /// When the lease becomes void.
+    /// Time after which the worker's answer is refused.
     pub deadline: Time,
 }
 
-/// State of a lease.
+/// Whether the worker of a lease still has the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The worker is working.
+    /// The worker has the check.
     Live,
-    /// The heartbeat is overdue. An answer still counts, until another worker gets the check.
+    /// The worker's heartbeat is overdue. Its answer still counts unless another worker has got the check.
     Expired,
-    /// The heartbeat was overdue, and the deadline has passed.
+    /// The deadline has passed, and the worker's heartbeat was overdue.
     Lost,
-    /// The deadline has passed, and the heartbeats were in time.
+    /// The deadline has passed, although the worker's heartbeats were in time.
     Overdue,
 }
 
-/// What happens to a check whose lease was not answered.
+/// What happens to a check whose external worker has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// Nothing yet.
+    /// Nothing happens yet, because the worker still has the check.
     Wait,
-    /// The worker crashed, and the check is due as before.
+    /// The worker is taken to have crashed, and the check can be handed out again.
     Crash,
-    /// The run failed.
+    /// The missing answer counts as a failed run.
     Failure(Failed),
 }
 
 impl Lease {
-    /// Begins a lease at `now`.
+    /// Returns a lease that begins at `now`.
     pub fn begin(now: Time, timeout: TimeDelta, heartbeat: Option<TimeDelta>) -> Self {
         let deadline = later(now, timeout);
         Self { leased_at: now, expires_at: heartbeat.map_or(deadline, |beat| later(now, beat).min(deadline)), deadline }
     }
 
-    /// Returns the state at `now`.
+    /// Returns whether the worker still has the check at `now`.
     pub fn state(&self, now: Time) -> State {
         match () {
             () if now < self.expires_at => State::Live,
@@ -149,19 +154,19 @@ impl Lease {
         }
     }
 
-    /// Whether an answer at `now` counts.
+    /// Returns whether an answer that arrives at `now` counts.
     pub fn counts(&self, now: Time) -> bool {
         now < self.deadline
     }
 
-    /// Returns the lease after a heartbeat, which never shortens it; `None` if the lease is void.
+    /// Returns the lease after a heartbeat. A heartbeat never shortens a lease. Returns `None` after the deadline.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// Decides about the check if another worker wants it, or the lease is over. With `at_most_once`, the check only
-    /// ends.
+    /// Decides what happens to the check if its worker has not answered. A job with `at_most_once` never hands out the
+    /// check again, so the check ends.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };
@@ -173,18 +178,18 @@ impl Lease {
     }
 }
 
-/// Due and coming work of a worker's jobs.
+/// What an external worker of some jobs can expect to claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// A check is due and has no live lease.
+    /// Whether a check is due that no other worker has.
     pub is_due: bool,
-    /// The next slot with a pending check.
+    /// The next slot at which a check is pending.
     pub slot: Option<Time>,
-    /// The next end of a lease.
+    /// Time at which the next lease of another worker expires.
     pub expiry: Option<Time>,
 }
 
-/// Returns how long there will be nothing to claim.
+/// Returns how long an external worker should wait before it claims again.
 pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
     if ahead.is_due {
         return TimeDelta::zero();

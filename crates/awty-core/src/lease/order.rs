@@ -1,23 +1,23 @@
-//! How a claim is divided among roles.
+//! Decides how the checks of one claim are divided among roles.
 //!
-//! Invariant: no role gets two checks while another role waits for its first, and the role that was served longest ago
+//! Invariant: no role gets a second check while another role waits for its first. The role that was served longest ago
 //! comes first. So one role's backlog delays another role's single check by at most one claim.
 //!
-//! The targets of a job take turns in the order of their names, after the one where the last claim stopped. Within a
-//! target the oldest check comes first.
+//! The targets of a job take turns in the order of their names, after the target at which the last claim stopped.
+//! Within a target the oldest check comes first.
 
 use crate::Time;
 
-/// A role with due checks.
+/// A role whose checks are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// When a check of the role was last handed out.
+    /// Time at which a worker last got a check of this role.
     pub served_at: Option<Time>,
-    /// Number of its checks that could be handed out now.
+    /// Number of the role's checks that could be handed out now.
     pub due: usize,
 }
 
-/// Returns each role's share of a claim of at most `max` checks.
+/// Returns how many checks of each role a claim of at most `max` checks gets.
 pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by_key(|role| waiting[*role].served_at);
@@ -27,7 +27,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Divides `max` checks among parties in a fixed order. In each round, each party gets one of its due checks.
+/// Divides at most `max` checks among parties in a fixed order. In each round, each party gets one of its due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
@@ -35,7 +35,7 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // One step deals as many rounds as every party can take.
+        // The loop deals as many rounds at once as every party has checks for, so that a large claim takes few turns.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();

@@ -1,52 +1,52 @@
-//! How many calls a target allows. A target is the entity name of checks of a job without a function.
+//! Decides how many calls a target allows now. A target is the entity name of the checks of a job for external workers.
 //!
-//! Invariant: at most `concurrency` leases at a time, none while the target is blocked or open, one while it is half
-//! open.
+//! Invariant: a target has at most `concurrency` live leases, none while it is blocked or its breaker is open, and one
+//! while its breaker is half open.
 
 use super::breaker::{self, Breaker};
 use super::tokens::{Pace, Tokens};
 use crate::Time;
 use std::ops::RangeInclusive;
 
-/// Range of `concurrency` and `burst`.
+/// Range of a target's limits `concurrency` and `burst`.
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// Range of `rate`, per second.
+/// Range of a target's limit `rate`, in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// Limits and state of a target.
+/// The limits that a user has set for a target, and what its recent calls have shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
-    /// Largest number of leases at a time.
+    /// Maximum number of live leases of the target's checks. `None` means no limit.
     pub concurrency: Option<u32>,
-    /// Calls per second.
+    /// Maximum rate at which calls may begin. `None` means no limit.
     pub pace: Option<Pace>,
-    /// No calls until this time.
+    /// Time until which a user or the target itself has blocked all calls.
     pub blocked_until: Option<Time>,
-    /// Number of live leases.
+    /// Number of live leases of the target's checks.
     pub in_flight: u32,
-    /// Tokens left of the pace.
+    /// How much of the rate was left at the last call.
     pub tokens: Option<Tokens>,
-    /// Recent failures.
+    /// State of the target's circuit breaker. `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
 }
 
-/// Whether a target can be called.
+/// Whether the target can be called now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Yes.
+    /// The target can be called.
     Ready,
-    /// A user, or the target itself, has blocked it until this time.
+    /// A user or the target itself has blocked all calls until this time.
     Blocked(Time),
-    /// The target's breaker is open until this time.
+    /// The target's circuit breaker is open until this time.
     Open(Time),
-    /// The target's breaker lets one call at a time through.
+    /// The target's circuit breaker lets one call at a time through.
     HalfOpen,
-    /// All leases are taken; or, with a time, the rate is used up until then.
+    /// The target has its maximum number of leases. With a time, the target's rate is used up until then.
     Full(Option<Time>),
 }
 
 impl Standing {
-    /// Returns the word in `awty.target`.
+    /// Returns the word for this state in the view `awty.target`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -57,7 +57,7 @@ impl Standing {
         }
     }
 
-    /// Returns when the state ends, if known.
+    /// Returns the time at which this state ends, if the time is known.
     pub fn until(self) -> Option<Time> {
         match self {
             Self::Blocked(until) | Self::Open(until) => Some(until),
@@ -68,7 +68,7 @@ impl Standing {
 }
 
 impl Target {
-    /// Returns how many more leases the target may have now.
+    /// Returns how many more checks of the target may be handed out now.
     pub fn allows(&self, now: Time) -> usize {
         let most = self.concurrency.map_or(usize::MAX, |most| most.saturating_sub(self.in_flight) as usize);
         let tokens = self.pace.map_or(usize::MAX, |pace| pace.grants(pace.level(self.tokens, now)));
@@ -79,7 +79,7 @@ impl Target {
         }
     }
 
-    /// Returns the most restrictive state that applies.
+    /// Returns whether the target can be called now. If several states apply, the most restrictive state is returned.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);
@@ -98,8 +98,8 @@ impl Target {
         }
     }
 
-    /// Returns the tokens after `leases` new leases, and when the bucket will be full; `None` if the target has no
-    /// rate.
+    /// Returns the tokens that are left after `leases` new leases, and the time at which the bucket will be full again.
+    /// Returns `None` if the target has no rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

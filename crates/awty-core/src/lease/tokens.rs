@@ -1,40 +1,41 @@
-//! A target's token bucket: how many calls may begin now, at a rate per second.
+//! A target's token bucket limits how many calls to the target begin per second.
 //!
-//! Invariant: in any period of a clock that is not set back, the bucket grants at most the rate plus one burst. A clock
-//! that is set back delays calls by at most [`FORGET`]. The row of the target keeps the tokens, and all workers share
-//! the row.
+//! Invariant: in any period the bucket grants at most the rate and one burst, if the clock is not set back. A clock
+//! that is set back delays calls by at most [`FORGET`]. The tokens are in the row of the target, which all workers
+//! share.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// Tokens with a time further ahead are ignored, because the clock was set back.
+/// Tokens whose time lies further ahead than this are ignored, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// Tolerance for rounding errors.
+/// A token that is nearly whole counts as whole, because sums of fractions have rounding errors.
 const NEARLY: f64 = 1e-6;
 
-/// How fast calls may begin.
+/// How fast calls to a target may begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     per_s: f64,
     burst: f64,
 }
 
-/// Tokens left at a time.
+/// How many tokens a target's bucket had at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// Number of tokens, with a fraction.
+    /// Number of tokens, which may have a fraction.
     pub left: f64,
-    /// The time.
+    /// Time at which the bucket had this number of tokens.
     pub at: Time,
 }
 
 impl Pace {
-    /// Returns a pace. The burst is at least one and defaults to one second's calls.
+    /// Returns the pace for `per_s` calls per second. `burst` is how many calls may begin at once after a pause. It is
+    /// at least one and defaults to the calls of one second.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
 
-    /// Returns the tokens at `now`. An unused bucket is full.
+    /// Returns how many tokens the bucket has at `now`. The bucket of a target without calls is full.
     pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
         match tokens {
             Some(tokens) if tokens.at - now <= FORGET => {
@@ -44,17 +45,17 @@ impl Pace {
         }
     }
 
-    /// Returns how many calls the tokens allow.
+    /// Returns how many calls may begin with `level` tokens in the bucket.
     pub fn grants(&self, level: f64) -> usize {
         (level + NEARLY).floor() as usize
     }
 
-    /// Returns when the next token is available.
+    /// Returns the time at which the bucket will have a whole token.
     pub fn next_at(&self, level: f64, now: Time) -> Time {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// Returns when the bucket will be full, so that its state can be forgotten.
+    /// Returns the time at which the bucket will be full. A full bucket need not be stored.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
@@ -64,7 +65,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds the seconds up to a microsecond, and cuts them at a year.
+/// Rounds a number of seconds up to a microsecond. More than a year is cut to a year.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

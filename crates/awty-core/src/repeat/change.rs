@@ -1,6 +1,7 @@
-//! Decides about the pending occurrence when its plan changes, through `repeat` or through new zone data.
+//! Decides what happens to the pending occurrence of a repetition when its plan changes, because a client calls
+//! `repeat` or because the zone data of the server change.
 //!
-//! Invariant: a change of jitter loses no moment whose occurrence is still ahead, and repeats no used moment.
+//! Invariant: a change of jitter never skips a moment whose occurrence is still ahead, and never repeats a used moment.
 
 use super::Repetition;
 use super::occurrence::{Occurrence, Passed};
@@ -9,24 +10,24 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Local clocks are at most 26 hours from UTC, so new zone data move a moment by at most this.
+/// New zone data move a moment by at most this, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// What happens to the pending occurrence under another plan.
+/// What happens to the pending occurrence when another plan replaces its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The occurrence is due and stays, with this as its [`Occurrence::passed`].
+    /// The occurrence is due, so it stays.
     Stays {
-        /// The moments of the new plan that the occurrence uses up.
+        /// The new [`Occurrence::passed`], which says which moments of the new plan this occurrence uses up.
         passed: Option<Passed>,
     },
-    /// An occurrence at this slot replaces the pending one. `None` means that the repetition is over.
+    /// An occurrence at this slot replaces the pending occurrence. `None` means that the repetition is over.
     Moves(Option<Time>),
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Decides about the pending occurrence when `new` replaces this repetition. A moment that is still ahead is kept
-    /// if `new` has it too. No used moment comes again, whatever the jitter.
+    /// Decides what happens to the pending occurrence when `new` replaces this repetition. A moment that is still ahead
+    /// is kept if the new plan has it too. A used moment does not come again, whatever the jitter.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -36,11 +37,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A client has scheduled this check, so it covers no past moment.
+        // A check that was scheduled by a client covers no past moment of the plan.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // This moment is still ahead by the old delay only. By the new delay it has come.
+            // This moment is still ahead only because of the old delay. With the new delay it has already come.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -48,28 +49,28 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last time at which a delayed moment of `new` is used up once this occurrence is over. Returns `None`
-    /// if the slot of the occurrence implies that time.
+    /// Returns the last delayed moment of `new` that is used up when this occurrence is over. Returns `None` if the
+    /// slot of the occurrence implies that moment.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // The occurrence's own slot is still not a slot of the plan, so it says nothing about the moments.
+            // The occurrence's slot is not a slot of the plan, so it says nothing about used moments.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// Returns the last moment whose delayed time is at most `used`, among those that `new` could bring again after
-    /// `t`.
+    /// Returns the last moment of this plan whose delayed time is at most `used`. Only moments that `new` could bring
+    /// again after `t` are searched.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the slot of a pending occurrence under new zone data. If the plan no longer has the slot, the nearest
-    /// slot replaces it. An occurrence that is due, has begun, or has no slot of the plan keeps its slot.
+    /// Returns the slot of a pending occurrence under new zone data. If the plan no longer has the occurrence's slot,
+    /// the nearest slot replaces it. The slot stays if the occurrence is due, has begun, or was scheduled by a client.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

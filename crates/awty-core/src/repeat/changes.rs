@@ -1,5 +1,8 @@
-//! Zone data in memory. [`Changes`] is a zone with a list of its offset changes, and [`Remembered`] is a cache for a
-//! zone whose look-ups are expensive. A span in the cache may begin later than the span of the zone.
+//! Zone data in memory. [`Changes`] is a zone with a list of its offset changes. [`Remembered`] caches the answers of a
+//! zone whose look-ups are expensive.
+//!
+//! A cached span may begin later than the span of the zone, because the cache knows only the moments for which it was
+//! asked.
 
 use super::Zone;
 use super::civil::micros;
@@ -7,16 +10,16 @@ use super::zone::Span;
 use crate::Time;
 use std::cell::RefCell;
 
-/// A zone whose changes are all known. The first and last offsets hold for ever.
+/// A zone with a list of all its offset changes. The last offset holds for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
-    /// Moments of the changes and their new offsets, in order.
+    /// Moments of the changes in order, each with the offset that holds from then on.
     changes: Vec<(i64, i32)>,
 }
 
 impl Changes {
-    /// Returns a zone that is `before` seconds ahead of UTC until the first change. The changes may be in any order.
+    /// Returns a zone that is `before` seconds ahead of UTC until its first change. The changes may be in any order.
     pub fn new(before: i32, changes: Vec<(Time, i32)>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().map(|(t, offset)| (micros(t), offset)).collect();
         changes.sort_by_key(|&(t, _)| t);
@@ -32,19 +35,19 @@ impl Zone for Changes {
     }
 }
 
-/// Largest number of cached spans; enough for five centuries.
+/// A cache holds at most this many spans, which is enough for five centuries.
 pub const MOST: usize = 1024;
 
-/// A cache that asks its zone once per span, when the span is first needed.
+/// A cache that asks its zone for each span only once.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// The known start of each span, and the span. In order and disjoint.
+    /// Each known span with the first moment for which it is known. The spans are in order and disjoint.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
 impl<Z: Zone> Remembered<Z> {
-    /// Returns an empty cache of `zone`.
+    /// Returns a cache of `zone` that knows no span yet.
     pub fn new(zone: Z) -> Self {
         Self { zone, known: RefCell::new(Vec::new()) }
     }
@@ -64,7 +67,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The span is known from a later moment on.
+            // The cache knows this span from a later moment on, so it now knows the span from `t` on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),
@@ -79,7 +82,7 @@ mod tests {
     use crate::testing::at;
     use std::cell::Cell;
 
-    /// Changes its offset every 1000 microseconds, and counts the calls.
+    /// A zone that changes its offset every 1000 microseconds and counts how often it is asked.
     #[derive(Default)]
     struct Restless(Cell<u32>);
 
@@ -108,7 +111,8 @@ mod tests {
             assert_eq!(zone.span_at(t), Restless::default().span_at(t), "{t}");
         }
         assert_eq!(zone.zone.0.get(), 4);
-        // An earlier moment of a span asks the zone once more. Then the span is known from there on.
+        // For an earlier moment of a known span, the cache asks the zone once more. Then it knows the span from that
+        // moment on.
         for t in [2000, 2100, 2999] {
             assert_eq!(zone.span_at(t).offset, 2);
         }

@@ -1,6 +1,7 @@
-//! The calendar: days as numbers, and local time as a wall clock shows it.
+//! Dates of the Gregorian calendar as day numbers, and the arithmetic with local times.
 //!
-//! Invariant: dates and numbers convert both ways, before 1970 and in every year that [`Time`] can hold.
+//! Invariant: each date and its day number convert into each other, also before 1970 and in every year that [`Time`]
+//! can hold.
 
 use crate::Time;
 
@@ -8,7 +9,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// Rounds `t` down. A whole microsecond is after the result exactly if it is after `t`.
+/// Rounds `t` down to a microsecond. A whole microsecond is after the result exactly if it is after `t`.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }
@@ -26,8 +27,8 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// 1970-01-01 is number 0. The computation begins years in March, so that the leap day is a year's last day and
-    /// each era of 400 years has the same length.
+    /// Returns the date of a day number. Day 0 is 1970-01-01. The years of the computation begin in March, so that a
+    /// leap day is the last day of its year and each era of 400 years has the same length.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -47,7 +48,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// Adds months. The day becomes the last day of a shorter month.
+    /// Adds months to the date. If the new month has no such day, the result is its last day.
     pub(crate) fn plus_months(self, months: i64) -> Option<Self> {
         let months = (self.year * 12 + i64::from(self.month) - 1).checked_add(months)?;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) as u32 + 1);
@@ -64,7 +65,7 @@ pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     }
 }
 
-/// Returns the weekday, from 0 for Sunday.
+/// Returns the weekday of a day number. Sunday is 0.
 pub(crate) fn weekday(number: i64) -> u32 {
     (number + 4).rem_euclid(7) as u32
 }

@@ -1,4 +1,6 @@
-//! Why a plan cannot be repeated. A message names the argument or value, in lower case and without a full stop.
+//! Errors that say why a plan cannot be repeated.
+//!
+//! Invariant: a message names the argument or value. It begins in lower case and ends without a full stop.
 
 use super::cron::Unreadable;
 use super::every::EveryError;
@@ -8,41 +10,41 @@ use crate::limits::{MAX_OCCURRENCES, MAX_SHIFT, Shown};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// Why a plan cannot be repeated.
+/// The reason why a plan cannot be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatError {
-    /// Both `every` and `cron`, or neither.
+    /// The user gave both `every` and `cron`, or neither.
     EveryOrCron {
-        /// Whether both were given.
+        /// Whether the user gave both arguments.
         both: bool,
     },
     /// The cron expression cannot be read.
     Unreadable(Unreadable),
-    /// The interval is not a valid `every`.
+    /// The interval cannot be used for `every`.
     Every(EveryError),
-    /// The rhythm depends on the zone, and no zone was given.
+    /// The moments of the rhythm depend on the time zone, and the user gave no zone.
     NeedsZone(String),
-    /// The rhythm has no moments.
+    /// The rhythm has no moment at all.
     NeverComes(String),
-    /// The rhythm has no moment before the end.
+    /// The rhythm has no moment before the plan's end.
     NoneBeforeEnd(String),
     /// The calendar leaves out all moments of the rhythm within ten years.
     NeverOpen(String),
     /// Two moments would share a slot of the server.
     TooClose {
-        /// The least time between two moments.
+        /// Least time between two moments of the plan.
         closest: TimeDelta,
-        /// The server's slot width.
+        /// Width of the server's slots.
         slot: Width,
     },
-    /// The end is not after the start and now.
+    /// The plan ends before it starts, or before now.
     EndsTooEarly,
     /// `jitter` or `catch_up` is negative or longer than [`MAX_SHIFT`].
     OutOfRange {
-        /// The argument's name.
+        /// Name of the argument that is out of range.
         argument: &'static str,
     },
-    /// `max` is not between 1 and [`MAX_OCCURRENCES`].
+    /// The argument `max` is not between 1 and [`MAX_OCCURRENCES`].
     Max,
 }
 
@@ -89,10 +91,10 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Returns the rhythm of an interval's months, days and microseconds, or of a cron expression.
+    /// Returns the rhythm of an interval, given as months, days and microseconds, or of a cron expression.
     ///
     /// # Errors
-    /// [`RepeatError`] unless exactly one is given and valid.
+    /// [`RepeatError`] unless exactly one of the two is given and valid.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -101,7 +103,7 @@ impl Rhythm {
         }
     }
 
-    /// Checks that the rhythm can be repeated without a zone, which means in UTC.
+    /// Returns an error if the rhythm needs a time zone. Other rhythms may run in UTC.
     ///
     /// # Errors
     /// [`RepeatError::NeedsZone`].
@@ -110,7 +112,7 @@ impl Rhythm {
     }
 }
 
-/// Checks the range of `jitter` or `catch_up`.
+/// Returns an error if the length of `jitter` or `catch_up` is out of range.
 ///
 /// # Errors
 /// [`RepeatError::OutOfRange`].
@@ -118,7 +120,7 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// Checks the number of moments that a caller requests.
+/// Returns an error if a client asks `occurrences` for too many moments or for none.
 ///
 /// # Errors
 /// [`RepeatError::Max`].
@@ -140,7 +142,6 @@ mod tests {
         Rhythm::new(None, Some(text)).unwrap()
     }
 
-    /// Checks a plan in UTC at one-minute slots.
     fn refused(rhythm: Rhythm, starts: Option<Time>, ends: Option<Time>) -> String {
         let plan = Plan::new(rhythm, Fixed::UTC, starts, ends);
         plan.check(width(60), at("2026-11-22T12:00:00Z")).map_or_else(|error| error.to_string(), |()| "nothing".into())
@@ -179,7 +180,8 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // These plans are accepted: a leap day that is a Sunday, and a day field that matches only by its weekday.
+        // Two plans that look impossible are accepted, because a leap day may be a Sunday and a weekday may match
+        // alone.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

@@ -1,7 +1,7 @@
-//! `every`: a distance of clock time or of calendar time, counted from an anchor.
+//! `every` repeats a check at a fixed distance of clock time or calendar time, counted from an anchor.
 //!
-//! Invariant: the k-th moment is computed from the anchor by division. So nothing drifts, and a month that is too short
-//! for its day shortens no other month. Calendar time is local; the caller converts it.
+//! Invariant: each moment is computed from the anchor and its number. So moments do not drift, and a short month does
+//! not change the day in later months. Calendar time is local, and the caller converts it.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
@@ -10,21 +10,21 @@ use std::fmt;
 /// The distance between two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// Real time, in microseconds: `24 hours` has the same length on each day.
+    /// Clock time, in microseconds. `24 hours` are equally long on each day.
     Clock(i64),
-    /// Local time: `1 day` comes at the same local time each day.
+    /// Calendar time. `1 day` later is the same local time of the next day.
     Calendar {
-        /// The number of months, with 12 for each year.
+        /// Number of months. A year has 12.
         months: u32,
-        /// The number of days, with 7 for each week.
+        /// Number of days. A week has 7.
         days: u32,
     },
 }
 
-/// Why an interval is not a valid `every`.
+/// The reason why an interval cannot be used for `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
-    /// The interval is zero, or a part of it is negative.
+    /// The interval is zero, or one of its parts is negative.
     NotPositive,
     /// The interval has both calendar time and clock time.
     Mixed,
@@ -42,10 +42,10 @@ impl fmt::Display for EveryError {
 impl std::error::Error for EveryError {}
 
 impl Every {
-    /// Returns the `every` of an interval's three parts.
+    /// Returns the distance for the three parts of a PostgreSQL interval.
     ///
     /// # Errors
-    /// [`EveryError`] for an empty interval, negative parts, or parts of both kinds.
+    /// [`EveryError`] if the interval is empty, has negative parts, or has both calendar time and clock time.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),
@@ -55,12 +55,13 @@ impl Every {
         }
     }
 
-    /// Whether the moments depend on the zone, as calendar time does.
+    /// Returns whether the moments depend on the time zone, which is so for calendar time.
     pub fn needs_zone(&self) -> bool {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the start of 1970 in local time, or for whole weeks its first Monday.
+    /// Returns the local time from which moments are counted if the plan has no start: the beginning of 1970. Whole
+    /// weeks are counted from the first Monday of 1970.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -68,13 +69,15 @@ impl Every {
         }
     }
 
-    /// `after` may be before the anchor. All are local times for calendar time, and moments for clock time.
+    /// Returns the first moment after `after`, which may be before the anchor. For calendar time, all arguments and the
+    /// result are local times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month has 30.436875 days on average, and every run of months is within six days of that.
+                // A month has 30.436875 days on average, and any number of consecutive months is within six days of
+                // that average.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;
@@ -92,7 +95,7 @@ impl Every {
 }
 
 impl fmt::Display for Every {
-    /// Writes the interval as PostgreSQL formats it.
+    /// Writes the interval as PostgreSQL does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Calendar { months, days } = *self else {
             let Self::Clock(micros) = *self else { return Ok(()) };

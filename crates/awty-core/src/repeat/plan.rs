@@ -1,7 +1,7 @@
-//! A plan: the moments of `every` or `cron` in a zone, from a start to an end, in the open time of a calendar.
+//! A plan gives the moments of `every` or `cron` in a zone, from a start to an end, in the open time of a calendar.
 //!
-//! Invariant: moments are whole microseconds, strictly increasing, open, and within the start and the end.
-//! Does not: know slots, jitter or pending checks; [`super::Repetition`] does.
+//! Invariant: moments are whole microseconds in increasing order. Each is in open time and within start and end.
+//! Does not: know slots, jitter or pending checks. [`super::Repetition`] does.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -20,14 +20,14 @@ const MISSES: u32 = 4_000;
 /// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
-    /// A distance.
+    /// The moments have a fixed distance.
     Every(Every),
-    /// A cron expression.
+    /// The moments match a cron expression.
     Cron(Cron),
 }
 
 impl Rhythm {
-    /// Whether the moments depend on the zone so much that UTC is no sensible default.
+    /// Returns whether a user must give a time zone, because UTC would be a surprising default.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -45,21 +45,21 @@ impl fmt::Display for Rhythm {
     }
 }
 
-/// The moments of one repetition.
+/// The moments at which an entity is checked.
 #[derive(Clone, Debug)]
 pub struct Plan<Z> {
     rhythm: Rhythm,
     zone: Z,
     starts: Option<Time>,
     ends: Option<Time>,
-    /// Moments outside of its open time are left out.
+    /// Only moments in this calendar's open time belong to the plan.
     calendar: Option<Rc<Calendar<Z>>>,
-    /// Origin of `every`: a moment for clock time, a local time for calendar time.
+    /// Where `every` starts to count. This is a moment for clock time and a local time for calendar time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// Returns the plan of a rhythm in a zone, from `starts` to `ends`, both included.
+    /// Returns the plan of a rhythm in a zone. `starts` and `ends` are themselves possible moments.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -72,17 +72,17 @@ impl<Z: Zone> Plan<Z> {
         Self { rhythm, zone, starts, ends, calendar: None, anchor }
     }
 
-    /// Returns the plan with the moments in the open time of a calendar only.
+    /// Returns this plan without its moments in closed time of the calendar.
     pub fn within(self, calendar: Option<Rc<Calendar<Z>>>) -> Self {
         Self { calendar, ..self }
     }
 
-    /// Returns the rhythm.
+    /// Returns the rule by which the plan repeats.
     pub fn rhythm(&self) -> &Rhythm {
         &self.rhythm
     }
 
-    /// Returns the first moment after `after`.
+    /// Returns the plan's first moment after `after`.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -102,18 +102,19 @@ impl<Z: Zone> Plan<Z> {
         self.ends.is_none_or(|end| next <= end).then_some(next)
     }
 
-    /// Returns the first moment of the rhythm after `after`, whether it is open or not.
+    /// Returns the first moment of the rhythm after `after`, even if the calendar is closed then.
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // The start is the anchor, so it is the first moment, even in a fold's second pass.
+            // The start is the anchor of `every` and so its first moment, even if clocks show its local time for the
+            // second time.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),
         }
     }
 
-    /// Returns the first open moment after `after`, within ten years of the first moment and before [`MISSES`] closed
-    /// ones. From a closed moment, the search continues at the next opening.
+    /// Returns the first moment after `after` in the calendar's open time. From a moment in closed time, the search
+    /// continues at the next opening. The search ends after ten years.
     fn next_open(&self, calendar: &Calendar<Z>, after: Time) -> Option<Time> {
         let mut next = self.next_planned(after)?;
         let last = later(next, REACH);
@@ -131,7 +132,8 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Whether the calendar leaves out all moments after `after`, within ten years and whatever the end.
+    /// Returns whether the calendar is closed at all moments within ten years after `after`. The plan's end does not
+    /// matter.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)
@@ -148,12 +150,12 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Iterates over the moments after `after`.
+    /// Returns all moments after `after`, in order.
     pub fn moments(&self, after: Time) -> impl Iterator<Item = Time> {
         std::iter::successors(self.next(after), |&last| self.next(last))
     }
 
-    /// Returns the number of moments after `after` and at or before `until`.
+    /// Returns the number of moments after `after` up to and including `until`.
     pub fn count(&self, after: Time, until: Time) -> u64 {
         let Some(first) = self.next(after).filter(|&first| first <= until) else { return 0 };
         let until = self.ends.map_or(until, |end| end.min(until));
@@ -165,12 +167,13 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Whether `t` is a moment of the plan.
+    /// Returns whether `t` is a moment of the plan.
     pub fn contains(&self, t: Time) -> bool {
         self.next(just_before(t)) == Some(t)
     }
 
-    /// Returns the last moment after `since` and at or before `until`. Each call of `next` halves the search interval.
+    /// Returns the last moment after `since` up to and including `until`. Each step halves the time that is left to
+    /// search.
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
         let mut last = self.next(since).filter(|&first| first <= until)?;
         let mut high = until;
@@ -184,7 +187,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the least time between two moments, without clock changes; at most a day.
+    /// Returns the least time between two moments, but at most a day. Changes of the clocks are ignored.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -193,7 +196,7 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Checks that the plan can be repeated from `now` on, at slots of the server's width.
+    /// Returns an error if the plan cannot be repeated from `now` on at the server's slots.
     ///
     /// # Errors
     /// [`RepeatError`] if moments are too close together, the end is too early, or no moment comes.
@@ -224,7 +227,7 @@ pub(super) fn just_before(t: Time) -> Time {
     earlier(t, TimeDelta::microseconds(1))
 }
 
-/// Returns `t` - `delta`, or the first representable moment.
+/// Returns the moment `delta` before `t`, or the first moment that a `Time` can hold.
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

@@ -1,22 +1,22 @@
-//! Zones: how far local time is from UTC, and which moment a local time means near a change of the clocks.
+//! Time zones say how far local time is from UTC, and which moment a local time means when clocks change.
 //!
-//! Invariant: later local times give later or equal moments. A local time in a gap means the end of the gap; a local
-//! time that occurs twice means its first occurrence. PostgreSQL provides zone data, because two copies would differ
-//! sooner or later.
+//! Invariant: later local times give later or equal moments. If clocks skip a local time, it means the end of the gap.
+//! If clocks show a local time twice, it means the first time. PostgreSQL provides the zone data, because a second copy
+//! would sooner or later differ from PostgreSQL's.
 
 use super::civil::SECOND;
 use super::steps::step;
 
-/// Bound on the distance of local clocks from UTC.
+/// No local clock is further from UTC than this.
 pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 
-/// A period with a constant offset.
+/// A period in which a zone has the same offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Seconds by which local time is ahead of UTC (east is positive).
+    /// Seconds by which local time is ahead of UTC. The number is positive in the east.
     pub offset: i32,
-    /// Start of the next span, in microseconds since 1970; [`i64::MAX`] for never. The next span may have the same
-    /// offset.
+    /// End of this period, in microseconds since 1970. [`i64::MAX`] means that the period never ends. The next period
+    /// may have the same offset.
     pub until: i64,
 }
 
@@ -26,11 +26,11 @@ impl Span {
     }
 }
 
-/// The offset changes of one zone.
+/// A source of the periods in which a zone has the same offset.
 ///
 /// PostgreSQL's `pg_next_dst_boundary()` answers this question, in seconds. [`super::Remembered`] caches its answers.
 pub trait Zone {
-    /// Returns the span that contains `t`, in microseconds since 1970-01-01 00:00 UTC. The span ends after `t`.
+    /// Returns the period that contains `t`, in microseconds since 1970-01-01 00:00 UTC. The period ends after `t`.
     fn span_at(&self, t: i64) -> Span;
 }
 
@@ -49,12 +49,12 @@ impl<Z: Zone + ?Sized> Zone for std::rc::Rc<Z> {
 /// A zone whose clocks never change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
-    /// Seconds by which the zone is ahead of UTC.
+    /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
 }
 
 impl Fixed {
-    /// UTC.
+    /// The zone of UTC.
     pub const UTC: Fixed = Fixed { offset: 0 };
 }
 
@@ -64,15 +64,16 @@ impl Zone for Fixed {
     }
 }
 
-/// Ensures that the span ends after `t`, so that every loop over spans ends.
+/// Asks the zone for the period that contains `t`. A wrong answer becomes a period that never ends, so that every loop
+/// over periods ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);
     if span.until > t { span } else { Span { until: i64::MAX, ..span } }
 }
 
-/// Returns the latest local time that a wall clock has shown up to and including `t`. In a fold's second pass that is
-/// the end of the first pass.
+/// Returns the latest local time that a wall clock has shown up to and including `t`. After clocks are set back, this
+/// stays the last time before the change until local time passes it again.
 pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     let mut latest = i64::MIN;
     let mut span = span_at(zone, t.saturating_sub(REACH));
@@ -83,7 +84,7 @@ pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     latest.max(t.saturating_add(span.shift()))
 }
 
-/// Returns the first moment at which a wall clock shows `local` or later.
+/// Returns the first moment at which a wall clock shows the local time `local` or a later one.
 pub(crate) fn first_shown(zone: &impl Zone, local: i64) -> i64 {
     let mut begin = local.saturating_sub(REACH);
     loop {

@@ -1,6 +1,6 @@
-//! An oracle of open time that looks at each minute of ten years.
+//! An oracle that knows for each minute of ten years whether a calendar is open.
 //!
-//! Hours and clock changes are at whole minutes, so a minute is open or closed as a whole.
+//! Opening hours and clock changes are at whole minutes, so a minute is open or closed as a whole.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -9,10 +9,10 @@ use std::ops::Range;
 
 pub const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
-/// Bound on the distance of local time from UTC, in minutes.
+/// No zone is further from UTC than this, in minutes.
 const FAR: usize = 26 * 60;
 
-/// A range of hours: weekdays from 0 for Monday, both included, and minutes of the day.
+/// Opening hours on a range of weekdays. Monday is 0, both weekdays are included, and times are minutes of the day.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub days: (i64, i64),
@@ -29,16 +29,14 @@ impl Element {
     }
 }
 
-/// Each minute of ten years in one zone.
 pub struct Minutes {
-    /// The first minute, in minutes since 1970.
+    /// First minute that the oracle knows, in minutes since 1970.
     first: i64,
-    /// Local time of each minute, in minutes since 1970.
     local: Vec<i64>,
     open: Vec<bool>,
-    /// The number of open minutes before each minute.
+    /// For each minute, how many earlier minutes are open.
     before: Vec<i64>,
-    /// The open minutes of each local day with open time, as ranges in the order of time.
+    /// For each local day with open minutes, the ranges of these minutes.
     days: BTreeMap<i64, Vec<Range<usize>>>,
 }
 
@@ -76,7 +74,7 @@ impl Minutes {
         (self.first + minute as i64) * MINUTE + rest
     }
 
-    /// Returns the minute of a moment and the microseconds after its start.
+    /// Returns the index of the minute that contains a moment, and the microseconds since the minute began.
     fn minute(&self, t: i64) -> (usize, i64) {
         ((t.div_euclid(MINUTE) - self.first) as usize, t.rem_euclid(MINUTE))
     }
@@ -85,7 +83,7 @@ impl Minutes {
         self.open[self.minute(t).0]
     }
 
-    /// Returns the open time from the first minute to `t`.
+    /// Returns how much open time lies between the first minute and `t`.
     fn passed(&self, t: i64) -> i64 {
         let (minute, rest) = self.minute(t);
         self.before[minute] * MINUTE + if self.open[minute] { rest } else { 0 }
@@ -104,21 +102,22 @@ impl Minutes {
         Some(self.at(minute + ahead, 0))
     }
 
-    /// Returns the first moment at which the open time since `since` is `time`.
+    /// Returns the first moment by which the calendar has been open for `time` since `since`.
     pub fn after_time(&self, since: i64, time: i64) -> Option<i64> {
         let wanted = self.passed(since) + time;
         let minute = self.before.partition_point(|&before| before * MINUTE < wanted).checked_sub(1)?;
         (minute < self.open.len()).then(|| self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Returns the last moment from which the open time until `due` is `time`.
+    /// Returns the last moment from which the calendar is open for `time` until `due`.
     pub fn before_time(&self, due: i64, time: i64) -> Option<i64> {
         let wanted = self.passed(due) - time;
         let minute = self.before.partition_point(|&before| before * MINUTE <= wanted).checked_sub(1)?;
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Returns the moment on the n-th open day after the day of the first open moment.
+    /// Returns the moment with the same local time on the n-th open day. The day of the first open moment is not
+    /// counted.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));
@@ -129,7 +128,7 @@ impl Minutes {
         Some(next.map_or(moment(periods.last()?.end), |period| moment(period.start).max(wanted)))
     }
 
-    /// Returns the moment on the n-th open day before the day of `due`.
+    /// Returns the moment with the same local time on the n-th open day before the day of `due`.
     pub fn before_days(&self, due: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(due);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));
@@ -140,14 +139,13 @@ impl Minutes {
         Some(last.map_or(moment(periods.first()?.start), |period| moment(period.end).min(wanted)))
     }
 
-    /// Returns the first moment at which the wall clock shows a local minute and a rest, or later.
     fn first_shown(&self, local: i64, rest: i64) -> Option<i64> {
         let near = ((local - self.first) as usize).saturating_sub(FAR);
         let minute = near + self.local.get(near..)?.iter().position(|&shown| shown >= local)?;
         Some(self.at(minute, if self.local[minute] == local { rest } else { 0 }))
     }
 
-    /// Whether the wall clock shows this time twice.
+    /// Returns whether the wall clock shows this local time twice.
     pub fn is_in_fold(&self, t: i64) -> bool {
         let minute = self.minute(t).0;
         let local = self.local[minute];
@@ -155,14 +153,13 @@ impl Minutes {
         self.local[around].iter().filter(|&&shown| shown == local).count() > 1
     }
 
-    /// Returns the moments at which the clocks change.
     pub fn changes(&self) -> Vec<i64> {
         let changed = |&minute: &usize| self.local[minute] != self.local[minute - 1] + 1;
         (1..self.local.len()).filter(changed).map(|minute| self.at(minute, 0)).collect()
     }
 }
 
-/// Returns the local time of each minute. Within an hour that begins and ends with the same offset, no clock changes.
+/// Returns the local time of each minute. If an hour begins and ends with the same offset, no clock change is in it.
 fn wall_clock(tz: Tz, first: i64, count: usize) -> Vec<i64> {
     let offset = |minute: i64| {
         let t = DateTime::from_timestamp(minute * 60, 0).map(|t| t.naive_utc()).unwrap();

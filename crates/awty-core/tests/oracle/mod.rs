@@ -1,11 +1,10 @@
-//! An oracle that looks at each minute.
+//! An oracle for cron expressions that looks at each minute.
 
 use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
-/// A cron expression as Vixie's cron holds it, with one array of bits per field, and the rule for fields that begin
-/// with a star.
+/// A cron expression with one array of bits per field, as Vixie cron keeps it.
 pub struct Vixie {
     minutes: Vec<bool>,
     hours: Vec<bool>,
@@ -19,7 +18,6 @@ pub struct Vixie {
 }
 
 impl Vixie {
-    /// Reads five valid numeric fields.
     pub fn new(text: &str) -> Self {
         let fields: Vec<&str> = text.split(' ').collect();
         let mut weekdays = bits(fields[4], 0, 7);
@@ -51,7 +49,7 @@ impl Vixie {
     }
 }
 
-/// As in Vixie's code, a step counts from the low end of its range.
+/// As in Vixie cron, a step counts from the low end of its range.
 fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     let mut bits = vec![false; high + 1];
     let low = if high == 31 { 1 } else { low };
@@ -71,12 +69,11 @@ fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     bits
 }
 
-/// Returns the first second at which a wall clock shows `local` or later.
 pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) | LocalResult::Ambiguous(t, _) => t.to_utc(),
         LocalResult::None => {
-            // The second at which a gap ends.
+            // Clocks skip this local time, so the result is the second at which the gap ends.
             let shows = |t: Time| t.naive_utc() + tz.offset_from_utc_datetime(&t.naive_utc()).fix() >= local;
             let mut t = local.and_utc() - TimeDelta::hours(16);
             while !shows(t) {

@@ -16,7 +16,6 @@ impl World {
         }
     }
 
-    /// Kills a worker. Its claim ends, and its run has no effect.
     fn worker_dies(&mut self) {
         if self.workers.is_empty() {
             return;
@@ -81,7 +80,7 @@ impl World {
         self.latch = true;
     }
 
-    /// The launcher looks once a second, so it sees each jump before the next one.
+    /// Sets the clock forward or back. Only one jump happens before the launcher looks, which it does once a second.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;
@@ -94,8 +93,8 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// Restarts the server. Processes, open transactions and hints are lost, and checks that ran during a crash are
-    /// held.
+    /// Restarts the server, perhaps by a crash. Processes, open transactions and hints are lost. Checks that were
+    /// running during a crash are held.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {
@@ -120,7 +119,7 @@ impl World {
         self.launcher_acts();
     }
 
-    /// Checks at the old boundaries are still due.
+    /// Changes the setting `awty.slot`. Checks at the old boundaries are still due.
     fn slot_is_changed(&mut self) {
         self.server_width = width(self.dice.pick(&WIDTHS));
         for job in &mut self.jobs {

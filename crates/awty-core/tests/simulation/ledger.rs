@@ -1,4 +1,5 @@
-//! The checker sees each commit and each start, and does not know the implementation.
+//! The checker of the simulation. It sees when each run starts and what each transaction commits, and knows nothing of
+//! the implementation.
 
 use crate::table::{Id, Table};
 use awty_core::{KeepHistory, Limits, Mono, Outcome, Time};
@@ -13,14 +14,13 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// Grows with each change of the check. A run may commit only the version that it has read.
+    /// Number of the check's last change. A run may commit only if the check still has the version that the run has
+    /// read.
     version: u64,
     not_before: Time,
-    /// Time at which the slot was decided.
     since: Mono,
-    /// The version of the run in progress.
     running: Option<u64>,
-    /// Number of committed runs; `most` is the largest number allowed.
+    /// Number of committed runs. `most` is the largest number that the job's limits allow.
     booked: u32,
     most: u32,
     keep: KeepHistory,
@@ -89,7 +89,6 @@ impl Ledger {
         Self { entries: Vec::new(), able: vec![mono; jobs], hash: 0xcbf2_9ce4_8422_2325, tally: Tally::default() }
     }
 
-    /// Adds an event to the hash (FNV-1a over words).
     pub fn log(&mut self, event: &str, a: i64, b: i64) {
         let words = [event.len() as i64, i64::from(event.as_bytes()[0]), a, b];
         for word in words {
@@ -121,7 +120,7 @@ impl Ledger {
         });
     }
 
-    /// Checks P2 and half of P4 when a run starts.
+    /// Records the start of a run. By P2, the run is not early. By P4, no other run of the check is in progress.
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;
@@ -132,13 +131,12 @@ impl Ledger {
         entry.running = Some(entry.version);
     }
 
-    /// Notes that a run had no effect, because it was killed or its check had changed.
     pub fn discarded(&mut self, id: Id) {
         self.log("discarded", id as i64, 0);
         assert!(self.entries[id].running.take().is_some(), "check {id} was not running");
     }
 
-    /// Books a run. This is the other half of P4: a run commits only the version of the check that it has read.
+    /// Records that a run has committed. By P4, the check must still have the version that the run has read.
     pub fn booked(&mut self, id: Id) {
         self.log("booked", id as i64, 0);
         let entry = &mut self.entries[id];
@@ -155,7 +153,8 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// Checks a missed slot. The job must have been unable to run at some time since the slot was decided.
+    /// Records that a check missed its slot. The job must have been unable to run at some time since the slot was
+    /// chosen.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");
@@ -170,7 +169,7 @@ impl Ledger {
         self.tally.held += u64::from(held);
     }
 
-    /// Notes the end of a check. By P3, a check ends once.
+    /// Records that a check has ended. By P3, a check ends only once.
     pub fn ended(&mut self, id: Id, outcome: Outcome) {
         self.log("ended", id as i64, outcome as i64);
         let entry = &mut self.entries[id];
@@ -179,7 +178,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// Checks P3: each committed check is in exactly one place, and in the right place.
+    /// By P3, each committed check is in exactly one of the table and the history.
     pub fn audit(&self, table: &Table) {
         let mut not_kept = 0;
         for (id, entry) in self.entries.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! A simulation of the whole scheduler in one thread: clients, a launcher, workers, crashes, restarts, pauses and clock
-//! jumps. A ledger checks each history against the promises, without knowing the rules.
+//! Simulates the whole scheduler in one thread: clients, a launcher, workers, crashes, restarts, pauses and clock
+//! jumps. A ledger, which knows only the promises, checks each history.
 //!
 //! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
 
@@ -17,7 +17,7 @@ use awty_core::Outcome;
 use ledger::Tally;
 use world::World;
 
-/// Prints how to replay a history that breaks a promise.
+/// If a history breaks a promise, this value prints how to replay the history.
 struct Replay {
     seed: u64,
     steps: u64,
@@ -31,13 +31,12 @@ impl Drop for Replay {
     }
 }
 
-/// Returns the history's hash and event counts.
 fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let replay = Replay { seed, steps };
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // Each audit reads the whole history.
+        // An audit reads the whole history, so only about twenty audits are made.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }
@@ -65,7 +64,7 @@ fn a_million_steps_keep_every_promise() {
         all.add(&play(seed, steps).1);
     }
     println!("{all:?}");
-    // The simulation proves nothing about an event that did not occur.
+    // Each kind of event must have occurred, because the simulation proves nothing about other kinds.
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
         assert!(count > 0, "no check ended as {outcome}");
     }

@@ -5,7 +5,7 @@ use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// The end of a run that nothing stops.
+/// How a run ends if neither a fault nor its time limit stops it.
 #[derive(Clone, Copy)]
 enum Finish {
     Answer(Answer),
@@ -26,7 +26,6 @@ pub struct Run {
 
 pub enum Doing {
     Looking,
-    /// The worker has seen this check and has not claimed it.
     Found(Id),
     Running(Run),
 }
@@ -81,12 +80,11 @@ impl World {
         (self.roles[role].workers, self.roles[role].behind_since) = (workers, behind_since);
     }
 
-    /// Sets the role's hint to the earliest work that has no worker.
     pub fn hint(&mut self, role: usize) {
         self.roles[role].due = self.earliest(role).map(|(slot, _)| slot);
     }
 
-    /// Returns the role's earliest check that a worker could take, now or later.
+    /// Returns the role's first check that a worker may take now or later.
     fn earliest(&self, role: usize) -> Option<(Time, Id)> {
         self.table.of_role(role).find(|(_, id)| self.open_to_workers(&self.table.rows[id], *id))
     }
@@ -117,7 +115,7 @@ impl World {
 
     fn look(&mut self, worker: usize) {
         let role = self.workers[worker].role;
-        // A worker may arrive shortly before the slot, and polls until the slot comes.
+        // A worker may start shortly before the slot. It then polls until the slot comes.
         match self.earliest(role).filter(|(slot, _)| *slot <= self.now + self.caps.lead) {
             Some((_, id)) if self.waiting == 0 || self.dice.one_in(2) => self.workers[worker].doing = Doing::Found(id),
             None if self.dice.one_in(2) => self.hint(role),
@@ -132,7 +130,7 @@ impl World {
         self.latch = true;
     }
 
-    /// Takes the claim without waiting, reads the row, and applies the guards.
+    /// Claims a check without waiting for its lock, reads its row, and applies the guards.
     fn claim(&mut self, worker: usize, id: Id) {
         self.workers[worker].doing = Doing::Looking;
         let Some(row) = self.table.rows.get(&id).filter(|row| self.open_to_workers(row, id)) else { return };
@@ -141,7 +139,7 @@ impl World {
         match policy::before(&check, &job.limits, job.able_since, self.now) {
             Before::NotYet => {}
             Before::Run => self.start(worker, id, version, check),
-            // The client's change comes first.
+            // A client has changed the check in an open transaction. The worker waits for that transaction.
             _ if locked => {}
             Before::Move(slot) => {
                 self.ledger.missed(id);
@@ -182,7 +180,7 @@ impl World {
         }
     }
 
-    /// Commits if the row still has the version that the run has read.
+    /// Ends a run. The run commits if the check's row still has the version that the run has read.
     fn finish(&mut self, worker: usize) {
         let Doing::Running(run) = std::mem::replace(&mut self.workers[worker].doing, Doing::Looking) else { return };
         let role = self.workers[worker].role;

@@ -8,11 +8,10 @@ pub struct Row {
     pub role: usize,
     pub entity: usize,
     pub check: Check,
-    /// Grows with every change, as PostgreSQL makes a new row version.
+    /// Grows with each change of the row, like PostgreSQL's row versions.
     pub version: u64,
     pub held: bool,
     pub runs: u32,
-    /// A client's open transaction has changed the row.
     pub locked: bool,
 }
 
@@ -20,7 +19,6 @@ pub struct Row {
 pub struct Table {
     pub rows: BTreeMap<Id, Row>,
     pub history: BTreeMap<Id, Outcome>,
-    /// Checks that ended and were not archived because of `keep_history`.
     pub not_kept: usize,
     by_slot: BTreeSet<(usize, Time, Id)>,
     by_entity: BTreeMap<(usize, usize), Id>,

@@ -1,5 +1,5 @@
-//! Targets of external workers: limits, blocks, breakers and turns, under random clocks, reports and crashes. The
-//! checker does not know the implementation.
+//! Simulates targets of external workers with limits, blocks, circuit breakers and turns, under random clocks, reports
+//! and crashes. The checker knows nothing of the implementation.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;
@@ -19,21 +19,22 @@ const BURST: u32 = 4;
 struct Line {
     target: Target,
     pending: usize,
-    /// When each lease ends without an answer.
+    /// For each lease, the time at which it ends if no answer comes.
     leases: Vec<Time>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Calls since the clock was last set back or the server crashed.
+    /// Number of calls since the clock was last set back or the server crashed.
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Claims passed the target over although it could have been served.
+    /// Number of claims that passed over this target although it could have been served.
     waited: usize,
 }
 
-/// The state on disk: lines of targets, positions at which claims stopped, and times at which each role was served.
+/// What a crash leaves on disk: the checks of each target, the position at which each role's claims stopped, and the
+/// time at which each role was last served.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 
 struct World {
@@ -98,7 +99,7 @@ impl World {
         self.seen = vec![vec![Seen::default(); TARGETS]; ROLES];
     }
 
-    /// Checks of ended leases are due again, then roles and targets take turns.
+    /// A worker claims checks. First the checks of ended leases become due again. Then roles and targets take turns.
     fn claim(&mut self) {
         let now = self.now;
         for line in self.lines.iter_mut().flatten() {
@@ -178,7 +179,6 @@ impl World {
 
     fn answer(&mut self, role: usize, place: usize) {
         let now = self.now;
-        // A target is down for a quarter of an hour at a time.
         let is_down = (now.timestamp() / 900 + place as i64) % 3 == 0;
         let (line, seen) = (&mut self.lines[role][place], &mut self.seen[role][place]);
         if line.leases.pop().is_none() {

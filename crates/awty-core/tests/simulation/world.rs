@@ -27,7 +27,6 @@ pub enum Change {
     Schedule { job: usize, entity: usize, slot: Time, not_before: Time, since: Mono },
 }
 
-/// A client's open transaction, with the pending check that it has locked.
 pub struct Open {
     locked: Option<Id>,
     change: Change,
@@ -114,7 +113,7 @@ impl World {
         self.ledger.audit(&self.table);
     }
 
-    /// Stops all faults. Every check must then end.
+    /// Stops all faults and lets time pass until every check has ended.
     pub fn drain(&mut self) {
         while !self.open.is_empty() {
             self.client_ends_transaction();
@@ -133,7 +132,7 @@ impl World {
         panic!("checks that never end, at {}: {left:?}", self.now);
     }
 
-    /// Advances both clocks, at most until the launcher wakes.
+    /// Advances both clocks, but not beyond the time at which the launcher wakes up.
     fn time_passes(&mut self) {
         if !self.latch {
             let longest = self.launcher_wakes.since(self.mono).as_micros() as i64;
@@ -179,7 +178,7 @@ impl World {
         }
     }
 
-    /// Begins a client's transaction. Most transactions commit at once, and some stay open and hold the row lock.
+    /// Begins a client's transaction. Most transactions commit at once. Some stay open and keep the row locked.
     fn client_begins(&mut self, locked: Option<Id>, change: Change) {
         let open = Open { locked, change };
         if !self.dice.one_in(8) {
@@ -217,7 +216,7 @@ impl World {
         match open.change {
             Change::Cancel => open.locked.into_iter().for_each(|id| self.end(id, Outcome::Cancelled)),
             Change::Schedule { job, entity, slot, not_before, since } => {
-                // Another client was first, so the unique index makes this one fail.
+                // Another client has committed first. The unique index makes this transaction fail.
                 if self.table.pending(job, entity) != open.locked {
                     return;
                 }
@@ -227,7 +226,7 @@ impl World {
         }
     }
 
-    /// Sets the hint, and wakes the launcher if the check is the earliest.
+    /// Inserts a check and sets the role's hint. If the check is the role's first, the launcher is woken.
     pub fn insert(&mut self, job: usize, entity: usize, slot: Time, not_before: Time, since: Mono) {
         let role = self.jobs[job].role;
         let id = self.table.insert(job, role, entity, slot);

@@ -1,9 +1,10 @@
-//! The zones of the world that differ most, and dice.
+//! The time zones that differ most from each other, and a random number generator.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// Zones with whole, half and quarter hours, changes at odd times, missing days, and negative daylight saving.
+/// These zones have offsets of whole, half and quarter hours, changes at odd times, missing days, and negative daylight
+/// saving.
 #[rustfmt::skip]
 pub const ZONES: [&str; 60] = [
     "Africa/Abidjan", "Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Juba", "Africa/Monrovia",
@@ -26,7 +27,6 @@ impl Dice {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// Returns a number from 0 to `n` - 1.
     pub fn below(&mut self, n: i64) -> i64 {
         ((i128::from(self.0.next_u64()) * i128::from(n)) >> 64) as i64
     }

@@ -1,4 +1,4 @@
-//! The world's zones as a server provides them: one change per call.
+//! Provides the zones of the library `chrono-tz` as a PostgreSQL server provides its own: one offset change per call.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};
@@ -6,10 +6,10 @@ use chrono::{NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 const SECOND: i64 = 1_000_000;
-/// The library's data end here.
+/// The library's zone data end at this second.
 const LAST: i64 = 4_133_980_800;
 
-/// Looks at each day to find the changes of a zone of chrono-tz.
+/// A zone of `chrono-tz`. Its offset is read day by day to find the changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub Tz);
 

@@ -1,17 +1,17 @@
-//! Why a text is not a cron expression, with a suggestion.
+//! Errors that say why a text is not a cron expression, and what the user could write instead.
 //!
-//! Invariant: the length of a message is bounded by the text and by [`MOST_SHOWN`] bytes, plus one sentence.
+//! Invariant: a message is longer than the expression and [`MOST_SHOWN`] bytes by at most one sentence.
 
 use super::field::Field;
 use std::fmt;
 
-/// Largest number of bytes of a text in a message. Longer texts are refused.
+/// Cron expressions of more bytes are refused, and messages do not repeat them.
 pub const MOST_SHOWN: usize = 1024;
 
-/// A cron expression that cannot be read, and why.
+/// The error for a cron expression that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The expression, cut if it is too long.
+    /// The expression as the user wrote it. A text that is too long is cut.
     pub expression: String,
     pub(super) fault: Fault,
 }
@@ -34,23 +34,17 @@ impl std::error::Error for Unreadable {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The text is longer than [`MOST_SHOWN`] bytes.
     TooLong,
-    /// The number of fields is wrong.
     Fields(usize),
-    /// The field does not have this number.
     OutOfRange(&'static Field, String),
-    /// An unknown word.
     Unknown(&'static Field, String),
-    /// An empty list item, or a range or step with a missing end.
     Gap(&'static Field, String),
-    /// The step selects only the first value.
     Step(&'static Field, String),
-    /// A step without a range, which other programs interpret in different ways.
+    /// The step follows a single number. Cron programs disagree about the meaning of this.
     NoRange(&'static Field, String),
     /// The range goes from a higher number to a lower one.
     Wraps { range: String, instead: String },
-    /// The field has the syntax of another cron program.
+    /// The field uses syntax of another cron program.
     Foreign { found: String, instead: &'static str },
 }
 

@@ -1,19 +1,18 @@
-//! The six fields of a cron expression: their ranges and names. Every number is below 64, so the values of a field fit
-//! into one word.
+//! Ranges and names of the six fields of a cron expression. Every number is below 64, so a set of a field's values fits
+//! into one 64-bit word.
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The greatest distinct number. It differs from `high` for days of the week, because 7 equals 0.
+    /// The largest number with its own meaning. It differs from `high` for weekdays, because 7 means the same as 0.
     pub(super) last: u32,
-    /// Names of the numbers from `low` on.
+    /// Names that may replace the numbers from `low` on.
     pub(super) names: &'static [&'static str],
 }
 
 impl Field {
-    /// Returns the longest step, which is the length of the whole field.
     pub(super) fn most_step(&self) -> u32 {
         self.last - self.low + 1
     }

@@ -1,4 +1,4 @@
-//! Reading and searching take a bounded number of steps and never panic, for any input.
+//! Tests that reading any text, and searching for any moment, takes a bounded number of steps and never panics.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;
@@ -6,12 +6,12 @@ use crate::repeat::steps::counted;
 use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
-/// Bound on the steps to read one byte: those of `*` and a comma.
+/// Reading takes at most this many steps per byte. The texts with the most steps repeat `*` and a comma.
 const STEPS_PER_BYTE: u64 = 60;
-/// A search visits the months of 41 years, with one or two changes of the clocks in each.
+/// A search visits the months of 41 years. Clocks change once or twice in each month.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
-/// Changes its clocks about once a month.
+/// A zone that changes its clocks about once a month.
 struct Busy;
 
 impl Zone for Busy {

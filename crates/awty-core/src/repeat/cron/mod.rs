@@ -1,8 +1,8 @@
-//! Cron expressions and their moments in a zone.
+//! Cron expressions and the moments that they match in a zone.
 //!
 //! Invariant: days match as in Vixie cron. A time is *fixed* if neither the minute nor the hour begins with `*`. A
-//! fixed time comes once a day; in a gap at the gap's end, in a fold the first time. Any other time comes whenever the
-//! wall clock shows it.
+//! fixed time comes once a day. If clocks skip it, it comes at the end of the gap, and if clocks show it twice, it
+//! comes the first time. Any other time comes whenever the wall clock shows it.
 
 mod fault;
 mod field;
@@ -19,30 +19,30 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// A leap day with a certain weekday comes again after at most 40 years.
+/// A search covers 41 years, because a leap day falls on a given weekday again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
-/// A parsed cron expression.
+/// A cron expression whose fields have been read into sets of values.
 #[derive(Clone, Debug)]
 pub struct Cron {
     text: String,
     seconds: u64,
     minutes: u64,
     hours: u64,
-    /// Days of the month. Bit 0 is the last day.
+    /// Set of the days of the month. Bit 0 means the last day of the month.
     days: u64,
     months: u64,
-    /// Days of the week, from 0 for Sunday.
+    /// Set of the weekdays. Bit 0 means Sunday.
     weekdays: u64,
-    /// A day must match by number and by weekday, because the day or the weekday begins with `*`. Otherwise one match
-    /// is enough.
+    /// Whether a day must match both as day of the month and as weekday, because one of these fields begins with `*`.
+    /// Otherwise one of them is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
 }
 
 impl Cron {
-    /// Reads an expression.
+    /// Reads a cron expression of 5 or 6 fields, or a word such as `@daily`.
     ///
     /// # Errors
     /// [`Unreadable`], with a suggestion.
@@ -73,18 +73,18 @@ impl Cron {
         })
     }
 
-    /// Returns the expression as written.
+    /// Returns the expression as the user wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the zone changes the moments by more than minutes, because the hour, the day, the month or the weekday
-    /// is fixed.
+    /// Returns whether a time zone would change the moments by more than the minute, because the hour, the day, the
+    /// month or the weekday is restricted.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }
 
-    /// Returns the next moment in microseconds; `None` if there is no match within 41 years.
+    /// Returns the first moment after `after`, in microseconds. Returns `None` if nothing matches within 41 years.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -111,7 +111,7 @@ impl Cron {
         }
     }
 
-    /// Returns the least time between two matches on a wall clock; at most a day.
+    /// Returns the least time between two matches on a wall clock, but at most a day.
     pub(super) fn closest(&self) -> TimeDelta {
         let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
         let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());
@@ -130,7 +130,7 @@ impl Cron {
 }
 
 impl PartialEq for Cron {
-    /// Equal fields mean the same moments in every zone.
+    /// Two expressions are equal if their fields are. They then have the same moments in every zone.
     fn eq(&self, other: &Self) -> bool {
         let fields = |cron: &Self| {
             let days = (cron.days, cron.months, cron.weekdays, cron.both_days);

@@ -1,23 +1,23 @@
-//! Reads cron expressions: 5 fields, 6 fields with the second first, or one of five words.
+//! Reads a cron expression of 5 fields, or of 6 fields with the second first, or one of five words such as `@daily`.
 //!
-//! Invariant: ambiguous input is refused, with a suggestion. The work is bounded by the length of the text, whatever
-//! its numbers. Only an error message allocates.
+//! Invariant: ambiguous text is refused, with a suggestion. The work depends only on the length of the text and not on
+//! its numbers. Only an error message allocates memory.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// Days count from 1, so bit 0 is free.
+/// The bit for the last day of the month. Days count from 1, so no day uses bit 0.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values {
     pub(super) bits: u64,
-    /// The field's text begins with `*`.
+    /// Whether the text of the field begins with `*`.
     pub(super) star: bool,
 }
 
-/// Second, minute, hour, day of month, month, day of week.
+/// The values of second, minute, hour, day of month, month and weekday, in this order.
 pub(super) type Fields = [Values; 6];
 
 const WORDS: [(&str, &str); 5] = [
@@ -70,7 +70,6 @@ fn values(field: &'static Field, text: &str) -> Result<Values, Fault> {
     Ok(Values { bits, star: text.starts_with('*') })
 }
 
-/// Reads a value, a range or `*`, with or without a step.
 fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
     let (range, every) = match item.split_once('/') {
         Some((range, every)) => (range, Some(every)),
@@ -132,7 +131,8 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// Suggests two ranges. As a day of the week, 7 is Sunday.
+/// Returns the error for a range such as `22-2`, with the two ranges that the user can write instead. As a weekday, 7
+/// is Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };
@@ -148,7 +148,8 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// Returns the fault of a text that is syntax of another program, or unknown.
+/// Returns the error for a text that no field allows. If the text is syntax of another cron program, the error says
+/// what to write instead.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

@@ -1,4 +1,5 @@
-//! Finds the next local time that a cron expression matches. The work is bounded by the number of months searched.
+//! Finds the next local time that a cron expression matches. The work is bounded by the number of months that are
+//! searched.
 //!
 //! Times are those of a wall clock, in seconds since 1970-01-01 00:00.
 
@@ -7,8 +8,7 @@ use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// A number with a bit at each multiple of seven. A set of weekdays, multiplied by it, is the set of these weekdays in
-/// six weeks.
+/// A bit for every seventh day. Multiplying a set of weekdays by this number repeats the set for six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
@@ -35,7 +35,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// Returns one bit per matching day.
+    /// Returns the set of days in a month that the expression matches. Bit 1 is the first day.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
@@ -76,8 +76,8 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// Whether the expression matches two days in a row. A search of 28 years covers the pattern of weekdays and leap
-    /// years.
+    /// Returns whether the expression matches two days in a row. The pattern of weekdays and leap years repeats after
+    /// 28 years, so a search of 28 years is enough.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {

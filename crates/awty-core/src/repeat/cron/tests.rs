@@ -65,13 +65,12 @@ fn the_last_day_of_the_month_is_l_or_a_dollar() {
 
 #[test]
 fn one_day_field_is_enough_unless_either_begins_with_a_star() {
-    // Sundays of March 2026: 1, 8, 15, 22, 29.
+    // The Sundays of March 2026 are the days 1, 8, 15, 22 and 29.
     assert_eq!(days("0 0 2-3 * sun", "03"), [1, 2, 3, 8, 15, 22, 29]);
     assert_eq!(days("0 0 * * sun", "03"), [1, 8, 15, 22, 29]);
     assert_eq!(days("0 0 */2 * sun", "03"), [1, 15, 29]);
     assert_eq!(days("0 0 1-14 * */7", "03"), [1, 8]);
     assert_eq!(days("0 0 */20,8 * sun", "03"), [1, 8]);
-    // This field does not begin with a star.
     assert_eq!(days("0 0 8,*/20 * sun", "03"), [1, 8, 15, 21, 22, 29]);
 }
 
@@ -79,7 +78,7 @@ fn one_day_field_is_enough_unless_either_begins_with_a_star() {
 fn leap_days_come_in_leap_years_only() {
     let leap_days = moments("0 0 29 2 *", "2095-01-01T00:00:00Z", 2);
     assert_eq!(leap_days, ["2096-02-29 00:00:00", "2104-02-29 00:00:00"]);
-    // A leap day on a Sunday: 2100 is no leap year, so the longest wait is 40 years.
+    // The longest wait for a leap day on a Sunday is 40 years, because 2100 is not a leap year.
     let sundays = moments("0 0 29 2 */7", "2088-02-29T00:00:00Z", 2);
     assert_eq!(sundays, ["2128-02-29 00:00:00", "2156-02-29 00:00:00"]);
     assert_eq!(moments("0 0 30 2 *", "2026-01-01T00:00:00Z", 1), [""; 0]);
@@ -177,7 +176,7 @@ fn two_ways_to_write_one_plan_are_equal() {
     assert!(equal("0 9 * * mon-fri", "0 0 9 * * 1,2,3,4,5"));
     assert!(equal("@daily", "0 0 * * *"));
     assert!(!equal("0 9 * * mon", "0 9 1-31 * mon"));
-    // In a fold the first expression comes twice per hour shown, the second once.
+    // When clocks are set back, the first expression matches the repeated hour twice, and the second expression once.
     assert!(!equal("0 * * * *", "0 0-23 * * *"));
 }
 

@@ -4,7 +4,6 @@ impl World {
     pub fn something_goes_wrong(&mut self) {
         match self.dice.below(10) {
             0..3 => {
-                // The run of the killed worker has no effect.
                 if let Some(row) = self.rows.values_mut().find(|row| row.run.is_some()) {
                     row.run = None;
                     self.ledger.tally.count("killed");
@@ -20,11 +19,10 @@ impl World {
         }
     }
 
-    /// Moves the clock by up to two hours, forward or back.
     fn clock_jumps(&mut self) {
         let longest = self.dice.pick(&[10_000, 600_000, 7_200_000]);
         self.now += self.dice.millis(-longest, longest);
-        // The maintainer notices the jump at once.
+        // The maintainer notices at once that the clock was set back.
         for job in &mut self.jobs {
             job.able_since = job.able_since.min(self.now);
         }

@@ -1,4 +1,4 @@
-//! The checker of repetitions. It counts moments instead of slots, from a full list of moments.
+//! The checker of repetitions. It counts moments instead of slots, in a full list of all moments.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 pub type Key = (usize, usize);
 
 struct Account {
-    /// Moments up to this one are booked, skipped, or given up by a client.
+    /// Last moment that is over because it was booked, skipped, or given up by a client.
     gone: Time,
-    /// The last moment with a booked run, or whose occurrence ended without a run.
+    /// Last moment whose occurrence has ended, with or without a run.
     booked: Time,
 }
 
@@ -44,7 +44,7 @@ pub struct Ledger {
     pub tally: Tally,
 }
 
-/// Returns the slot of the first moment after `gone` whose slot is after `now`.
+/// Returns the first slot after `now` among the moments after `gone`.
 fn expected(terms: &Terms, width: Width, gone: Time, now: Time) -> Option<Time> {
     terms.open(gone, now, width).map(|(_, slot)| slot).next()
 }
@@ -61,8 +61,8 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Books an occurrence for moments up to `last` that did not end because of a client. By P11, no moment is booked
-    /// twice.
+    /// Records that the occurrence of the moments up to `last` has ended, and not because of a client. By P11, no
+    /// moment is booked twice.
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Starts a new rhythm, whose moments up to `gone` are over.
+    /// Records that an entity has a new rhythm, whose moments up to `gone` are over.
     pub fn forget(&mut self, key: Key, gone: Option<Time>) {
         let gone = gone.unwrap_or(Time::MIN_UTC);
         self.accounts.insert(key, Account { gone, booked: Time::MIN_UTC });
@@ -85,7 +85,8 @@ impl Ledger {
         expected(terms, width, self.accounts[&key].gone.max(own), now)
     }
 
-    /// Checks that the repetition continues: no moment up to `own` comes again, and no moment is lost.
+    /// Checks that the repetition continues at the right slot. No moment up to `own` comes again, and no moment is
+    /// lost.
     pub fn goes_on(&mut self, key: Key, own: Time, terms: &Terms, width: Width, now: Time, next: Option<Time>) {
         assert_eq!(next, self.next(key, own, terms, width, now), "{key:?} goes on after {own}, at {now}");
         self.gone(key, own);
@@ -94,7 +95,8 @@ impl Ledger {
         }
     }
 
-    /// If only the jitter differs, `pending` is the moment of the pending check.
+    /// Checks the slot that follows a change of the plan. If only the jitter has changed, `pending` is the moment of
+    /// the pending check.
     pub fn changed(
         &mut self,
         key: Key,
@@ -111,7 +113,7 @@ impl Ledger {
             assert!(open().next().is_some_and(|(_, slot)| slot <= next), "{key:?}: {next} is over, as {gone}");
         }
         if let Some(pending) = pending {
-            // The new plan must still have the pending moment, and its slot must not be later than planned.
+            // The new plan still has the pending moment, so its slot may not be later than planned.
             let slot = open().find(|&(moment, _)| moment == pending).map(|(_, slot)| slot);
             let latest = slot.map(|slot| slot.max(width.after(now)));
             assert!(next.is_some() && next <= latest, "{key:?}: {next:?} comes after {latest:?}");
@@ -120,7 +122,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // Skipped moments have slots before the slot of the last moment that the new check covers.
+        // Moments are skipped if their slots are before the slot of the last moment that the new check covers.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

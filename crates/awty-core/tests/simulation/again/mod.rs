@@ -1,5 +1,5 @@
-//! Repetitions under clients, workers, crashes, downtime and clock jumps. Each step is one commit. The crate decides
-//! what comes next; the ledger counts moments.
+//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit. The crate
+//! decides which check comes next, and the ledger counts moments.
 
 mod clients;
 mod faults;
@@ -29,9 +29,8 @@ struct Job {
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// The row covers the moments up to this one; `None` if a client scheduled the check.
+    /// Last moment that the check covers. `None` if a client has scheduled the check.
     last: Option<Time>,
-    /// The check was due when its plan was replaced.
     stayed: bool,
     held: bool,
     able_since: Time,
@@ -41,7 +40,6 @@ struct Row {
 pub struct World {
     dice: Dice,
     now: Time,
-    /// The monotonic clock, in microseconds.
     mono: i64,
     width: Width,
     jobs: Vec<Job>,
@@ -61,7 +59,7 @@ impl World {
         Self { dice, now, mono: 0, width, jobs, terms: BTreeMap::new(), rows: BTreeMap::new(), next_id: 0, ledger }
     }
 
-    /// Takes one step. Afterwards exactly one check of each repetition is pending or held.
+    /// Takes one step. After each step, exactly one check of each repetition is pending or held.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..250 => self.time_passes(),
@@ -95,8 +93,8 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// Ends a check, and in the same commit inserts the next check or removes the repetition. The next check keeps a
-    /// hold.
+    /// Ends a check. The same commit inserts the next check or removes the repetition. If the check was held, the next
+    /// check is held too.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);
@@ -116,7 +114,8 @@ impl World {
         }
     }
 
-    /// Each slot is used once, even if the plan has changed.
+    /// Returns the last moment that is used up when the check is over. No slot is used twice, even if the plan has
+    /// changed.
     fn used_up(&self, row: &Row) -> Time {
         let (terms, first) = (self.terms[&row.key], row.occurrence.first);
         match row.last {
@@ -181,7 +180,7 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
     }
 }
 
-/// The simulation proves nothing about an event that did not occur.
+/// Each of these events must have occurred, because the simulation proves nothing about other events.
 const EVENTS: [&str; 24] = [
     "run",
     "discarded",

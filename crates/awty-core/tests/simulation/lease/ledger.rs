@@ -1,4 +1,5 @@
-//! The checker sees leases and answers, and does not know the implementation.
+//! The checker of leases. It sees the leases that workers get and the answers that they send, and knows nothing of the
+//! implementation.
 
 use super::server::Server;
 use awty_core::{Outcome, Time};
@@ -48,11 +49,11 @@ impl Tally {
 
 #[derive(Default)]
 pub struct Ledger {
-    /// The lease of each check, and when it ends.
+    /// For each check, the lease that a worker has and the time at which the lease ends.
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// Work that must not be handed out again.
+    /// Work of jobs with `at_most_once` that must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,
@@ -122,10 +123,10 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// A crash undoes commits that were not flushed, so leases and ends may be gone.
+    /// A crash has undone commits that were not flushed, so leases and ends of checks may be lost.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // Ids and keys after the crash are new.
+        // Ids that were given out before the crash may be given out again, with new keys.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {

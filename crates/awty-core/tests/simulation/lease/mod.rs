@@ -1,5 +1,6 @@
-//! External workers claim, work, send heartbeats, and answer late or never. Clients cancel and hold, the clock jumps,
-//! and the server crashes. P14: no check has two leases at a time, none is lost, and each has one key.
+//! Simulates external workers that claim checks, work, send heartbeats, and answer late or never. Clients cancel and
+//! hold checks, the clock jumps, and the server crashes. P14: no check has two leases at a time, no check is lost, and
+//! each has one key.
 
 mod ledger;
 mod server;
@@ -16,7 +17,6 @@ use workers::Worker;
 pub struct World {
     dice: Dice,
     server: Server,
-    /// A crash returns to this state.
     flushed: Server,
     workers: Vec<Worker>,
     ledger: Ledger,
@@ -58,12 +58,11 @@ impl World {
                 self.server.now = now;
                 self.ledger.goes_back(&self.server);
             }
-            // The worker dies, or has lost its state.
             _ => self.workers[worker].hands.clear(),
         }
     }
 
-    /// Stops all faults. Every check must then end.
+    /// Stops all faults and runs until every check has ended.
     fn drain(&mut self) {
         self.server.release_all();
         for _ in 0..20_000 {

@@ -1,4 +1,5 @@
-//! The tables of the model, and the calls of workers and clients. They apply the crate's decisions.
+//! The tables of a simulated server, and the calls of workers and clients that change them. The crate makes all
+//! decisions.
 
 use super::ledger::Ledger;
 use crate::dice::Dice;
@@ -88,7 +89,7 @@ impl Server {
         let Ok(slot) = policy::schedule(wanted, &self.jobs[job].limits, self.now) else { return };
         self.last_id += 1;
         let check = Check { slot, check_count: 0, attempt: 0 };
-        // After a crash a check may get another check's number.
+        // After a crash a new check may get the id of a lost check.
         let row = Row { job, check, crashes: 0, held: false, scheduled_at: self.now };
         self.rows.insert(self.last_id, row);
         ledger.created(self.last_id);
@@ -116,13 +117,13 @@ impl Server {
         self.rows.values_mut().for_each(|row| (row.held, row.crashes) = (false, 0));
     }
 
-    /// As in the tables, the lease of a check that is gone stays until a later call finds it.
+    /// Ends a check. As in awty's tables, its lease stays until a later call finds it.
     fn end(&mut self, id: i64, outcome: Outcome, ledger: &mut Ledger) {
         self.rows.remove(&id);
         ledger.ended(id, outcome);
     }
 
-    /// All leases past their deadlines, or the lease of the check `wanted`.
+    /// Ends all leases whose deadline has passed, or the lease of the check `wanted`.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],

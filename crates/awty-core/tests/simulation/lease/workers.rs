@@ -1,4 +1,4 @@
-//! A worker does not know whether its leases are still valid.
+//! The external workers of the simulation. A worker does not know whether its leases are still valid.
 
 use super::World;
 use super::ledger::Ledger;
@@ -30,7 +30,7 @@ impl World {
             job == Some(awty_core::lease::Delivery::AtMostOnce)
         });
         if once {
-            // The claim was flushed.
+            // The claim must be on disk before the work is handed out, because a crash must not bring it back.
             self.flushed = self.server.clone();
         }
         self.workers[worker].hands.extend(hands);
@@ -47,7 +47,6 @@ impl World {
     }
 
     pub fn answer(&mut self) {
-        // Some answers are sent twice.
         let keep = self.dice.one_in(20);
         let Some(hand) = self.any_hand(keep) else { return };
         let chance = self.dice.below(1 << 30) as u64;
