@@ -34,11 +34,17 @@ impl std::error::Error for Unreadable {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
+    /// The expression is longer than [`MOST_SHOWN`] bytes.
     TooLong,
+    /// The expression has this many fields, and not 5 or 6.
     Fields(usize),
+    /// The number is not in the range of the field.
     OutOfRange(&'static Field, String),
+    /// The word has no meaning in the field.
     Unknown(&'static Field, String),
+    /// A list has an empty item, or a range or step lacks a number.
     Gap(&'static Field, String),
+    /// The step is zero, or longer than the whole range of the field.
     Step(&'static Field, String),
     /// The step follows a single number. Cron programs disagree about the meaning of this.
     NoRange(&'static Field, String),
