@@ -1,9 +1,8 @@
-//! The only file that reads the clock.
+//! Reads the clock. No other file of the gateway does.
 
 use chrono::{DateTime, Utc};
 use std::time::SystemTime;
 
-/// Returns the time of this machine.
 #[allow(clippy::disallowed_methods)] // the only call of the clock
 pub fn now() -> DateTime<Utc> {
     SystemTime::now().into()

@@ -1,4 +1,5 @@
-//! Calls HTTP endpoints when awty says that it is time. README.md says where things are.
+//! The library of `awty-gateway`, which calls HTTP endpoints when awty says that it is time. README.md describes the
+//! modules.
 
 pub mod api;
 pub mod clock;

@@ -1,7 +1,7 @@
-//! Connections of clients, plain or with TLS.
+//! Accepts clients' connections, with or without TLS.
 //!
-//! Invariant: the number of connections is bounded, in total and per peer. The memory of a connection before its
-//! request is complete is bounded, and so is its age.
+//! Invariant: the number of connections is bounded, in total and for each peer. The age of a connection is bounded too,
+//! and so is its memory before a request is complete.
 
 mod peers;
 
@@ -25,16 +25,17 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Number of connections. Further ones wait.
+/// Maximum number of connections. Further connections wait.
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Time limit of the TLS handshake, and of a request's head, counted from the end of the previous request.
+/// Time limit of the TLS handshake. The head of a request must also arrive within this time after the end of the
+/// previous request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts requests for the first time, and then has the second one to finish them. A client that does not
-/// read loses its place.
+/// A connection accepts requests for the first of these times. Then it has the second to finish the last request. A
+/// client that does not read its answers therefore loses its connection.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
-/// Builds the TLS of the listener from two PEM files. The version is 1.2 or later.
+/// Builds the TLS configuration of the listener from two PEM files. TLS has version 1.2 or later.
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let problem = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let chain = CertificateDer::pem_file_iter(certificate).map_err(|error| problem(certificate, &error))?;
@@ -47,14 +48,15 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// Answers requests until the program ends. A peer has at most `of_peer` connections; further ones are closed at once.
+/// Accepts connections and answers their requests until the program ends. A peer has at most `of_peer` connections, and
+/// further ones are closed at once.
 pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
     let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Too many open files are a possible cause. Connections end before long.
+                // Perhaps too many files are open. Other connections will end and free some.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

@@ -37,12 +37,11 @@ async fn ask(listener: SocketAddr, from: [u8; 4], path: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((from, 0).into()).unwrap();
     let mut stream = socket.connect(listener).await.unwrap();
-    // A connection that was closed at once takes no request.
+    // If the listener has closed the connection at once, the request cannot be written.
     let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).await;
     stream
 }
 
-/// Reads the answer until the connection ends.
 async fn answer(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let _ = timeout(DEADLINE, stream.read_to_end(&mut answer)).await.unwrap();

@@ -1,4 +1,4 @@
-//! `awty-gateway`: calls HTTP endpoints when awty says that it is time.
+//! The program `awty-gateway`, which calls HTTP endpoints when awty says that it is time.
 
 use awty_gateway::config::{self, Config, Grants, Places, SETTINGS, Texts};
 use awty_gateway::db::Db;
@@ -56,7 +56,7 @@ fn texts(matches: &ArgMatches) -> Result<(Texts, Grants), String> {
     Ok((texts, grants))
 }
 
-/// Logs only this program, because libraries log statements with their values.
+/// Starts to log what this program writes. Libraries are not logged, because they log statements with their values.
 fn logs(config: &Config) {
     let own = tracing_subscriber::filter::Targets::new().with_target("awty_gateway", config.log_level);
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -97,7 +97,7 @@ fn run() -> Result<(), String> {
             logs(&config);
             let runtime = runtime()?;
             runtime.block_on(until_told(config))?;
-            // Aborts the calls that are left.
+            // This aborts the calls that are still running.
             runtime.shutdown_background();
         }
     }

@@ -1,4 +1,5 @@
-//! Counters for Prometheus. No label has a URI, entity or token, so the number of series is bounded.
+//! The gateway's counters for Prometheus. Labels never contain a URI, an entity or a token, so the number of series is
+//! bounded.
 
 use crate::deliver::verdict::Verdict;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -32,7 +33,7 @@ struct Build {
     version: &'static str,
 }
 
-/// The gateway's own counters. A scrape reads the database's figures.
+/// The gateway's own counters. Figures of the database are read when Prometheus scrapes the gateway.
 pub struct Metrics {
     registry: Registry,
     deliveries: Family<Delivery, Counter>,
@@ -52,7 +53,7 @@ pub struct Metrics {
     last_claim: Gauge,
 }
 
-/// Bounds of the buckets in seconds.
+/// Upper bounds of the histograms' buckets, in seconds.
 const STEPS: [f64; 13] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 900.0];
 
 fn outcome(verdict: &Verdict) -> &'static str {
@@ -117,7 +118,7 @@ impl Default for Metrics {
             "When awty last answered a claim, or that there is nothing to claim",
             metrics.last_claim.clone(),
         );
-        // The series starts at 0, because one that starts with its first event shows no rise.
+        // The series starts at 0, because Prometheus sees no increase in a series that starts with its first event.
         drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -127,12 +128,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Nothing is due.
+    /// Records that awty has answered that no check is due.
     pub fn nothing(&self) {
         self.last_claim.set(crate::clock::now().timestamp());
     }
 
-    /// A claim succeeded.
+    /// Records a successful claim that returned `leases` leases.
     pub fn claim(&self, took: Duration, leases: usize) {
         self.claim_seconds.observe(took.as_secs_f64());
         self.last_claim.set(crate::clock::now().timestamp());
@@ -142,12 +143,12 @@ impl Metrics {
         }
     }
 
-    /// Counts the result of a lease, which is one of awty's seven words or `refused`.
+    /// Counts the result of a lease: one of awty's seven words, or `refused`.
     pub fn lease(&self, word: &str) {
         self.leases.get_or_create(&Lease { result: word.into() }).inc();
     }
 
-    /// A call ended.
+    /// Counts a call that has ended, with its duration and lateness.
     pub fn delivery(&self, verdict: &Verdict, status: Option<u64>, took: Duration, lateness: f64) {
         let labels = Delivery { outcome: outcome(verdict), status_class: class(status) };
         self.deliveries.get_or_create(&labels).inc();
@@ -162,27 +163,24 @@ impl Metrics {
         }
     }
 
-    /// Counts a job whose claims failed and which is skipped for a while.
+    /// Counts a job that is skipped for a while because its claims fail.
     pub fn set_aside(&self) {
         self.set_aside.inc();
     }
 
-    /// Counts a call that did not get a secret.
     pub fn secret_refused(&self) {
         self.secrets_refused.inc();
     }
 
-    /// An address was refused.
     pub fn blocked(&self) {
         self.blocked.inc();
     }
 
-    /// Counts the breakers that have opened since the last scrape.
     pub fn opened(&self, count: u64) {
         self.opened.inc_by(count);
     }
 
-    /// Counts an answered request of the API. The route is a pattern, so the number of series is bounded.
+    /// Counts a request to the API that was answered. `route` is a pattern, so that the number of series is bounded.
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");
@@ -190,7 +188,7 @@ impl Metrics {
         self.request_seconds.observe(took.as_secs_f64());
     }
 
-    /// Returns all metrics as text.
+    /// Returns all counters in Prometheus' text format.
     pub fn text(&self, in_flight: usize) -> String {
         self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
         let mut text = String::new();

@@ -1,9 +1,9 @@
-//! Notifies systemd that the program is ready or stops.
+//! Tells systemd that the program is ready or is stopping.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends a state to `NOTIFY_SOCKET`, if it is set.
+/// Sends a state to systemd's socket `NOTIFY_SOCKET`, if this variable is set.
 pub fn notify(state: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let told = || {

@@ -1,7 +1,7 @@
-//! `/metrics`: the gateway's counters and the database's figures.
+//! Serves `/metrics`, which shows the gateway's counters and figures of the database.
 //!
-//! Invariant: no label has a URI, entity or token. A scrape waits a few seconds for the database at most, and leaves
-//! missing figures out.
+//! Invariant: labels never contain a URI, an entity or a token. A scrape waits for the database for a few seconds at
+//! most, and leaves out figures that have not arrived by then.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -22,9 +22,9 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct Seen {
-    /// Open breakers, each with the time when it closes.
+    /// The circuit breakers that were open at the last scrape, each with the time at which it closes.
     open: HashMap<(String, String), DateTime<Utc>>,
-    /// Missed checks are counted up to this time.
+    /// Missed checks that ended up to this time have been counted.
     until: Option<DateTime<Utc>>,
     missed: BTreeMap<String, u64>,
 }
@@ -34,15 +34,14 @@ struct Scraper {
     seen: Mutex<Seen>,
 }
 
-/// Route for Prometheus.
 pub fn router(worker: Arc<Worker>) -> Router {
     let scraper = Scraper { worker, seen: Mutex::default() };
     Router::new().route("/metrics", get(metrics)).with_state(Arc::new(scraper))
 }
 
 impl Seen {
-    /// Counts newly opened breakers. A breaker stays open for at least 30 s, so a scrape every 30 s sees each one. A
-    /// breaker that opened again closes at another time.
+    /// Returns how many circuit breakers have opened since the last scrape. A breaker stays open for at least 30 s, so
+    /// a scrape every 30 s sees each opening. A breaker that has opened again is recognised by its later closing time.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -54,7 +53,7 @@ impl Seen {
         opened as u64
     }
 
-    /// Adds missed checks. Even if the clock was set back, no missed check is counted twice.
+    /// Adds missed checks to the counters. Even if the clock was set back, no missed check is counted twice.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -78,7 +77,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this takes too long, the next scrape continues from here.
+        // If this query takes too long, the next scrape counts the same missed checks.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

@@ -1,31 +1,27 @@
-//! The only table from SQLSTATEs to HTTP.
+//! The only table that maps SQLSTATEs to HTTP statuses.
 
-/// Meaning of a refused statement.
+/// Why the database refused a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The role lacks a right.
     NotPermitted,
-    /// A named object does not exist.
     NotFound,
-    /// The object exists with other content.
+    /// The object already exists with other content.
     Conflict,
-    /// A limit of the database is exceeded.
+    /// A limit of the database would be exceeded.
     TooLarge,
-    /// The database refuses a value.
+    /// The database does not accept a value.
     Invalid,
-    /// The database is not available now.
+    /// The database is not available at the moment.
     Away,
     /// The server is a standby, which takes no writes.
     Standby,
-    /// Another attempt may succeed. A request is tried three times.
+    /// Another attempt may succeed. The gateway tries a request three times.
     Again,
-    /// The statement took too long.
     TimedOut,
-    /// Any other error.
     Internal,
 }
 
-/// The first match decides. A class is given by its first characters.
+/// The first row that matches an SQLSTATE decides. A row may give only the first characters.
 const TABLE: &[(&str, Kind)] = &[
     ("42501", Kind::NotPermitted),
     ("42704", Kind::NotFound),
@@ -47,13 +43,12 @@ const TABLE: &[(&str, Kind)] = &[
     ("40P01", Kind::Again),
 ];
 
-/// Kind of an SQLSTATE.
 pub fn kind(sqlstate: &str) -> Kind {
     TABLE.iter().find(|(start, _)| sqlstate.starts_with(start)).map_or(Kind::Internal, |(_, kind)| *kind)
 }
 
 impl Kind {
-    /// Returns the HTTP status of the answer.
+    /// Returns the HTTP status with which the API answers.
     pub const fn status(self) -> u16 {
         match self {
             Kind::NotPermitted => 403,

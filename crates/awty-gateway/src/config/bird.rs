@@ -1,4 +1,4 @@
-//! Default names of gateways: the host's name and a bird.
+//! Chooses a name for a gateway whose name is not configured: the name of its host and of a bird.
 
 use rand::seq::IndexedRandom;
 
@@ -65,7 +65,6 @@ const BIRDS: &[&str] = &[
     "wryneck",
 ];
 
-/// Returns the name of a gateway that has none configured.
 pub fn name(host: &str) -> String {
     let short = host.split('.').next().filter(|short| !short.is_empty()).unwrap_or("gateway");
     let bird = BIRDS.choose(&mut rand::rng()).unwrap_or(&"wren");

@@ -1,22 +1,24 @@
-//! Grants: the origins to which a tenant's secret may go, from the file's tables `[secrets."role/NAME"]`.
+//! Grants say to which origins a tenant's secret may be sent. They come from the tables `[secrets."role/NAME"]` of the
+//! configuration file.
 //!
-//! Invariant: a secret goes only to the origins that the file lists.
+//! Invariant: a secret is sent only to the origins that the file lists.
 //! Does not: read a secret (see `crate::secrets`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use url::Url;
 
-/// The name of the tables in the file.
+/// Name of the configuration file's tables that contain grants.
 pub const TABLE: &str = "secrets";
 
-/// The origins to which secrets may go, by `role/NAME`.
+/// For each secret `role/NAME`, the origins to which it may be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(BTreeMap<String, BTreeSet<String>>);
 
-/// Returns the path of a secret below the credentials folder, which is its name in the file as well.
+/// Returns the path of a secret's file below the credentials folder. The configuration file uses the path as the
+/// secret's name.
 ///
-/// A role whose name cannot be a folder's name has no secrets.
+/// A role whose name cannot be the name of a folder has no secrets.
 pub fn path(role: &str, name: &str) -> Option<String> {
     let is_plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
@@ -24,7 +26,7 @@ pub fn path(role: &str, name: &str) -> Option<String> {
     (is_plain && is_folder).then(|| format!("{role}/{name}"))
 }
 
-/// Returns the lines of the file that let a secret go to an origin.
+/// Returns the lines of the configuration file that allow a secret to be sent to an origin.
 pub fn line(path: &str, origin: &str) -> String {
     format!("[{TABLE}.{}] origins = [{}]", quoted(path), quoted(origin))
 }
@@ -34,7 +36,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl Grants {
-    /// Reads the tables of the file. A refusal names the table and the value to write.
+    /// Reads the grants of the configuration file. An error names the table and what to write.
     pub(super) fn read(value: toml::Value) -> Result<Self, String> {
         let toml::Value::Table(tables) = value else {
             return Err(format!(
@@ -49,12 +51,13 @@ impl Grants {
             .map(Grants)
     }
 
-    /// Whether the secret of this path may go to this origin.
+    /// Returns whether the secret at this path may be sent to this origin.
     pub fn allows(&self, path: &str, origin: &str) -> bool {
         self.0.get(path).is_some_and(|origins| origins.contains(origin))
     }
 
-    /// Returns what `awty-gateway config` prints: each secret with its origins, and whether its file is there.
+    /// Returns the grants as `awty-gateway config` prints them: each secret with its origins, and whether its file
+    /// exists.
     pub fn show(&self, credentials: Option<&Path>) -> String {
         let mut out = String::new();
         for (path, origins) in &self.0 {

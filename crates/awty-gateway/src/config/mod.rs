@@ -1,4 +1,5 @@
-//! Reads the settings: flags win over the environment, which wins over the file. Each value keeps its source.
+//! Reads the gateway's settings. A flag has precedence over an environment variable, and a variable over the
+//! configuration file. Each value keeps its source.
 //!
 //! Invariant: unknown settings are refused. Settings are read once, so a change needs a restart.
 
@@ -15,16 +16,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Origin of a value.
+/// Where the value of a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A flag of the command line.
     Flag,
-    /// The environment variable of that name.
+    /// The environment variable of this name.
     Variable(&'static str),
-    /// The file.
+    /// The configuration file at this path.
     File(PathBuf),
-    /// The default.
     Default,
 }
 
@@ -39,20 +38,20 @@ impl fmt::Display for Source {
     }
 }
 
-/// The values of all settings as text, with their sources.
+/// The value of each setting as text, with its source.
 pub type Texts = BTreeMap<&'static str, (String, Source)>;
 
-/// Where to look up values.
+/// Where the values of settings are looked up.
 pub struct Places<'a> {
-    /// Looks up a flag of the command line.
+    /// Returns the value of a flag of the command line.
     pub flags: &'a dyn Fn(&str) -> Option<String>,
-    /// Looks up a variable of the environment.
+    /// Returns the value of an environment variable.
     pub variables: &'a dyn Fn(&str) -> Option<String>,
-    /// The file's path and content.
+    /// Path and content of the configuration file.
     pub file: Option<(&'a Path, &'a str)>,
 }
 
-/// Returns the text of each setting that has one.
+/// Returns the value of each setting that has one.
 pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
     let file = places.file.map(|(path, content)| read_file(path, content)).transpose()?.unwrap_or_default();
     let mut texts = Texts::new();
@@ -75,14 +74,14 @@ pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
     Ok(texts)
 }
 
-/// Reads the grants of the file.
+/// Reads the grants of secrets from the configuration file.
 pub fn grants(path: &Path, content: &str) -> Result<Grants, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let mut table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;
     table.remove(grants::TABLE).map_or(Ok(Grants::default()), Grants::read).map_err(problem)
 }
 
-/// Lists get commas.
+/// Reads the settings from the configuration file. The items of a list are joined with commas.
 fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;

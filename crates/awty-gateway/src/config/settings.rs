@@ -1,17 +1,16 @@
-//! All settings. Flags, variables, the file and the help come from this one table.
+//! The table of all settings. Flags, environment variables, the configuration file and the help are made from this
+//! table.
 
-/// One setting: its names, its default, its help.
 #[derive(Debug)]
 pub struct Setting {
-    /// Name in the file; the flag has `-` instead of `_`.
+    /// Name in the configuration file. The flag has `-` instead of `_`.
     pub name: &'static str,
-    /// Environment variables; the first that is set counts.
+    /// Environment variables. The first that is set counts.
     pub variables: &'static [&'static str],
-    /// Default value.
     pub default: Option<&'static str>,
-    /// A switch takes no value on the command line.
+    /// Whether the setting is a switch, which needs no value on the command line.
     pub switch: bool,
-    /// Text for `--help`.
+    /// Text that `--help` shows.
     pub help: &'static str,
 }
 
@@ -28,7 +27,6 @@ const fn switch(name: &'static str, variables: &'static [&'static str], help: &'
     Setting { name, variables, default: Some("false"), switch: true, help }
 }
 
-/// All settings.
 pub const SETTINGS: &[Setting] = &[
     setting("database", &["AWTY_DATABASE", "DATABASE_URL"], None, "The database: postgresql://gateway@host/name"),
     setting("listen", &["AWTY_LISTEN", "PORT"], Some("127.0.0.1:8470"), "Where to listen"),

@@ -1,4 +1,4 @@
-//! The settings as checked values.
+//! Turns the texts of all settings into checked values.
 
 use super::{Grants, SETTINGS, Texts, bird};
 use crate::duration::{self, Length};
@@ -11,50 +11,43 @@ use url::Url;
 /// The gateway's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Connection to the database.
     pub database: tokio_postgres::Config,
-    /// Address of the main listener.
     pub listen: SocketAddr,
-    /// Address of the listener for /metrics. Without it, the main listener serves /metrics.
+    /// Address at which /metrics is served. `None` means that the API's listener serves /metrics too.
     pub listen_metrics: Option<SocketAddr>,
-    /// Worker name in awty.lease.
+    /// The gateway's name in the view awty.lease.
     pub name: String,
-    /// Folder of the secrets.
+    /// Folder with the master key and the secrets.
     pub credentials: PathBuf,
-    /// Origins to which each secret may go.
+    /// The origins to which each secret may be sent.
     pub grants: Grants,
-    /// Shortest period; by default one slot.
+    /// Shortest period that a schedule may have. `None` stands for one slot.
     pub min_period: Option<Length>,
-    /// Longest period.
     pub max_period: Length,
-    /// Timeout of calls whose schedule has none.
+    /// Timeout of calls whose schedule has no timeout.
     pub timeout: Length,
-    /// Upper bound of the timeouts of all schedules.
     pub max_timeout: Length,
-    /// Calls at a time.
     pub max_in_flight: usize,
-    /// Private networks that may be called.
+    /// Private networks whose addresses may be called.
     pub allow_networks: Vec<Allowed>,
-    /// Networks that are never called.
+    /// Networks whose addresses are never called.
     pub deny_networks: Vec<IpNet>,
-    /// Files of extra certificates to trust.
+    /// Files with certificates that the gateway trusts in addition to the system's.
     pub extra_roots: Vec<PathBuf>,
-    /// Files of the listener's certificate and key. Without them, the gateway listens for plain HTTP.
+    /// Files with the listener's certificate and its key. `None` means that the gateway listens for plain HTTP.
     pub listen_tls: Option<(PathBuf, PathBuf)>,
-    /// Time for running calls after SIGTERM.
+    /// How long running calls may go on after SIGTERM.
     pub drain: Length,
-    /// Calls to loopback addresses are allowed.
+    /// Whether loopback addresses may be called.
     pub allow_localhost: bool,
-    /// Clients connect through a proxy.
+    /// Whether a proxy in front of the gateway speaks TLS with clients.
     pub behind_proxy: bool,
-    /// Writes logs as JSON.
     pub log_json: bool,
-    /// Lowest level that is logged.
     pub log_level: tracing::Level,
 }
 
 impl Config {
-    /// Reads the texts. A refusal names the setting and what to write.
+    /// Checks the texts of all settings. An error names the setting and what to write.
     pub fn read(texts: &Texts, grants: Grants, host: &str) -> Result<Self, String> {
         let text = |name: &str| texts.get(name).map(|(text, _)| text.trim()).filter(|text| !text.is_empty());
         let need =
@@ -71,7 +64,7 @@ impl Config {
             address.map_err(|_| format!("{name} must be an address and a port, such as 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
-        // With port 0, the system gives each listener a different port, so equal texts do not mean the same listener.
+        // Two listeners with the same text differ if the port is 0, because the system then chooses a port for each.
         let own = text("listen_metrics").filter(|own| text("listen") != Some(own) || own.ends_with(":0"));
         let listen_metrics = own.map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);
@@ -139,7 +132,6 @@ fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// Splits a list of files at commas.
 pub fn files(text: &str) -> Vec<PathBuf> {
     listed(text).map(PathBuf::from).collect()
 }
@@ -195,7 +187,7 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
-/// Returns the output of `awty-gateway config`, without passwords.
+/// Returns what `awty-gateway config` prints about the settings. Passwords are masked.
 pub fn show(texts: &Texts) -> String {
     let mut out = String::new();
     for setting in SETTINGS {

@@ -1,7 +1,7 @@
-//! Books many answers of leases at once, with the rows that awty_http keeps of them.
+//! Books the answers of many leases at once, with the rows that awty_http keeps of them.
 //!
-//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. A void lease has no
-//! consequences.
+//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. The answer of a void
+//! lease has no consequences.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -11,69 +11,58 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio_postgres::Error;
 
-/// The answer of one call, and what is stored of it.
+/// The answer to a lease, with everything that is stored of its call.
 #[derive(Clone, Debug)]
 pub struct Booking {
-    /// The lease.
     pub lease: i64,
-    /// The answer.
     pub answer: Answer,
-    /// Row for awty.attempt.
+    /// Result of the call, which the view awty.attempt shows.
     pub result: Value,
-    /// Changes of the endpoint.
+    /// What the answer changes about the schedule.
     pub changes: Option<Changes>,
-    /// The target asked for a pause.
+    /// The pause, if the target asked for one.
     pub wait: Option<Wait>,
-    /// Job, entity name and entity key of a send.
+    /// If the call belongs to a send, its job, entity name and entity key.
     pub send: Option<[String; 3]>,
 }
 
 /// A pause that a target asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Job of the target.
     pub job: String,
-    /// Scheme, host and port.
+    /// Scheme, host and port of the target.
     pub target: String,
-    /// End of the pause.
     pub until: DateTime<Utc>,
-    /// The target's answer, in words.
     pub note: String,
 }
 
-/// Answer to a lease.
+/// The gateway's answer to a lease.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The check is done, or continues at a later time.
+    /// The call succeeded. The check is done, or continues at a later time.
     Complete {
-        /// Time of the next check.
         again: Option<DateTime<Utc>>,
     },
-    /// The check failed.
     Fail(Failure),
 }
 
-/// Arguments of `awty.fail`.
+/// Arguments of the SQL function `awty.fail`.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Message for people.
     pub message: String,
-    /// Time of the next attempt; none if no attempt follows.
+    /// Time of the next attempt. `None` means that no attempt follows.
     pub retry_at: Option<DateTime<Utc>>,
-    /// No byte of the request was sent.
     pub not_started: bool,
-    /// Counts for the breaker.
     pub target_down: bool,
 }
 
-/// Changes of an endpoint by an answer.
+/// What an answer changes about a schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// Id of the schedule.
     pub id: String,
-    /// Time at which the schedule began (true) or ceased (false) to fail.
+    /// `true` and the time if the schedule began to fail with this answer, `false` and the time if it ceased to fail.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// `hold` or `stop`, and the reason.
+    /// `hold` or `stop` and the reason, if the endpoint asked for it.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -88,26 +77,28 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Books calls in one transaction, waiting for a lock at most `patience`. Returns the result of each check, in
-    /// awty's words.
+    /// Books answers in one transaction, which waits at most `patience` for a lock. Returns a word of awty for each
+    /// lease, which says what became of its answer.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // The endpoint's request to hold or stop commits with its answer, so such an answer waits for the lock.
+            // If the endpoint asked to be held or stopped, this must commit together with the answer. So such an answer
+            // waits until the schedule is no longer locked.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // An old call of a replaced schedule has no effect. A busy check is booked later.
+            // An answer to a void lease has no effect, for example because its schedule was replaced. A busy check is
+            // booked later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // A change that is left out here is written with the next answer, because each answer is compared with the
-            // stored row.
+            // A change that is left out because of a lock is written with the next answer, because each answer is
+            // compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {
@@ -129,7 +120,7 @@ impl Db {
     }
 }
 
-/// Returns the schedules that another session has locked.
+/// Locks the schedules of these answers. Returns the schedules that another session has already locked.
 async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
     if ids.is_empty() {
@@ -155,8 +146,8 @@ async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resu
     transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
-/// Returns the longest pause of each target. The order is always the same, so that two gateways lock targets in one
-/// order.
+/// Returns the longest pause that each target asked for. The targets are always in the same order, so that two gateways
+/// lock them in that order and do not deadlock.
 fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {

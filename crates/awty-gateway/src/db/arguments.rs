@@ -1,10 +1,10 @@
-//! Calls of SQL functions with named arguments.
+//! Calls SQL functions with named arguments.
 
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::ToSql;
 
-/// The value of one argument. Lengths of time and times are texts as PostgreSQL reads them.
+/// The value of an argument. An interval and a time are texts that PostgreSQL reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
     Text(String),
@@ -34,7 +34,7 @@ impl Argument {
     }
 }
 
-/// Arguments by their names. Arguments that are left out have the function's defaults.
+/// Names and values of arguments. A missing argument gets the default of the SQL function.
 pub type Arguments = Vec<(&'static str, Argument)>;
 
 fn statement(function: &str, arguments: &Arguments) -> String {
@@ -43,7 +43,6 @@ fn statement(function: &str, arguments: &Arguments) -> String {
     format!("SELECT {function}({})", named.collect::<Vec<_>>().join(", "))
 }
 
-/// Calls a function.
 pub(super) async fn call(request: &Request, function: &str, arguments: &Arguments) -> Result<(), Trouble> {
     let values: Vec<_> = arguments.iter().map(|(_, argument)| argument.value()).collect();
     request.maybe(&statement(function, arguments), &values).await.map(drop)

@@ -1,4 +1,4 @@
-//! A call as awty.attempt has it.
+//! Reads calls from the view awty.attempt.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -12,7 +12,8 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// Reads a call. A value of another external worker may be nested deeper than serde_json reads, and is then left out.
+/// Reads a call from JSON. A value that another external worker has written may be nested deeper than serde_json reads.
+/// Such a value is left out.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

@@ -1,10 +1,10 @@
-//! Calls that were made, and planned calls.
+//! Reads the past and the planned calls of schedules.
 
 use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// An item of a list, and its position.
+/// An item of a list, and the position at which the next page continues.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(
@@ -34,7 +34,7 @@ pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
     Ok((row.try_get(0)?, place(row)?))
 }
 
-/// Returns the calls of a schedule, newest first.
+/// Returns the past calls of a schedule, newest first.
 pub async fn attempts(
     request: &Request,
     id: &str,
@@ -49,17 +49,16 @@ pub async fn attempts(
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
-/// Returns the next times of a schedule's calls.
 pub async fn next(request: &Request, id: &str, count: i32) -> Result<Vec<Value>, Trouble> {
     request.rows(NEXT, &[&id, &count]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// Returns the results of a schedule's calls in buckets of time. Lengths are in seconds.
+/// Returns statistics of a schedule's calls for each period of length `width`. Durations are in seconds.
 pub async fn stats(request: &Request, id: &str, width: &str, from: &str, to: &str) -> Result<Vec<Value>, Trouble> {
     request.rows(STATS, &[&id, &width, &from, &to]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// Returns the number of due checks in a span of time, by slot and job.
+/// Returns how many checks are due in each slot of each job between two times.
 pub async fn slots(
     request: &Request,
     from: &str,

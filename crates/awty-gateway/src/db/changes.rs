@@ -1,4 +1,4 @@
-//! Changes of schedules by requests.
+//! Changes schedules for requests to the API.
 
 use super::arguments::{Arguments, call};
 use super::schedules::value;
@@ -12,37 +12,34 @@ const PAUSE: &str = "SELECT awty_http_internal.pause($1, $2)";
 const RESUME: &str = "SELECT awty_http_internal.resume($1)";
 const HELD: &str = "SELECT s.database_held FROM awty.status AS s";
 
-/// Creates or replaces a schedule.
 pub async fn schedule(request: &Request, arguments: &Arguments) -> Result<(), Trouble> {
     call(request, "awty_http.schedule", arguments).await
 }
 
-/// Locks a schedule until the end of the request. Returns whether it exists and this role may change it.
+/// Locks a schedule until the end of the request. Returns whether the schedule exists and the request's role may change
+/// it.
 pub async fn lock(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value::<Option<i64>>(request, LOCK, id).await?.flatten().is_some())
 }
 
-/// Ends a schedule.
 pub async fn unschedule(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(UNSCHEDULE, &[&id]).await.map(drop)
 }
 
-/// Calls a schedule now.
+/// Makes a schedule's check due now.
 pub async fn run(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(RUN, &[&id]).await.map(drop)
 }
 
-/// Pauses a schedule.
 pub async fn pause(request: &Request, id: &str, note: Option<&str>) -> Result<(), Trouble> {
     request.maybe(PAUSE, &[&id, &note]).await.map(drop)
 }
 
-/// Resumes a schedule.
 pub async fn resume(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(RESUME, &[&id]).await.map(drop)
 }
 
-/// Whether the whole database is held until awty.adopt().
+/// Returns whether all checks of the database are held until `awty.adopt()` is called.
 pub async fn held(request: &Request) -> Result<bool, Trouble> {
     let row = request.maybe(HELD, &[]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<bool>>(0)).transpose()?.flatten().unwrap_or(false))

@@ -1,51 +1,48 @@
-//! Figures of the database for /metrics. Each statement ends within 5 s and returns a bounded number of rows.
+//! Reads the figures of the database for /metrics. Each statement ends within 5 s and returns a bounded number of rows.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
 use std::collections::HashMap;
 use tokio_postgres::{Error, Row};
 
-/// Checks of one job, by state.
+/// How many checks of a job are in each state.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// The job.
     pub job: String,
-    /// All checks that have not ended.
     pub pending: i64,
-    /// Due checks.
     pub overdue: i64,
-    /// Schedules whose last call failed; without awty_http, pending checks whose last run failed.
+    /// Number of schedules whose last call failed. Without awty_http, the number of pending checks whose last run
+    /// failed.
     pub failing: i64,
-    /// Held checks.
     pub held: i64,
-    /// Due time of the oldest due check.
+    /// Slot of the check that has been due for longest.
     pub oldest: Option<DateTime<Utc>>,
-    /// Numbers of ended checks: done, failed, timed out, others.
+    /// Numbers of checks that ended as done, as failed, as timed out, and in another way.
     pub ends: [i64; 4],
 }
 
-/// A target with limits, calls or schedules.
+/// A target that has limits, calls or schedules.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// State as in awty.target.
     pub state: String,
-    /// Job, target and closing time of an open breaker.
+    /// If the target's circuit breaker is open: job, target, and the time at which the breaker closes.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// The timeout ends statements of scrapes that were given up. JIT would compile longer than these statements run. A
-/// role's own objects cannot hide those of pg_catalog.
+/// The timeout ends the statements of a scrape that the gateway has given up. JIT is off, because it would compile for
+/// longer than these statements run. With this search path, a role's own objects cannot hide those of pg_catalog.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// Each job has a few series, so the number of jobs is bounded.
+/// Returns a bounded number of jobs, because each job has several series.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// After its final failure a check is over, but its schedule still counts as failing. The count of a job stops at 10,000.
+/// After its final failure a check has ended, but its schedule still counts as failing. At most 10,000 schedules of a
+/// job are counted.
 const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS failing FROM (
         SELECT FROM awty_http.endpoint AS f
@@ -58,8 +55,8 @@ const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Checks that ended in the last 10 s may not have committed yet, so the next scrape counts them. After a long gap,
-/// each scrape counts at most 10 minutes.
+/// Counts checks up to 10 s ago, because later checks may not have committed yet. After a long gap, each scrape counts
+/// the checks of at most 10 minutes.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -68,7 +65,7 @@ const MISSED: &str = "SELECT u.until, h.job, h.missed
         GROUP BY f.job) AS h ON true";
 
 impl Db {
-    /// Returns the figures of the jobs and their targets. With `has_http`, failing schedules are counted as well.
+    /// Returns the figures of the jobs, and their targets. With `has_http`, failing schedules are counted too.
     pub async fn figures(&self, jobs: &[String], has_http: bool) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {
         self.on(async |client| {
             let transaction = client.transaction().await?;
@@ -89,8 +86,8 @@ impl Db {
         .await
     }
 
-    /// Counts the missed checks by job after `since`, and returns the time up to which they are counted. Without
-    /// `since`, returns only that time.
+    /// Counts the checks of each job that were missed after `since`. Also returns the time up to which they are
+    /// counted. Without `since`, only that time is returned.
     pub async fn missed(
         &self,
         jobs: &[String],

@@ -1,4 +1,4 @@
-//! Calls that did not succeed, and retrying them.
+//! Reads the calls that did not succeed, and retries them.
 
 use super::calls::{Item, item};
 use super::{Request, Trouble};
@@ -11,8 +11,8 @@ macro_rules! columns {
     };
 }
 
-/// Reads one page of each visible tenant, because the index has the problems of one job in the order of a page. The
-/// entity key of a send is the URI's path, `#` and the send's key.
+/// Reads one page of each tenant that the role can see, because the index has the problems of one job in the order of a
+/// page. The entity key of a send is the path of its URI, then `#` and the send's key.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (
@@ -25,13 +25,13 @@ pub const LIST: &str = concat!(
 );
 const ONE: &str =
     concat!(columns!(), "FROM awty_http_internal.problem AS p WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
-/// Finds the key of a send of this role, as long as awty_http keeps the send.
+/// Finds the key of a send that this role made, as long as awty_http keeps the send.
 const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
     JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.key = p.key AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key
     WHERE p.id = $1 AND s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() LIMIT 1";
 const RETRY: &str = "SELECT awty_http_internal.retry($1)";
 
-/// Lists problems, newest first, of one URI or of all.
+/// Returns the calls to one URI, or to any, that did not succeed. The newest come first.
 pub async fn list(
     request: &Request,
     of: Option<(&str, &str)>,
@@ -43,17 +43,15 @@ pub async fn list(
     request.rows(LIST, &[&name, &key, &before, &id, &limit]).await?.iter().map(item).collect()
 }
 
-/// Returns one problem.
 pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Returns the key of a send, as long as the key is kept. A send may have no key.
+/// Returns the key of a send, as long as awty_http keeps the send.
 pub async fn key(request: &Request, id: i64) -> Result<Option<String>, Trouble> {
     Ok(request.maybe(KEY, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Retries the call now.
 pub async fn retry(request: &Request, id: i64) -> Result<(), Trouble> {
     request.maybe(RETRY, &[&id]).await.map(drop)
 }

@@ -1,7 +1,7 @@
-//! Claims, heartbeats, and giving leases back.
+//! Claims checks, extends their leases by heartbeats, and gives leases back.
 //!
 //! Invariant: statements look up operators and functions only in schemas that other roles cannot write to. Heartbeats
-//! commit asynchronously, by a setting of their own transaction; claims are flushed.
+//! commit asynchronously, by a setting of their own transaction. Claims are flushed to disk.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Delivery;
@@ -13,60 +13,58 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{Json, ToSql};
 
-/// This time before the deadline is reserved for booking the answer.
+/// This time before a lease's deadline is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
-/// A claimed check.
+/// A check that the gateway has claimed.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    /// Number of the lease.
     pub lease: i64,
-    /// Identity and times of the call.
+    /// Identity of the check, and times of its call.
     pub delivery: Delivery,
-    /// Definition of the call as JSON text, because jsonb holds numbers and depths that [`serde_json::Value`] does not.
+    /// Definition of the call as JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does
+    /// not.
     pub args: Option<Box<RawValue>>,
-    /// The row of a schedule in awty_http.
+    /// The schedule to which the check belongs. `None` for a send.
     pub endpoint: Option<Endpoint>,
-    /// Role of the tenant, whose secrets the call may use. Empty if the job belongs to no tenant any more.
+    /// Role of the tenant, whose secrets the call may use. The role is empty if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
     seen: Instant,
 }
 
-/// State of a schedule in awty_http, besides its definition.
+/// What awty_http knows about a schedule in addition to the definition of its call.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Id of the schedule.
     pub id: String,
-    /// Its last call failed.
     pub failing: bool,
-    /// The schedule was deleted and must not be called.
+    /// Whether the schedule was deleted, so that it must not be called.
     pub deleted: bool,
 }
 
 impl Lease {
-    /// Returns the server's time, because this machine's clock may be wrong.
+    /// Returns the database server's time, because this machine's clock may be wrong.
     pub fn now(&self) -> DateTime<Utc> {
         self.leased_at + TimeDelta::from_std(self.seen.elapsed()).unwrap_or(TimeDelta::MAX)
     }
 
-    /// Returns the time since the claim returned.
     pub fn age(&self) -> Duration {
         self.seen.elapsed()
     }
 
-    /// Returns the time limit of the call, so that heartbeats still keep the lease when its answer is booked.
+    /// Returns the time limit of the call. The limit leaves time to book the answer before the lease's deadline.
     pub fn left(&self) -> Duration {
         let left = (self.deadline - self.now()).to_std().unwrap_or_default();
         left - BOOKING.min(left / 10)
     }
 }
 
-/// A claim is flushed, with everything before it: if a crash undid the beginning of an occurrence after its call, the
-/// occurrence would get another key. A claim waits for a synchronous standby only with `awty.synchronous_commit`.
-/// lock_timeout is shorter than the time after which the gateway gives up a connection, because a claim that succeeded
-/// later would have no worker.
+/// A claim is flushed to disk, with everything before it. Otherwise a crash could undo the beginning of an occurrence
+/// after its call, and the occurrence would get another key. A claim waits for a synchronous standby only if
+/// `awty.synchronous_commit` is on.
+/// The lock_timeout is shorter than the time after which the gateway gives up a connection, because a claim that
+/// succeeded later would have no worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
@@ -78,20 +76,20 @@ const NEXT_SLOT: &str = "SELECT EXTRACT(epoch FROM awty.next_slot(c) OPERATOR(pg
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// A schedule whose content this role cannot see is not called.
+/// A schedule whose content the gateway's role cannot see is not called.
 const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
     coalesce(e.request, '{}') OPERATOR(pg_catalog.||) c.content
     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j)
     JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
     LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
 
-/// Lease, job and tenant are read in one snapshot, so a job whose name another role has taken has no tenant.
+/// Reads lease, job and tenant in one snapshot, so that a job whose name was taken over by another role has no tenant.
 const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
     JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
 
-/// [`Db::add_definitions`] adds the tenant.
+/// Reads a claimed check from a row. [`Db::add_definitions`] adds its tenant.
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let delivery = Delivery {
         job: row.try_get(1)?,
@@ -117,7 +115,7 @@ fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
 }
 
 impl Db {
-    /// Leases up to `max` checks.
+    /// Claims up to `max` due checks.
     pub async fn claim(&self, jobs: &[String], worker: &str, max: i32) -> Result<Vec<Lease>, Trouble> {
         self.on(async |client| {
             let claim = client.prepare_cached(CLAIM).await?;
@@ -128,7 +126,7 @@ impl Db {
         .await
     }
 
-    /// Returns the time until a check may be due.
+    /// Returns the time until a check of these jobs may be due.
     pub async fn next_claim_in(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         self.length(NEXT, &[&jobs]).await
     }
@@ -148,7 +146,7 @@ impl Db {
         .await
     }
 
-    /// Extends leases. Returns those that are void.
+    /// Sends heartbeats for leases. Returns the leases that are void.
     pub async fn heartbeat(&self, leases: &[i64]) -> Result<Vec<i64>, Trouble> {
         self.on(async |client| {
             let beat = client.prepare_cached(HEARTBEAT).await?;
@@ -157,13 +155,13 @@ impl Db {
         .await
     }
 
-    /// Gives back leases whose calls have not begun.
+    /// Gives back the leases of calls that have not begun.
     pub async fn requeue(&self, leases: &[i64]) -> Result<i64, Trouble> {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// Adds tenants and definitions to the leases. The query runs after the claim, so its snapshot is newer than the
-    /// claim.
+    /// Adds the tenant and the definition of the call to each lease. This query runs after the claim, so its snapshot
+    /// contains the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Delivery) -> &String| leases.iter().map(|lease| of(&lease.delivery).clone()).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
-//! The database: a few connections, and all statements of the gateway.
+//! The connections to the database, and all statements of the gateway.
 //!
-//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so a pooler in
-//! transaction mode may be in between.
+//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so that a pooler in
+//! transaction mode may stand between the gateway and the database.
 
 mod answers;
 mod arguments;
@@ -35,42 +35,39 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// A connection whose statement takes longer is closed.
+/// If a statement takes longer, its connection is closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// The server may have no slot for another connection. After this pause, the purpose looks for a free one again.
+/// If the server has no room for another connection, a statement waits this long before it looks for a free connection
+/// again.
 const AGAIN: Duration = Duration::from_millis(20);
-/// A purpose closes its extra connections when they have been idle for `REST` or are older than `AGE`, because another
-/// purpose may have none.
+/// A pool closes its extra connections when they have been idle for `REST` or are older than `AGE`, because the server
+/// may have no room for a connection of another pool.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
-/// Connections to one database for one purpose. Waiting for a connection of one purpose does not hold up other
-/// purposes.
+/// A pool of connections to the database for one purpose. A statement that waits for a connection does not delay
+/// statements of other purposes.
 #[derive(Clone)]
 pub struct Db {
     pool: Pool,
     config: tokio_postgres::Config,
 }
 
-/// Why a statement failed.
+/// The reason why a statement failed.
 #[derive(Debug)]
 pub enum Trouble {
-    /// There is no connection, or the statement took too long.
+    /// The gateway got no connection, or the statement took too long.
     Away(String),
-    /// The database refused the statement.
     Refused {
-        /// SQLSTATE of the error.
         sqlstate: String,
-        /// Message of the error.
         message: String,
-        /// HINT of the error.
         hint: Option<String>,
     },
 }
 
 impl Trouble {
-    /// Whether the database refused with this SQLSTATE.
+    /// Returns whether the database refused the statement with this SQLSTATE.
     pub fn is(&self, wanted: &str) -> bool {
         matches!(self, Trouble::Refused { sqlstate, .. } if sqlstate == wanted)
     }
@@ -94,7 +91,7 @@ impl From<tokio_postgres::Error> for Trouble {
                 message: refused.message().into(),
                 hint: refused.hint().map(str::to_owned),
             },
-            // Arguments of the wrong type are a bug of the gateway, and do not mean that the database is away.
+            // Arguments of the wrong type are a bug of the gateway. They do not mean that the database is away.
             None if std::error::Error::source(&error)
                 .is_some_and(|cause| cause.is::<tokio_postgres::types::WrongType>()) =>
             {
@@ -108,7 +105,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// If the work is dropped, a statement may still be running on the connection, so it is closed instead of returned.
+/// A connection in use. If its work is cancelled, a statement may still be running, so the connection is closed and not
+/// returned to the pool.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -120,7 +118,7 @@ impl Drop for Loan {
 }
 
 impl Db {
-    /// Creates a pool of up to `size` connections, which are opened when needed.
+    /// Creates a pool of up to `size` connections. A connection is opened when it is needed.
     pub fn new(
         mut config: tokio_postgres::Config,
         name: &str,
@@ -143,7 +141,8 @@ impl Db {
         }
     }
 
-    /// Returns a free connection. If the server has no slot for a new connection, waits for a connection of this pool.
+    /// Returns a free connection. If the server has no room for another connection, waits until one of this pool is
+    /// free.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -157,13 +156,13 @@ impl Db {
         }
     }
 
-    /// Closes extra connections. A gateway must be able to work with three connections, one for each purpose.
+    /// Closes extra connections. A gateway must be able to work with three connections, one of each pool.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
     }
 
-    /// Does `work` on a connection. If `work` takes longer than `PATIENCE`, the connection is closed.
+    /// Runs `work` on a connection. If `work` takes longer than `PATIENCE`, the connection is closed.
     async fn on<T>(
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
@@ -177,15 +176,15 @@ impl Db {
         Ok(done?)
     }
 
-    /// Returns the number of open connections, and the number of idle ones.
+    /// Returns how many connections are open, and how many of them are idle.
     pub fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, for the guard. A database behind a socket or on loopback may listen on
-    /// every address of this machine, so the unspecified address means all of them. A name that is not resolved in time
-    /// has no address.
+    /// Returns the addresses of the database, so that the guard refuses to call them. A database on a socket or on
+    /// loopback may listen on every address of this machine. The unspecified address then stands for all of them. A
+    /// name that is not resolved in time adds no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

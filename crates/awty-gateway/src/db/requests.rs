@@ -1,4 +1,5 @@
-//! Requests of the API. Each is one transaction with the rights of its token's role, under row security.
+//! Runs requests of the API in the database. Each request is one transaction with the rights of its token's role, under
+//! row security.
 
 use super::{Db, PATIENCE, Trouble};
 use chrono::{DateTime, Utc};
@@ -6,25 +7,21 @@ use deadpool_postgres::Object;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-/// A token of the API.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// Id of the token.
     pub id: i64,
-    /// Role whose rights the token gives.
+    /// The role with whose rights requests with this token run.
     pub role: String,
-    /// `read`, `write` or `admin`.
     pub scope: String,
-    /// It has expired.
     pub expired: bool,
 }
 
-/// Runs before the terms of a request are set, so every name is qualified.
+/// This statement runs before the search path of a request is set, so every name is qualified.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
-/// Only pg_catalog is in the search path, because an object that a role created would run with the rights of this
-/// session. lock_timeout frees connections of requests that wait for row locks. JIT is off, because it would compile
-/// for seconds what runs for milliseconds when tables were never analyzed.
+/// Only pg_catalog is in the search path, because an object that a role has created would otherwise run with the rights
+/// of this session. lock_timeout frees the connections of requests that wait for row locks. JIT is off, because it
+/// would compile for seconds what runs for milliseconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";
@@ -34,7 +31,8 @@ const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
 
-/// Refuses a role's name that is too long. PostgreSQL would truncate it, and the truncated name may be another role's.
+/// Refuses a role name that is too long. PostgreSQL would truncate the name, and the result may be the name of another
+/// role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -44,7 +42,7 @@ pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
 }
 
 impl Db {
-    /// Finds a token by its hash, and records its last use.
+    /// Finds a token by its hash, and records that it was used.
     pub async fn token(&self, hash: &[u8], now: DateTime<Utc>) -> Result<Option<Token>, Trouble> {
         self.on(async |client: &mut Object| {
             let row = client.query_opt(TOKEN, &[&hash]).await?;
@@ -62,14 +60,15 @@ impl Db {
         .await
     }
 
-    /// Creates a token. The token itself is returned only this once.
+    /// Creates a token and returns it. Only its hash is stored.
     pub async fn create_token(&self, role: &str, scope: &str, expires: &str) -> Result<String, Trouble> {
         let role = role_name(role)?;
         self.on(async |client: &mut Object| client.query_one(CREATE, &[&role, &scope, &expires]).await?.try_get(0))
             .await
     }
 
-    /// Begins the transaction of a request as that role. `place` is dropped when the connection is free again.
+    /// Begins the transaction of a request with the rights of `role`. `place` is dropped when the connection is free
+    /// again.
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
         let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
         if let Some(client) = &request.client {
@@ -81,7 +80,7 @@ impl Db {
     }
 }
 
-/// Transaction of a request. Without [`commit`](Self::commit) it is rolled back.
+/// The transaction of a request. It is rolled back unless [`commit`](Self::commit) is called.
 pub struct Request {
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,
@@ -99,7 +98,6 @@ impl Request {
         }
     }
 
-    /// Commits the transaction.
     pub async fn commit(mut self) -> Result<(), Trouble> {
         if let Some(client) = self.client.take() {
             let done = client.batch_execute("COMMIT").await;
@@ -113,7 +111,7 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// If the rollback fails, the connection is closed instead of returned.
+    /// Rolls back the transaction. If that fails, the connection is closed and not returned to the pool.
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             let place = self.place.take();

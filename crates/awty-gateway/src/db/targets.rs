@@ -1,17 +1,17 @@
-//! Targets of the role's own job.
+//! Reads and changes the targets of the tenant's job.
 
 use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// Limits of a target. A value of None means that the target has no limit of its own.
+/// Limits that a tenant has set for a target. `None` means that the target has no such limit of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// Calls at a time.
+    /// Maximum number of calls at once.
     pub concurrency: Option<i32>,
-    /// Calls per second.
+    /// Maximum number of calls per second.
     pub rate: Option<f64>,
-    /// Calls at once within the rate.
+    /// How many calls may begin at once after a pause, within the rate.
     pub burst: Option<i32>,
 }
 
@@ -41,32 +41,30 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// A request compares the current limits with its condition and then replaces them. The lock lets one request of a
-/// tenant do so at a time.
+/// A request compares the current limits with its condition, and then replaces them. The lock makes requests of one
+/// tenant do so one after another.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// Lists targets by name. The first row has no name and holds for all targets.
+/// Returns the targets in the order of their names. The first row has no name and holds for all targets.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
 
-/// Returns one target, if it has limits, calls or schedules.
+/// Returns a target that has limits, calls or schedules.
 pub async fn one(request: &Request, origin: &str) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&origin]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Locks the limits of this tenant until the end of the request.
 pub async fn lock(request: &Request) -> Result<(), Trouble> {
     request.maybe(LOCK, &[]).await.map(drop)
 }
 
-/// Sets the limits.
 pub async fn limit(request: &Request, origin: &str, limits: Limits) -> Result<(), Trouble> {
     let Limits { concurrency, rate, burst } = limits;
     request.maybe(LIMIT, &[&origin, &concurrency, &rate, &burst]).await.map(drop)
 }
 
-/// Blocks a target until a time or for a while; `-infinity` unblocks it.
+/// Blocks a target until a time or for a while. The time `-infinity` unblocks the target.
 pub async fn block(
     request: &Request,
     origin: &str,

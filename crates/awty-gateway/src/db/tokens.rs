@@ -1,4 +1,4 @@
-//! Tokens, as visible to members of their roles.
+//! Reads and changes the tokens that a request's role can see.
 
 use super::calls::{Item, item};
 use super::requests::role_name;
@@ -22,17 +22,15 @@ const NEW: &str = concat!(
 );
 const DROP: &str = "SELECT awty_http.drop_token($1)";
 
-/// Tokens by id.
 pub async fn list(request: &Request, after: Option<i64>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
 
-/// Returns one token.
 pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Creates a token. Returns the token itself and its row.
+/// Creates a token. Returns the token itself, and the row that describes it.
 pub async fn create(
     request: &Request,
     role: Option<&str>,
@@ -46,7 +44,6 @@ pub async fn create(
     Ok((token, kept.map(|row| row.try_get(0)).transpose()?.unwrap_or_default()))
 }
 
-/// Deletes a token.
 pub async fn delete(request: &Request, id: i64) -> Result<(), Trouble> {
     request.maybe(DROP, &[&id]).await.map(drop)
 }

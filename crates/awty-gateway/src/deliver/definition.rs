@@ -1,5 +1,5 @@
-//! Definition of a call: the `args` of awty_http's checks. Missing fields have their defaults, and unknown fields are
-//! refused.
+//! Reads the definition of an HTTP call, which is the `args` of a check of awty_http. A missing field gets its default,
+//! and an unknown field is refused.
 
 use crate::duration::Length;
 use awty_core::http::{Method, Statuses};
@@ -10,13 +10,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Bytes of the largest body.
 pub const LARGEST_BODY: usize = 256 * 1024;
 const SHORTEST_TIMEOUT: Length = Length::millis(100);
 const LONGEST_TIMEOUT: Length = Length::seconds(15 * 60);
 const LONGEST_CONNECT: Length = Length::seconds(5);
 
-/// Returns the method in hyper's type.
 pub const fn hyper_method(method: Method) -> hyper::Method {
     match method {
         Method::Post => hyper::Method::POST,
@@ -28,15 +26,14 @@ pub const fn hyper_method(method: Method) -> hyper::Method {
     }
 }
 
-/// Retries of failed calls.
+/// How often and when a failed call is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retries {
-    /// Attempts of one occurrence, including the first.
+    /// Maximum number of attempts for one occurrence of the schedule, including the first.
     pub max_attempts: u32,
-    /// Delay after the first failure. Each further failure doubles it.
+    /// Delay before the second attempt. Each further failure doubles the delay.
     pub first_delay: Length,
-    /// Longest delay.
     pub max_delay: Length,
 }
 
@@ -46,34 +43,28 @@ impl Default for Retries {
     }
 }
 
-/// How to call an endpoint. The fields are those of a schedule in the API.
+/// How an endpoint is called. The fields are the fields of a schedule in the API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
-    /// POST by default.
     pub method: Method,
-    /// The user's headers.
     pub headers: BTreeMap<String, String>,
-    /// Body as JSON, sent byte by byte as it was written.
+    /// Body as JSON, which is sent exactly as the user wrote it.
     #[serde(deserialize_with = "present")]
     pub body: Option<Box<RawValue>>,
-    /// Body as text.
     pub body_text: Option<String>,
-    /// Body as bytes in base64.
     pub body_base64: Option<String>,
-    /// Time limit of the whole call; by default the gateway's.
+    /// Time limit of the whole call. `None` stands for the gateway's setting.
     pub timeout: Option<Length>,
-    /// Time limit of TCP and TLS.
+    /// Time limit for the TCP connection and the TLS handshake.
     pub connect_timeout: Option<Length>,
-    /// Retries of failed calls.
     pub retries: Retries,
-    /// Largest lateness; a later call is dropped.
+    /// A call that would start later than this after its slot is dropped.
     pub max_lateness: Option<Length>,
-    /// Statuses that count as success.
     pub success: Statuses,
-    /// Whether the call is signed.
+    /// Whether the request carries a signature of Standard Webhooks.
     pub sign: bool,
-    /// Whether answers of successful calls are kept.
+    /// Whether the body of a successful call's answer is stored.
     pub keep_response: bool,
 }
 
@@ -96,13 +87,13 @@ impl Default for Definition {
     }
 }
 
-/// Reads a body that is present. `"body": null` is a body, and a missing field is none.
+/// Reads a field that is present in the JSON. So `"body": null` is a body, and only a missing field means no body.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Definition {
-    /// Reads a check's `args`. Without args, all fields have their defaults.
+    /// Reads the definition from a check's `args`. Without `args`, every field has its default.
     pub fn of_args(args: Option<&RawValue>) -> Result<Self, String> {
         let Some(args) = args else { return Ok(Definition::default()) };
         if !args.get().starts_with('{') {
@@ -146,12 +137,12 @@ impl Definition {
         bytes.map_err(|error| format!("body_base64: {error}"))
     }
 
-    /// Returns the time limit of TCP and TLS, at most 5 s.
     pub fn connect_timeout(&self) -> Length {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Takes the user's body and its content type, so that memory does not hold the body twice during the call.
+    /// Moves the body and its content type out of the definition, so that memory does not hold the body twice during
+    /// the call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

@@ -1,9 +1,9 @@
-//! Names of headers that users may set.
+//! Decides which headers users may set.
 
 use awty_core::http::{HeaderError, check_header};
 use hyper::header::HeaderName;
 
-/// Checks the name of a user's header.
+/// Returns the header's name in hyper's type, or the reason why a user may not set this header.
 pub fn user_header(name: &str) -> Result<HeaderName, String> {
     let invalid = || format!("{name:?} is no header name; write for example X-From");
     match check_header(name) {

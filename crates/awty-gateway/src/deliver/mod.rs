@@ -1,4 +1,4 @@
-//! Turns leases into requests, and results of calls into verdicts. Pure.
+//! Pure functions that turn leases into HTTP requests, and results of calls into verdicts.
 
 pub mod definition;
 pub mod header;

@@ -1,7 +1,7 @@
-//! The result of a call that awty.attempt stores.
+//! Builds the result of a call, which the view awty.attempt shows.
 //!
-//! Invariant: all text from an endpoint is free of control characters. At most [`KEPT`] bytes of the body are kept, and
-//! of the headers only a redirect's location.
+//! Invariant: text from an endpoint is stored without control characters. At most [`KEPT`] bytes of an answer's body
+//! are stored, and of its headers only the location of a redirect.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};
@@ -9,21 +9,18 @@ use std::time::Duration;
 
 const KEPT: usize = 1_024;
 
-/// Facts beside the report.
+/// What the result says about a call in addition to the call's report.
 pub struct Facts<'a> {
-    /// Seconds between the slot and the start of the call.
+    /// Seconds between the check's slot and the start of the call.
     pub lateness: f64,
-    /// Time that the lease waited in the gateway.
+    /// How long the lease waited in the gateway before its call started.
     pub queue: Duration,
-    /// Short name of the fault.
     pub fault: Option<&'static str>,
-    /// Whether to keep the answer's body.
+    /// Whether the body of the answer is stored.
     pub keep_body: bool,
-    /// Message about a header of the endpoint that the gateway cannot read.
     pub note: Option<&'a str>,
 }
 
-/// Returns the result of a call that was made.
 pub fn of_call(report: &Report, said: &Facts<'_>) -> Value {
     let mut all = Map::new();
     all.insert("lateness".into(), json!(said.lateness));
@@ -43,7 +40,6 @@ pub fn of_call(report: &Report, said: &Facts<'_>) -> Value {
     Value::Object(all)
 }
 
-/// Returns the result of a call that was not made.
 pub fn of_none(lateness: f64, fault: &'static str) -> Value {
     json!({"lateness": lateness, "duration": 0, "sent": false, "fault": fault})
 }
@@ -68,7 +64,7 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// Escapes control characters, because jsonb refuses some of them.
+/// Escapes control characters in text from an endpoint, because jsonb refuses some of them.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

@@ -1,14 +1,15 @@
-//! Times of retries.
+//! Decides when a failed call is made again.
 //!
-//! Invariant: a delay is at most `max_delay` plus a fifth, unless the endpoint asks for more. Requests of an endpoint
-//! have a bound as well.
+//! Invariant: a delay is at most `max_delay` plus a fifth, unless the endpoint asks for a longer delay. An endpoint may
+//! ask for an hour at most.
 
 use super::definition::Retries;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// Returns the time of the attempt after failure number `attempt`, or None. `spread` is between -1 and 1.
+/// Returns when the call is made again after its failure number `attempt`, or `None` if it is not. `spread`, between -1
+/// and 1, shortens or lengthens the delay by up to a fifth. `asked` is the time that the endpoint asked for.
 pub fn next(
     retries: &Retries,
     attempt: u32,
@@ -29,11 +30,11 @@ pub fn next(
     Some(asked.map_or(at, |asked| at.max(asked)))
 }
 
-/// Reads `Retry-After`: seconds, or a date.
+/// Reads the header `Retry-After`, which has a number of seconds or a date.
 pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let header = header.trim();
     let at = if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number beyond i64 is beyond the bound as well.
+        // A number that does not fit into i64 is longer than an hour as well.
         let seconds = header.parse::<i64>().unwrap_or(i64::MAX).min(LONGEST_ASKED.num_seconds());
         now + TimeDelta::seconds(seconds)
     } else {
@@ -42,7 +43,7 @@ pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     Some(at.clamp(now, now + LONGEST_ASKED))
 }
 
-/// Reads the current format or one of the two obsolete ones (RFC 9110, 5.6.7).
+/// Reads a date in the current HTTP format or in one of the two obsolete formats (RFC 9110, 5.6.7).
 fn date(text: &str) -> Option<DateTime<Utc>> {
     let today = DateTime::parse_from_rfc2822(text).map(|date| date.to_utc());
     let before = |form| NaiveDateTime::parse_from_str(text, form).map(|date| date.and_utc());

@@ -1,4 +1,4 @@
-//! Signatures of Standard Webhooks: `v1,` and HMAC-SHA256 over `id.timestamp.body`.
+//! Signs requests as Standard Webhooks demands: `v1,` and HMAC-SHA256 over `id.timestamp.body`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +12,9 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// Returns HMAC-SHA256(master key, the tenant's number ‖ id). So each schedule has its own key, and no key is stored.
-/// The number is random, so that a role cannot learn the keys of a future tenant.
+/// Derives the signing key of a schedule: HMAC-SHA256(master key, the tenant's number ‖ id). So each schedule has its
+/// own key, and no key is stored. The tenant's number is random, so that a role cannot learn the keys of a future
+/// tenant.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());
@@ -21,7 +22,7 @@ pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Value of `webhook-signature`.
+/// Returns the value of the header `webhook-signature`.
 pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     let mut mac = hmac(key);
     for part in [id.as_bytes(), b".", timestamp.to_string().as_bytes(), b".", body] {
@@ -30,7 +31,7 @@ pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-/// Returns the key as receivers get it.
+/// Returns the signing key in the form in which receivers of calls get it.
 pub fn secret(key: &[u8]) -> String {
     format!("whsec_{}", STANDARD.encode(key))
 }
@@ -39,7 +40,7 @@ pub fn secret(key: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The example is from the specification.
+    /// The example is from the specification of Standard Webhooks.
     #[test]
     fn the_example_of_standard_webhooks_comes_out() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

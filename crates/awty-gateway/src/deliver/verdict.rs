@@ -1,6 +1,7 @@
-//! Turns the result of a call into an answer for the lease. Pure: the time and the random spread are arguments.
+//! Turns the result of an HTTP call into the gateway's answer to the lease. The functions are pure, because the time
+//! and the random spread are arguments.
 //!
-//! Invariant: a call is repeated only if repeating can help. A call that sent no byte is `not_started`.
+//! Invariant: a call is made again only if another attempt may succeed. A call that sent no byte is `not_started`.
 
 use super::definition::Definition;
 use super::request::Delivery;
@@ -13,42 +14,37 @@ use hyper::StatusCode;
 
 const LONGEST_NOTE: usize = 200;
 
-/// Outcome of a check.
+/// What the result of a call means for its check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The check is done, or continues at a later time.
+    /// The call succeeded. The check is done, or continues at a later time.
     Done {
-        /// Time of the next check.
+        /// Time at which the endpoint asked for another call.
         again: Option<DateTime<Utc>>,
-        /// The endpoint wants no more calls; the text says why.
+        /// The reason, if the endpoint asked for no more calls.
         stop: Option<String>,
-        /// Message about a header of the endpoint that the gateway cannot read.
         note: Option<String>,
     },
-    /// The check failed.
     Failed(Failed),
 }
 
-/// Details of a failure.
+/// What the gateway reports about a failed call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failed {
-    /// Message for people.
     pub message: String,
-    /// Short name of the fault.
     pub fault: &'static str,
-    /// Time of the next attempt; none ends this occurrence.
+    /// Time at which the call is made again. `None` ends this occurrence of the schedule.
     pub retry_at: Option<DateTime<Utc>>,
-    /// No byte of the request was sent.
     pub not_started: bool,
-    /// Counts for the breaker.
+    /// Whether the failure counts for the target's circuit breaker.
     pub target_down: bool,
-    /// The target wants no calls until this time.
+    /// Time until which the target asked for no calls.
     pub block_until: Option<DateTime<Utc>>,
-    /// The endpoint answered that it is gone for good.
+    /// Whether the endpoint answered that it is gone for good.
     pub gone: bool,
 }
 
-/// Drops a call that is later than `max_lateness`.
+/// Returns a failure if the check is later than the `max_lateness` of its schedule. The call is then not made.
 pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
     let late = now - delivery.next_check_at;
     (late > definition.max_lateness?.delta()).then(|| {
@@ -57,7 +53,7 @@ pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>)
     })
 }
 
-/// Returns the verdict of a call. `spread` is between -1 and 1.
+/// Returns what the result of a call means for its check. `spread` is between -1 and 1.
 pub fn verdict(
     delivery: &Delivery,
     definition: &Definition,
@@ -85,7 +81,7 @@ fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
     Verdict::Done { again, stop, note }
 }
 
-/// Reads a duration such as `5 min`, or a time.
+/// Reads the header `Awty-Again`, which has a duration such as `5 min`, or a time.
 fn again(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let length = duration::parse(text).ok().and_then(|length: Length| now.checked_add_signed(length.delta()));
     length.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()))

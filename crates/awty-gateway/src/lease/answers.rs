@@ -1,7 +1,7 @@
-//! Books answers. All answers that arrive while one batch is booked form the next batch.
+//! Books the answers of HTTP calls in the database. Answers that arrive while a batch is booked form the next batch.
 //!
-//! Invariant: an answer is kept until it is booked or the database refuses it, also while the database is away. Until
-//! then heartbeats extend its lease. An answer that waits for a client's lock does not hold up the others for long.
+//! Invariant: an answer is kept until it is booked or the database refuses it, even if the database is away. Until then
+//! heartbeats extend the answer's lease. An answer whose check is locked by a client delays other answers only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -13,18 +13,19 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
-/// Shortest and longest pause while the database is away. Pauses double.
+/// While the database is away, the pause between two attempts grows from the first of these times to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Longest wait for locks, of a whole batch and of its parts. Booking never waits for the lock of the check itself.
+/// How long a statement waits for locks: first for a whole batch, then for a part of a batch. Booking never waits for
+/// the lock of the check itself.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// An answer that a client's lock kept from being booked is tried again after this time.
+/// An answer that could not be booked because of a client's lock is tried again after this time.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Other batches come first.
+    /// Whether a client's lock has kept these answers from being booked. Other batches come first.
     is_locked: bool,
 }
 
@@ -33,7 +34,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Splits the batch. Returns Err if the batch has a single answer.
+    /// Splits the batch in the middle, or returns it unchanged if it has only one answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -43,7 +44,8 @@ impl Batch {
         Ok([Batch::new(self.bookings, self.places), rest])
     }
 
-    /// Splits off the answers in `busy`, because a client has locked their checks.
+    /// Splits the batch into the answers that were booked and the answers in `busy`, whose checks are locked by a
+    /// client.
     fn split(self, busy: &HashSet<i64>) -> (Batch, Option<Batch>) {
         let all = self.bookings.into_iter().zip(self.places);
         let (locked, booked): (Vec<_>, Vec<_>) = all.partition(|(booking, _)| busy.contains(&booking.lease));
@@ -61,12 +63,10 @@ impl Batch {
 }
 
 enum Unbooked {
-    /// Another session holds a lock on a row that the batch changes.
     Locked,
     Refused(String),
 }
 
-/// Books answers until the program ends.
 pub async fn book(worker: Arc<Worker>, answers: mpsc::UnboundedReceiver<Answered>) {
     let (aside, parts) = mpsc::unbounded_channel(); // bounded by the places in its messages
     tokio::join!(worker.book_gathered(answers, aside), worker.book_aside(parts));
@@ -86,7 +86,8 @@ impl Worker {
         }
     }
 
-    /// Halves the failed batches until each answer that cannot be booked is alone. The other answers are booked.
+    /// Books the batches that failed as a whole. Each batch is halved until every answer that cannot be booked is
+    /// alone.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {
@@ -121,8 +122,8 @@ impl Worker {
         }
     }
 
-    /// Removes the booked answers' leases from the heartbeats and frees their places. Returns the answers that a
-    /// client's lock kept from being booked.
+    /// Ends the heartbeats of the booked answers' leases and frees the places of their calls. Returns the answers that
+    /// a client's lock kept from being booked.
     fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
         let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();
@@ -132,8 +133,8 @@ impl Worker {
         rest
     }
 
-    /// Books the answers, and retries until the database responds. Returns the leases whose check a client has locked.
-    /// Their answers are not booked.
+    /// Books the answers, and retries until the database responds. Returns the leases whose checks are locked by a
+    /// client, so that their answers are not booked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

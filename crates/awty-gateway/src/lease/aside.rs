@@ -1,4 +1,4 @@
-//! Jobs whose claims fail. They are skipped for a while, so that the other jobs can be claimed together.
+//! Skips jobs whose claims fail for a while, so that the other jobs can be claimed together.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};
@@ -6,14 +6,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Each failure doubles the pause of a job.
+/// A job whose claims fail is skipped for the first of these times. Each further failure doubles the time, up to the
+/// second.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 #[derive(Debug, Default)]
 pub(super) struct Aside(HashMap<String, (Instant, Duration)>);
 
 impl Aside {
-    /// Skips a job from now on, longer if it failed recently. Returns for how long.
+    /// Skips a job from now on, and returns for how long. The time is longer if the job has failed recently.
     pub fn add(&mut self, job: &str, now: Instant) -> Duration {
         self.0.retain(|_, (until, pause)| *until + *pause > now);
         let pause = self.0.get(job).map_or(PAUSES.0, |(_, pause)| (*pause * 2).min(PAUSES.1));
@@ -21,13 +22,12 @@ impl Aside {
         pause
     }
 
-    /// Whether the job is skipped now.
     pub fn has(&self, job: &str, now: Instant) -> bool {
         self.0.get(job).is_some_and(|(until, _)| *until > now)
     }
 }
 
-/// Whether the job may be the cause of the failure, and not the whole database.
+/// Returns whether the failure may concern one job, and not the whole database.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(aside.add("a", start + PAUSES.0), PAUSES.0 * 2);
         let later = start + PAUSES.0 * 3;
         assert!(!aside.has("a", later));
-        // Pauses start again with the shortest after an equal time without a failure.
+        // The first pause is used again after a job had no failure for as long as its last pause.
         assert_eq!(aside.add("a", later + PAUSES.0 * 2), PAUSES.0);
         for _ in 0..20 {
             aside.add("c", start);

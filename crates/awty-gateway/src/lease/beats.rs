@@ -1,4 +1,5 @@
-//! Heartbeats of leases in flight. A call whose lease is void is aborted, and its place is free again.
+//! Sends heartbeats for the leases of running calls. A call whose lease is void is aborted, so that its place is free
+//! for another call.
 
 use super::{Activity, Worker};
 use std::sync::Arc;
@@ -6,11 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Heartbeats have this interval, unless a job needs a shorter one.
+/// Heartbeats are sent at this interval, unless a job needs a shorter one.
 const USUAL: Duration = Duration::from_secs(5);
 const MANY: usize = 10_000;
 
-/// Sends heartbeats until the program ends. Without leases it sends nothing.
 pub async fn beat(worker: Arc<Worker>) {
     loop {
         sleep(worker.rhythm()).await;
@@ -31,7 +31,8 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Returns a third of the shortest heartbeat, so that two may be lost.
+    /// Returns the pause between two heartbeats, a third of the shortest `heartbeat` of all jobs, so that two
+    /// heartbeats may be lost.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
         shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))
@@ -50,7 +51,7 @@ impl Worker {
         }
     }
 
-    /// Gives back the leases whose tasks have not begun, when the program stops.
+    /// When the program stops, gives back the leases whose calls have not begun.
     pub async fn give_back_unbegun(&self) {
         let unbegun: Vec<i64> = {
             let mut leases = self.locked_leases();

@@ -1,5 +1,5 @@
-//! The loop that claims checks. An idle turn is a single statement, and happens when awty says that something may be
-//! due.
+//! The loop that claims due checks and starts their calls. While no check is due, a turn of the loop is a single
+//! statement, and happens only when awty says that a check may be due.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -13,27 +13,28 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// awty accepts no larger claim.
+/// awty refuses larger claims.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
-/// The jobs are read again after this time.
+/// The list of jobs is read again after this time.
 const REFRESH: Duration = Duration::from_secs(30);
-/// A claim follows a booked answer after this time. It does not wait for the next slot, because the target has room
-/// again and the next occurrence may be due.
+/// When an answer has been booked, the next claim follows after this time without waiting for the next slot, because
+/// the target has room again and the next occurrence may be due.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// After this many answers the claim follows at once.
+/// When this many answers have been booked, the next claim follows at once.
 const ENOUGH: usize = 100;
-/// Time between turns if there is no job to claim, or each job has its share of the places.
+/// Time between two turns if the gateway has no job to claim, or every job has its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
-/// Shortest and longest pause after a failure. Pauses double.
+/// After a failure, the pause before the next claim grows from the first of these times to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
 #[derive(Default)]
 struct Turn {
     wait: Duration,
-    /// Jobs that already had their share of the places.
+    /// Number of jobs that were not claimed because they had their share of the places.
     left_out: usize,
-    /// The claim returned leases, so the next turn claims at once, without asking first.
+    /// Whether the claim returned leases. Then the next turn claims at once, without asking first whether a check is
+    /// due.
     claimed: bool,
 }
 
@@ -43,7 +44,6 @@ impl Turn {
     }
 }
 
-/// Claims until the program stops.
 pub async fn claim(worker: Arc<Worker>) {
     let mut stopping = worker.stopping.clone();
     let mut pause = PAUSES.0;
@@ -62,8 +62,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // The first failure because of a removed job only refreshes the jobs. A second one in a row counts as
-                // trouble.
+                // When a job was removed, the first failed claim only leads to a new list of jobs. A second failure in
+                // a row counts as trouble.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -83,8 +83,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer and a moment more. The wait is shorter if many answers were booked, or if fewer jobs
-    /// are left out than before.
+    /// Waits until an answer has been booked, and then a moment longer for further answers. The moment ends early if
+    /// many answers are booked, or if a job that was left out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -115,19 +115,18 @@ impl Worker {
         calls
     }
 
-    /// Waits for a place and room for a body.
     async fn one(&self) -> Result<(OwnedSemaphorePermit, ReservedRoom), AcquireError> {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    /// Makes one turn of the loop. If `claim` is set, claims without asking first whether a check is due.
+    /// Makes one turn of the loop. If `claim` is set, the turn claims without asking first whether a check is due.
     async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {
             self.came_through();
             return Ok(Turn::pause(IDLE));
         }
-        // A free place and room for a body come before the question to the database.
+        // A free place and room for a body must be there before the database is asked.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;
@@ -168,7 +167,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each turn begins with another delivery, so that every delivery is first in its turn.
+        // Each turn begins with another part of the jobs, so that no job always comes last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;

@@ -1,16 +1,17 @@
-//! Decides which jobs are claimed and how many checks at once, so that one tenant's calls leave places for the others.
+//! Decides which jobs are claimed and how many checks at once, so that one tenant's calls leave places for other
+//! tenants.
 //!
-//! Each tenant is one role with one job, so sharing by job is sharing by role.
+//! Each tenant is one role with one job, so sharing places by job shares them by role.
 
 use std::collections::HashMap;
 
-/// A job may have this many calls per free place.
+/// A job may have this many running calls for each free place.
 const CALLS: usize = 4;
-/// A job may take a quarter of all places.
 const PART: usize = 4;
 
-/// Returns the jobs to claim and the size of the largest claim. With several jobs, each is limited to a quarter of all
-/// places and to `CALLS` calls per free place. A place is kept for each job without calls, up to half of all places.
+/// Returns the jobs to claim, and how many checks one claim may return. If there are several jobs, each may have a
+/// quarter of all places and `CALLS` calls per free place. One place is kept for each job without calls, up to half of
+/// all places.
 ///
 /// A job at three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim exceeds no limit,
 /// even if all its leases belong to one job.

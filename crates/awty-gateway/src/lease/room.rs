@@ -1,23 +1,23 @@
-//! Bounds the bytes of requests in memory.
+//! Bounds the memory that the requests of calls take.
 //!
 //! Invariant: a claim reserves room before it asks for checks, so that requests take at most [`ROOM`], however many
-//! places there are. A request keeps its room, secrets included, until its body is sent; without a body, until the call
-//! ends. Answers have their own bound.
+//! calls run at once. A request keeps its room, secrets included, until its body is sent. Without a body, it keeps its
+//! room until the call ends. Answers have a bound of their own.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// The room for requests in KiB.
+/// Memory for the requests of all calls, in KiB.
 const ROOM: usize = 128 * 1024;
-/// Room in KiB for a request of unknown size: body and headers of awty_http's largest call, with base64 and quotes. A
-/// larger one, up to 1 MiB by `awty.schedule()`, counts as this size.
+/// Room in KiB for a request whose size is not known yet: body and headers of awty_http's largest call, with base64 and
+/// quotes. A larger request, which `awty.schedule()` allows up to 1 MiB, counts as this size.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
-/// Reserved room, which is freed when it is dropped.
+/// Reserved room, which becomes free when this value is dropped.
 pub(super) struct ReservedRoom(OwnedSemaphorePermit);
 
 impl Default for Room {
@@ -27,31 +27,31 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Waits for the room of one call.
+    /// Waits until there is room for a call.
     pub async fn one(&self) -> Result<ReservedRoom, AcquireError> {
         Ok(ReservedRoom(self.0.clone().acquire_many_owned(LARGEST).await?))
     }
 
-    /// Adds the room of another call, if there is some now.
+    /// Reserves room for another call, if there is room now. Returns whether there was.
     pub fn add_one(&self, reserved: &mut ReservedRoom) -> bool {
         let more = self.0.clone().try_acquire_many_owned(LARGEST);
         more.map(|more| reserved.0.merge(more)).is_ok()
     }
 
-    /// Whether there is no room for another call now.
+    /// Returns whether there is no room for another call now.
     pub fn is_full(&self) -> bool {
         self.0.available_permits() < LARGEST as usize
     }
 }
 
 impl ReservedRoom {
-    /// Takes the room of this many bytes.
+    /// Splits off the room for a request of this many bytes.
     pub fn split(&mut self, bytes: usize) -> Option<ReservedRoom> {
         let needed = (bytes / 1024 + 1).min(LARGEST as usize);
         self.0.split(needed).map(ReservedRoom)
     }
 
-    /// Keeps the room as long as any part of the body is held.
+    /// Ties the room to the body, so that the room is kept as long as any part of the body is in memory.
     pub fn hold(self, body: Bytes) -> Bytes {
         Bytes::from_owner(Held { body, _room: self })
     }

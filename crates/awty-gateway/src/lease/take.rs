@@ -1,4 +1,4 @@
-//! One claim of some jobs, and starting its calls. A job whose claims fail does not stop the calls of other jobs.
+//! Claims checks of some jobs and starts their calls. A job whose claims fail does not stop the calls of other jobs.
 
 use super::aside::is_of_a_job;
 use super::deliver::{deliver, filled_size};
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// SQLSTATEs of a job that was removed, that got a function, or that may not be claimed any more.
+/// The SQLSTATEs of claims of a job that was removed, that got a function, or that the gateway may no longer claim.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Claims checks of all jobs together. If the claim fails, claims from each job alone and skips jobs that fail.
-    /// Returns the number of leases.
+    /// Claims checks of all jobs in one statement. If that fails, claims from each job alone and skips jobs whose
+    /// claims fail. Returns the number of leases.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -47,7 +47,7 @@ impl Worker {
         tracing::warn!(job, %trouble, ?pause, "this job cannot be claimed; the next attempt comes after a pause");
     }
 
-    /// Returns the number of leases.
+    /// Claims checks of the jobs and starts their calls. Returns the number of leases.
     async fn take(
         self: &Arc<Self>,
         jobs: &[String],
@@ -66,10 +66,10 @@ impl Worker {
         Ok(count)
     }
 
-    /// Starts a task for each lease. Leases that came too late are given back.
+    /// Starts a task for each lease. If the program is stopping, gives the leases back instead.
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on heartbeats extend the leases, however long the next statement waits.
+        // From now on heartbeats extend the leases, even if the next statement waits for long.
         for lease in &leases {
             let in_flight =
                 InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };
@@ -86,7 +86,7 @@ impl Worker {
         };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
-            // A lease that is void by now is not in the map any more.
+            // A lease that has become void meanwhile is no longer in the map.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let reserved = room.split(filled_size(&lease));
@@ -97,7 +97,8 @@ impl Worker {
         }
     }
 
-    /// Reads the calls' definitions. If that fails, tries each job alone and gives a failing job's leases back.
+    /// Reads the definitions of the leases' calls. If that fails, reads them job by job, and gives the leases of
+    /// failing jobs back.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}

@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections of one peer at a time.
+/// Maximum number of connections that a peer may have at once.
 pub const OF_PEER: usize = 100;
 
 #[derive(Clone, Default)]
 pub(super) struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// One counted connection. Dropping the place decreases the count.
+/// A peer's connection that is counted until this value is dropped.
 pub(super) struct Place {
     peers: Peers,
     peer: IpAddr,
 }
 
 impl Peers {
-    /// Counts one more connection of this address, unless its peer has `most`.
+    /// Counts another connection from this address. Returns `None` if the peer already has `most` connections.
     pub fn place(&self, address: IpAddr, most: usize) -> Option<Place> {
         let peer = peer(address);
         let mut counts = self.counts();
@@ -46,8 +46,8 @@ impl Drop for Place {
     }
 }
 
-/// Returns the peer of an address. All addresses of an IPv6 network of 64 bits are one peer, because a client may use
-/// them all.
+/// Returns the peer to which an address belongs. All addresses of an IPv6 network of 64 bits are one peer, because one
+/// client may use them all.
 fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

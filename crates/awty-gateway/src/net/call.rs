@@ -1,4 +1,4 @@
-//! One HTTP call: its connection, its answer, and the length of each phase.
+//! Makes an HTTP call: connects to the endpoint, sends the request and reads the answer.
 //!
 //! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. `sent` is false
 //! only if no byte of the request was sent. Redirects are not followed.
@@ -25,10 +25,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// A connection must become ready for the next call within this time.
+/// A connection is kept for another call only if it is ready again within this time.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The progress outlives a call that is cancelled.
+/// What is known about a call so far. The caller keeps this value, so that it survives if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,
@@ -36,7 +36,7 @@ struct Progress {
     phases: Phases,
 }
 
-/// Makes HTTP calls.
+/// Makes HTTP calls over a pool of connections.
 pub struct Caller {
     guard: Shared,
     resolver: Resolver,
@@ -45,29 +45,26 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Creates the caller of the whole program.
     pub fn new(guard: impl Into<Shared>, resolver: Resolver, tls: ClientConfig) -> Self {
         Caller { guard: guard.into(), resolver, tls: Arc::new(tls), pool: Arc::default() }
     }
 
-    /// Returns the current guard.
     pub fn guard(&self) -> Arc<Guard> {
         self.guard.get()
     }
 
-    /// Replaces the guard, for example because the database has moved.
+    /// Replaces the guard that judges addresses, for example because the database has moved to another address.
     pub fn set_guard(&self, guard: Guard) {
         self.guard.set(guard);
     }
 
-    /// Closes connections that were idle for too long, until the program ends.
+    /// Closes connections that have been idle for too long. Ends only with the program.
     pub fn sweeps(&self) -> impl Future<Output = ()> + use<> {
         self.pool.clone().sweeps()
     }
 
-    /// Makes one call.
     pub async fn call(&self, mut call: Call) -> Report {
-        // Headers and body are freed once they are sent, and not only at the end of the call.
+        // The headers and the body are freed as soon as they are sent, and not only when the call ends.
         let sent = (std::mem::take(&mut call.headers), std::mem::take(&mut call.body));
         let (start, mut progress) = (Instant::now(), Progress::default());
         let outcome = timeout(call.timeout, self.attempt(&call, sent, &mut progress)).await;
@@ -151,7 +148,7 @@ impl Caller {
         Ok(Exchanged::Answer(answer))
     }
 
-    /// Keeps the connection once it is ready for the next request.
+    /// Puts the connection into the pool once it is ready for another request.
     fn keep(&self, key: Key, mut ready: Ready) {
         let pool = self.pool.clone();
         tokio::spawn(async move {
@@ -166,7 +163,7 @@ type Sent = (HeaderMap, Bytes);
 
 enum Exchanged {
     Answer(Answer),
-    /// The connection was closed before a byte was written.
+    /// The connection was closed before a byte of the request was written.
     NotSent(Request<Full<Bytes>>),
 }
 
@@ -187,7 +184,7 @@ fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, F
     Ok(request)
 }
 
-/// Returns whether the answer was complete within [`BODY`].
+/// Reads the answer. Also returns whether the whole body fitted into [`BODY`].
 async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
     let (head, mut incoming) = response.into_parts();
     let (mut body, mut whole) = (BytesMut::new(), true);

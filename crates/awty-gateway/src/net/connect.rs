@@ -1,6 +1,6 @@
-//! Connects only to addresses that the guard has judged.
+//! Connects to an endpoint, only at addresses that the guard has judged.
 //!
-//! Invariant: the peer of a returned connection is the judged address.
+//! Invariant: the peer of a connection is the address that the guard judged.
 
 use super::counted::{Count, Counted, Early, Stream};
 use super::fault::{Failure, Fault};
@@ -13,28 +13,24 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-/// A new connection, and the time that it took.
+/// A new connection, and how long it took to open.
 pub struct Connected {
-    /// Stream for HTTP.
     pub stream: Counted,
-    /// Address of the peer.
     pub address: SocketAddr,
-    /// Time for TCP.
     pub connect: Duration,
-    /// Time for TLS, if it is used.
+    /// How long the TLS handshake took. `None` for plain HTTP.
     pub tls: Option<Duration>,
 }
 
-/// Where to connect.
 pub struct Place<'a> {
-    /// TLS configuration and server name; none for plain HTTP.
+    /// The TLS configuration and the server's name. `None` for plain HTTP.
     pub tls: Option<(&'a Arc<ClientConfig>, &'a str)>,
-    /// Judged addresses, in the order in which to try them.
+    /// Addresses that the guard has judged, in the order in which they are tried.
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries the addresses in order until the deadline; each gets its share of the time. `tried` becomes the address of the
-/// outcome.
+/// Tries the addresses in order until the deadline. Each address gets its share of the time that is left. `tried`
+/// becomes the address of the connection or of the returned failure.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -50,7 +46,7 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // The first failure after TCP is kept, because a bad certificate tells the user more than a refused
+            // A failure after TCP was connected is kept, because a bad certificate tells the user more than a refused
             // connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),

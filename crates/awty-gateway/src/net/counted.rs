@@ -1,4 +1,5 @@
-//! A connection, plain or with TLS, that counts written bytes and bounds the bytes before an answer.
+//! A connection with or without TLS that counts the bytes that it sends, and bounds the bytes that it receives before
+//! an answer.
 //!
 //! Invariant: while the count is unchanged, no byte of a request was sent. A peer sends at most [`EARLY`] bytes before
 //! the head of its answer is complete, even with many 1xx answers, which the HTTP library skips without a limit.
@@ -15,11 +16,11 @@ use tokio_rustls::client::TlsStream;
 /// Number of bytes that were written to a connection.
 pub type Count = Arc<AtomicU64>;
 
-/// Largest number of bytes up to the end of an answer's head. The head may have 64 KiB, and 64 KiB may come before it.
+/// A peer may send this many bytes until the head of its answer is complete: 64 KiB for the head, and 64 KiB before it.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 
-/// Bytes that may still come before the head of the answer is complete.
+/// Number of bytes that the peer may still send before the head of its answer is complete.
 #[derive(Clone)]
 pub struct Early(Arc<AtomicU64>);
 
@@ -30,17 +31,17 @@ impl Default for Early {
 }
 
 impl Early {
-    /// Sets the bound, when a request is sent.
+    /// Starts to bound the peer's bytes, because a request is sent.
     pub fn begin(&self) {
         self.0.store(EARLY, Ordering::Relaxed);
     }
 
-    /// Removes the bound, when the head of the answer has arrived. The body has its own bound.
+    /// Stops to bound the peer's bytes, because the head of the answer is complete. The body has its own bound.
     pub fn end(&self) {
         self.0.store(ANY, Ordering::Relaxed);
     }
 
-    /// Returns false if there were too many.
+    /// Subtracts received bytes. Returns false if the peer has sent too many.
     fn take(&self, bytes: usize) -> bool {
         let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // no change without a bound
@@ -48,7 +49,7 @@ impl Early {
     }
 }
 
-/// Error: too many bytes came before the head of the answer was complete.
+/// The error that the peer has sent too many bytes before the head of its answer was complete.
 #[derive(Debug)]
 pub struct Endless;
 
@@ -60,21 +61,15 @@ impl std::fmt::Display for Endless {
 
 impl std::error::Error for Endless {}
 
-/// Transport of a connection.
 pub enum Stream {
-    /// Plain TCP.
     Plain(TcpStream),
-    /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// A stream that counts.
+/// A connection that counts the bytes that are sent and bounds the bytes that are received.
 pub struct Counted {
-    /// The transport.
     pub stream: Stream,
-    /// Number of written bytes.
     pub count: Count,
-    /// Bound of the bytes before an answer.
     pub early: Early,
 }
 
@@ -119,7 +114,7 @@ impl AsyncWrite for Counted {
         polled
     }
 
-    /// Without vectored writes, hyper copies each body.
+    /// hyper copies each body if the stream does not support vectored writes.
     fn is_write_vectored(&self) -> bool {
         match &self.stream {
             Stream::Plain(stream) => stream.is_write_vectored(),

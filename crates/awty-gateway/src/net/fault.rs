@@ -1,36 +1,31 @@
-//! Short names of the faults that leave a call without an answer.
+//! Short names for the reasons why a call got no answer.
 
 use std::fmt;
 
-/// Reason why a call has no answer.
+/// The reason why a call got no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The name has no address, or no name server answered.
+    /// The host's name has no address, or no name server answered.
     Name,
-    /// No address of the name may be called.
+    /// The guard refuses every address of the host.
     BlockedAddress,
-    /// No connection was established.
+    /// No TCP connection could be opened.
     Connect,
-    /// The certificate is expired or not valid yet.
+    /// The endpoint's certificate has expired or is not valid yet.
     CertificateExpired,
-    /// The certificate is for another name.
     CertificateName,
-    /// The issuer of the certificate is unknown.
+    /// The gateway does not know the issuer of the endpoint's certificate.
     CertificateUnknown,
-    /// TLS failed in another way.
     Tls,
-    /// The time limit was reached.
     Timeout,
     /// The connection ended before the answer was complete.
     Closed,
-    /// The answer is not HTTP.
     Protocol,
     /// The request could not be built, for example because a secret is missing.
     Request,
 }
 
 impl Fault {
-    /// Short name.
     pub const fn name(self) -> &'static str {
         match self {
             Fault::Name => "name",
@@ -47,7 +42,7 @@ impl Fault {
         }
     }
 
-    /// Whether the target as a whole is down, so that the fault counts for the breaker.
+    /// Returns whether this reason suggests that the whole target is down. Such failures count for its circuit breaker.
     pub const fn is_target_down(self) -> bool {
         match self {
             Fault::Name | Fault::Connect | Fault::CertificateExpired | Fault::CertificateName => true,
@@ -57,17 +52,14 @@ impl Fault {
     }
 }
 
-/// A fault with its description.
+/// The reason why a call got no answer, with a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The fault.
     pub fault: Fault,
-    /// Description for people.
     pub detail: String,
 }
 
 impl Failure {
-    /// Creates a failure.
     pub fn new(fault: Fault, detail: impl fmt::Display) -> Self {
         Failure { fault, detail: detail.to_string() }
     }

@@ -1,4 +1,4 @@
-//! Reaching an endpoint: allowed addresses, name resolution, connections, TLS.
+//! Reaches endpoints: judges addresses, resolves names, opens connections, and speaks TLS and HTTP.
 //!
 //! Does not: use the database.
 

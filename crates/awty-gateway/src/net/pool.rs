@@ -1,7 +1,7 @@
-//! Connections that are kept for the next call.
+//! Keeps idle connections for further calls.
 //!
-//! Invariant: a connection is reused only for the same scheme, host, port and address, and never after 30 s of idle
-//! time or at an age of 5 min. At most [`MOST`] are idle. A dropped connection is closed at once.
+//! Invariant: a connection is used again only for the same scheme, host, port and address, and never after it was idle
+//! for 30 s or is 5 min old. At most [`MOST`] connections are idle. A connection that is dropped is closed at once.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -19,40 +19,34 @@ const AGE: Duration = Duration::from_secs(5 * 60);
 const MOST: usize = 1_000;
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Identity of a connection. The address includes the port.
+/// A call may use an idle connection if all these values are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Whether it is `https`.
     pub tls: bool,
-    /// Host as in the URI.
+    /// Host as it is written in the URI.
     pub host: String,
-    /// Address of the peer.
+    /// Address and port of the peer.
     pub address: SocketAddr,
 }
 
-/// A connection that is ready for a request.
 pub struct Ready {
-    /// Sends requests.
     pub sender: SendRequest<Full<Bytes>>,
-    /// Number of bytes written on it.
     pub count: Count,
-    /// Bound of the bytes before an answer.
     pub early: Early,
-    /// Time when it was opened.
+    /// Time at which the connection was opened.
     pub born: Instant,
-    /// Task that moves its bytes.
+    /// The task that moves the bytes of the connection.
     pub task: AbortHandle,
 }
 
 impl Drop for Ready {
-    /// Closes the socket. A peer that does not read could otherwise keep the connection for ever, because TLS closes
-    /// only after everything is written.
+    /// Closes the socket. Otherwise a peer that does not read could keep the connection for ever, because TLS closes a
+    /// connection only after everything is written.
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// Idle connections.
 #[derive(Default)]
 pub struct Pool {
     idle: Mutex<Idle>,
@@ -60,7 +54,8 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// The connection with the longest idle time comes first. No list is empty.
+    /// The idle connections of each key. The connection that has been idle for longest comes first, and no list is
+    /// empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }
@@ -81,7 +76,7 @@ impl Idle {
 }
 
 impl Pool {
-    /// Takes the connection with the shortest idle time.
+    /// Takes the connection of this key that was used last.
     pub fn take(&self, key: &Key) -> Option<Ready> {
         let mut idle = self.lock();
         let rows = idle.rows.get_mut(key)?;
@@ -101,8 +96,8 @@ impl Pool {
         fresh
     }
 
-    /// Keeps a connection. In a full pool, the one with the longest idle time is closed. A key has at most as many as
-    /// it had calls at a time, because a new one is opened only while none is idle.
+    /// Keeps an idle connection. If the pool is full, the connection that has been idle for longest is closed. A key
+    /// has at most as many connections as it had calls at once, because a connection is opened only while none is idle.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {
@@ -112,7 +107,7 @@ impl Pool {
         idle.count += 1;
     }
 
-    /// Closes connections that were idle for too long.
+    /// Closes connections that have been idle for too long.
     pub fn sweep(&self) {
         let mut idle = self.lock();
         idle.rows.retain(|_, rows| {
@@ -122,7 +117,6 @@ impl Pool {
         idle.count = idle.rows.values().map(Vec::len).sum();
     }
 
-    /// Sweeps until the program ends.
     pub async fn sweeps(self: Arc<Self>) {
         loop {
             sleep(SWEEP).await;

@@ -1,19 +1,19 @@
-//! IANA's special-purpose address registries as data, with other addresses that no endpoint has. The longest prefix
-//! that contains an address decides.
+//! IANA's special-purpose address registries as data, and further addresses that no endpoint has. If several prefixes
+//! contain an address, the longest decides.
 //!
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
-/// A row: prefix, whether it is globally reachable, name.
+/// A row of a registry: prefix, whether its addresses are globally reachable, name.
 pub type Row = (&'static str, bool, &'static str);
 
-/// IPv4. An address in no row is reachable.
+/// Rows for IPv4. An address that is in no row is reachable.
 pub const IPV4: &[Row] = &[
     ("0.0.0.0/8", false, "this network"),
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // This address is not in the registry. In Azure, the agent of the host listens there.
+    // This address is not in IANA's registry. In Azure, the agent of the host listens there.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),
@@ -34,7 +34,7 @@ pub const IPV4: &[Row] = &[
     ("255.255.255.255/32", false, "limited broadcast"),
 ];
 
-/// IPv6. Only `2000::/3` is assigned as global unicast; the rest is unreachable.
+/// Rows for IPv6. Only `2000::/3` is assigned as global unicast, so all other addresses are unreachable.
 pub const IPV6: &[Row] = &[
     ("::/0", false, "not global unicast"),
     ("::/96", false, "IPv4-compatible"),

@@ -1,4 +1,4 @@
-//! A call and its result.
+//! An HTTP call and its result.
 
 use super::fault::Failure;
 use awty_core::uri::Uri;
@@ -8,61 +8,48 @@ use hyper::header::HeaderMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Bytes of an answer's body that are read.
+/// At most this many bytes of an answer's body are read.
 pub const BODY: usize = 64 * 1024;
 
-/// Description of one HTTP call.
+/// An HTTP call that the gateway makes.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Endpoint to call.
     pub endpoint: Uri,
-    /// HTTP method.
     pub method: Method,
-    /// All headers except Host and the lengths.
+    /// All headers of the request except `Host` and the lengths, which the gateway adds.
     pub headers: HeaderMap,
-    /// Body of the request.
     pub body: Bytes,
-    /// Time limit from the name lookup to the end of the answer.
+    /// Time limit from the look-up of the host's name to the end of the answer.
     pub timeout: Duration,
-    /// Time limit of TCP and TLS.
+    /// Time limit for the TCP connection and the TLS handshake.
     pub connect_timeout: Duration,
 }
 
-/// Length of each phase.
+/// How long each phase of a call took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Phases {
-    /// Name lookup.
     pub name: Option<Duration>,
-    /// TCP connection.
+    /// Time until the TCP connection was open.
     pub connect: Option<Duration>,
-    /// TLS handshake.
     pub tls: Option<Duration>,
     /// Time from the request to the head of the answer.
     pub first_byte: Option<Duration>,
-    /// Whole call.
     pub total: Duration,
 }
 
-/// An endpoint's answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Status.
     pub status: u16,
-    /// Headers.
     pub headers: HeaderMap,
-    /// The part of the body that was read.
+    /// The part of the body that was read, at most [`BODY`] bytes.
     pub body: Bytes,
 }
 
-/// Result of a call.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Address that was called.
     pub address: Option<SocketAddr>,
     /// Whether a byte of the request may have been sent.
     pub sent: bool,
-    /// Length of each phase.
     pub phases: Phases,
-    /// The answer, or why there is none.
     pub outcome: Result<Answer, Failure>,
 }

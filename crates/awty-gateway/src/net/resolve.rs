@@ -1,4 +1,5 @@
-//! Resolves names to addresses that the guard has judged. Names are cached for their TTL, within 5 to 60 seconds.
+//! Resolves the names of endpoints to addresses that the guard allows. Names are cached for their TTL, but for at least
+//! 5 and at most 60 seconds.
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
@@ -11,26 +12,25 @@ use std::time::Duration;
 use url::Host;
 
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Shortest and longest time in the cache.
+/// Names are cached for at least the first and at most the second of these times.
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// The guard judges this many addresses of a name, which may have thousands.
+/// At most this many addresses of a name are judged, because a name may have thousands.
 const ADDRESSES: usize = 64;
 
-/// Resolves names by DNS.
 pub struct Resolver {
     inner: TokioResolver,
 }
 
 impl Resolver {
-    /// Uses this machine's name servers and hosts file.
+    /// Creates a resolver that uses this machine's name servers and hosts file.
     pub fn of_system() -> Result<Self, String> {
         let builder =
             TokioResolver::builder_tokio().map_err(|error| format!("the name servers are unknown: {error}"))?;
         Self::build(builder)
     }
 
-    /// Asks the name servers of this configuration.
+    /// Creates a resolver that asks the name servers of this configuration.
     pub fn with(config: ResolverConfig) -> Result<Self, String> {
         Self::build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
     }
@@ -48,11 +48,11 @@ impl Resolver {
         Ok(Resolver { inner })
     }
 
-    /// Returns the allowed addresses of an endpoint, in the order in which to try them.
+    /// Returns the addresses of an endpoint that may be called, in the order in which they are tried.
     pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);
-        // The port is refused for every address.
+        // A refused port is refused for every address.
         check_port(port).map_err(|refusal| Failure::new(Fault::BlockedAddress, refusal))?;
         let addresses = match url.host() {
             Some(Host::Ipv4(address)) => vec![IpAddr::from(address)],
@@ -77,7 +77,7 @@ impl Resolver {
     }
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Failure> {
-        // The final dot prevents this machine's search list from being used.
+        // The final dot keeps this machine's search list from being used.
         let absolute = format!("{}.", name.trim_end_matches('.'));
         let looked_up = tokio::time::timeout(PATIENCE, self.inner.lookup_ip(absolute)).await;
         let found = looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))?;

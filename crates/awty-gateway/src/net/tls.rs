@@ -1,4 +1,5 @@
-//! TLS to endpoints: version 1.2 or later, with the system's and extra roots. Verification cannot be switched off.
+//! TLS of connections to endpoints, version 1.2 or later. The system's certificates and extra ones are trusted.
+//! Verification cannot be switched off.
 
 use super::fault::{Failure, Fault};
 use rustls::pki_types::pem::PemObject;
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Returns the system's roots, and those in the files.
+/// Returns the certificates that are trusted: the system's and those in the files `extra`.
 pub fn roots(extra: &[PathBuf]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -25,7 +26,6 @@ pub fn roots(extra: &[PathBuf]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Builds the TLS configuration of a client.
 pub fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -33,7 +33,6 @@ pub fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     Ok(versions.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Performs the TLS handshake on an established connection.
 pub async fn handshake(
     config: &Arc<ClientConfig>,
     host: &str,
