@@ -1,10 +1,10 @@
-//! Checks what must hold after any number of kills. Pure: ledger, database and plan are arguments.
+//! Checks what must hold after any number of faults. The functions are pure: ledger, database and plan are arguments.
 //!
-//! Invariant: for each rule that is checked here, a test in `checker_tests` breaks it.
+//! Invariant: for each rule that is checked here, a test in `checker_tests` breaks the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Path, slot in µs, and how often the endpoint has asked again.
+/// A call's path, its slot in microseconds, and how often the endpoint has already asked for another call.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// Status that was written in full; none if the receiver hung or closed the connection.
+    /// The status that the receiver sent in full. `None` if the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -23,7 +23,7 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// Each period from `first` until the pending occurrence must have been called.
+/// The schedule of `path` must have been called in each period from `first` until its pending occurrence.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -36,7 +36,7 @@ pub struct Plan {
 pub enum Fate {
     Committed,
     RolledBack,
-    /// The server went away during the commit.
+    /// The server went away during the commit, so the transaction may have committed or not.
     InDoubt,
 }
 
@@ -44,11 +44,11 @@ pub enum Fate {
 pub struct Evidence {
     pub calls: Vec<Call>,
     pub booked: Vec<Booked>,
-    /// Calls that ended without success.
+    /// Path and slot of each call that ended without success.
     pub failed: BTreeSet<(String, i64)>,
     pub plans: Vec<Plan>,
     pub sends: BTreeMap<String, Fate>,
-    /// Path prefix of the job that is `at_most_once`.
+    /// The calls of the job with `at_most_once` have paths that begin with this text.
     pub once: &'static str,
     pub first_fault: f64,
 }
@@ -128,8 +128,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Before the first fault, no answered call may be repeated unless the database gives a reason. On a busy machine, a
-/// gateway may be late with its answer or heartbeat.
+/// Finds answered calls that were repeated before the first fault. A repetition is allowed if the database gives a
+/// reason, because on a busy machine a gateway may be late with its answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

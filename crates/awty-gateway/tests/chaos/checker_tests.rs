@@ -1,4 +1,4 @@
-//! The checker accepts true evidence. If a test makes one part of the evidence false, the checker finds that part.
+//! Tests that the checker accepts true evidence, and that it finds each part of the evidence that a test makes false.
 
 use crate::checker::{Booked, Call, Evidence, Fate, Plan, findings};
 
@@ -12,8 +12,8 @@ fn booked(call: &Call, ok: bool) -> Booked {
     Booked { occurrence: call.occurrence.clone(), key: call.key.clone(), ok }
 }
 
-/// Evidence without a violation: two slots of a schedule, one of them repeated after a fault, a send, a send that is
-/// delivered at most once, and a rolled back send.
+/// Returns evidence without a violation: two slots of a schedule, one of them called again after a fault, a send, a
+/// send that is delivered at most once, and a send that was rolled back.
 fn good() -> Evidence {
     let calls = vec![
         call("/s/1", 10, "a", Some(200)),

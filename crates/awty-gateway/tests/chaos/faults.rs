@@ -1,5 +1,5 @@
-//! Faults in an order that the seed decides: gateways are killed or frozen, the server crashes, cables are pulled.
-//! After each fault everything is restored.
+//! Kills and freezes gateways, crashes the server, and pulls network cables. The seed decides the order. After each
+//! fault everything is restored.
 
 use crate::world::{GATEWAYS, World};
 use awty_testkit::{Signal, Stop};
@@ -64,7 +64,7 @@ impl Faults {
         self.counts.gateways += 1;
     }
 
-    /// Freezes a gateway for longer than the heartbeat, so that its later answers are void.
+    /// Freezes a gateway for longer than a heartbeat may be late, so that its leases become void.
     fn freeze(&mut self, world: &mut World) {
         let number = self.random.random_range(0..GATEWAYS);
         world.signal(number, Signal::STOP);

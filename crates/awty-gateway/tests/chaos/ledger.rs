@@ -1,4 +1,4 @@
-//! The receiver with the ledger. It records each request first, and then misbehaves as the seed says.
+//! The receiver of the calls. It records each request in a ledger, and then misbehaves as the seed decides.
 
 use crate::checker::Call;
 use awty_testkit::receiver::{Request, accept, answer, hang, requests};
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Records the calls. Its threads end with the test's process.
+/// The receiver's threads end with the test's process.
 #[derive(Clone)]
 pub struct Ledger {
     seed: u64,
@@ -56,7 +56,7 @@ impl Ledger {
         })
     }
 
-    /// Returns the number in the ledger, and 0 to 999 by the seed.
+    /// Records a request. Returns its number in the ledger, and a number from 0 to 999 that depends on the seed.
     fn write_down(&self, request: &Request) -> (usize, u64) {
         let (key, slot) = (request.header("webhook-id"), DateTime::parse_from_rfc3339(request.header("awty-slot")));
         let slot = slot.map_or(0, |slot| slot.timestamp_micros());

@@ -1,4 +1,4 @@
-//! The load: schedules of every second, and sends that commit, roll back, or lose the server.
+//! Creates schedules that run every second, and makes sends that commit, roll back, or lose the server.
 
 use crate::checker::{Fate, Plan};
 use crate::world::{TENANTS, Tenant, World};
@@ -15,7 +15,7 @@ use std::time::Duration;
 const SCHEDULES: usize = 12;
 const SECOND: i64 = 1_000_000;
 
-/// Creates the schedules, which start now and must not skip a slot.
+/// Creates schedules that start now and must not skip a slot.
 pub fn schedule(world: &World) {
     for (role, path) in TENANTS {
         let mut client = world.cluster.client("postgres", role);
@@ -29,7 +29,7 @@ pub fn schedule(world: &World) {
     }
 }
 
-/// Returns the calls that were due until now, from the first slot of each schedule to its pending occurrence.
+/// Returns which calls must have been made by now: from the first slot of each schedule to its pending occurrence.
 pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();
@@ -66,7 +66,7 @@ impl Senders {
                     let mut config = awty_testkit::postgres::Config::new();
                     config.host_path(&socket).port(Cluster::PORT).dbname("postgres").user(tenant.0);
                     if let Ok(mut client) = config.connect(NoTls) {
-                        // An error means that the server went away, so the loop makes a new connection.
+                        // After an error the loop connects again, because the server has gone away.
                         while !stop.load(Ordering::Relaxed) {
                             count += 1;
                             let origin = &origins[random.random_range(0..origins.len())];
@@ -88,7 +88,7 @@ impl Senders {
         Senders { stop, sent, threads }
     }
 
-    /// Returns the fates of the transactions.
+    /// Stops the load. Returns what became of each send's transaction.
     pub fn stop(self) -> BTreeMap<String, Fate> {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());

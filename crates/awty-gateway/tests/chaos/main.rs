@@ -1,7 +1,8 @@
-//! Chaos: schedules and sends while gateways, server and network are killed. A ledger outside records the calls.
+//! Kills gateways, the server and the network while schedules and sends are called. A receiver outside records the
+//! calls in a ledger.
 //!
-//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`), `AWTY_SEED` their order. The default takes
-//! three minutes. Lateness is only printed.
+//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` decides their order. The default
+//! takes three minutes. Lateness is only printed.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod checker;
@@ -20,10 +21,10 @@ use std::time::Duration;
 use world::{GATEWAYS, TENANTS, World};
 
 const KILLS: u64 = 60;
-/// All late calls are made up within this time after the last fault.
+/// After the last fault, all late calls must have been made within this time.
 const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
-/// Query of the work that is left. Returns NULL if only checks of this second are due and no send is left.
+/// Lists the work that is left. The result is NULL if no send is left, and only checks of this second are due.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (
     SELECT entity_key, next_check_at FROM awty.future_job WHERE job ^@ 'http' AND (entity_key ~ '#' OR next_check_at < now() - '2 s'::interval)
     ORDER BY next_check_at LIMIT 5) AS late";

@@ -1,11 +1,11 @@
-//! A network for each gateway: a namespace, and a cable to this machine that can be pulled.
+//! Gives each gateway a network: a namespace, and a cable to this machine that can be pulled.
 //!
-//! Invariant: a dropped value removes its networks. The next test removes those of a killed test. Without root or `ip`,
-//! the gateways run on this machine, and no cable is pulled.
+//! Invariant: networks are removed when their value is dropped. The networks of a killed test are removed by the next
+//! test. Without root or `ip`, the gateways run on this machine and no cable is pulled.
 
 use std::process::Command;
 
-/// Begins each name. The process id and a number follow.
+/// Names of networks begin with this text. The process id and a number follow.
 const NAME: &str = "awty-chaos-";
 
 /// The cables, and the address of this machine at their end.
@@ -15,7 +15,7 @@ pub struct Nets {
     pub nets: Vec<Net>,
 }
 
-/// One namespace, and this machine's end of its cable.
+/// A namespace, and this machine's end of its cable.
 pub struct Net {
     name: String,
     cable: String,
@@ -46,7 +46,7 @@ fn sweep() {
 }
 
 impl Nets {
-    /// Creates networks. An error says why they cannot be created.
+    /// Creates networks. An error says why this is impossible.
     pub fn new(count: usize) -> Result<Self, String> {
         sweep();
         let pid = std::process::id();

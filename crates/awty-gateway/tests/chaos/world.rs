@@ -1,4 +1,4 @@
-//! The database, two gateways, their networks, and the ledger.
+//! Starts the database, two gateways, their networks, and the ledger.
 
 use crate::ledger::Ledger;
 use crate::net::Nets;
@@ -11,17 +11,16 @@ use std::process::Command;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 pub const GATEWAYS: usize = 2;
-/// Role, and the path prefix of its calls.
+/// A tenant's role, and the beginning of its calls' paths.
 pub type Tenant = (&'static str, &'static str);
-/// The second tenant's job is `at_most_once`.
+/// The job of the second tenant is `at_most_once`.
 pub const TENANTS: [Tenant; 2] = [("app", "/often"), ("careful", "/once")];
 
 pub struct World {
     pub cluster: Cluster,
     pub ledger: Ledger,
-    /// Each origin is a target.
     pub origins: Vec<String>,
-    /// None if networks cannot be created.
+    /// `None` if networks cannot be created on this machine.
     pub nets: Option<Nets>,
     gateways: [Option<Gateway>; GATEWAYS],
     credentials: PathBuf,
@@ -83,7 +82,7 @@ impl World {
         self.gateway(number).kill();
     }
 
-    /// Ends a gateway, which must drain after SIGTERM and exit with success.
+    /// Stops a gateway with SIGTERM. The gateway must finish its calls and exit with success.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
         let ended = self.gateway(number).ended();

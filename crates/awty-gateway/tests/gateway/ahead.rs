@@ -1,4 +1,4 @@
-//! Past and future: next calls, statistics, slots, status.
+//! Tests what the API says about past and future: next calls, statistics, slots, status.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, pages, problem, until_answer};
@@ -88,7 +88,7 @@ fn statistics_say_what_calls_came_to() {
     ] {
         assert_eq!(problem(&client.get(&format!("{good}/stats?{query}"))), is(422, "invalid-field"), "{query}");
     }
-    // Each attempt appears once, in the order of time.
+    // The list of attempts has each attempt once, in the order of time.
     assert_eq!(client.ask("POST", &format!("{good}/pause"), "").status, 200);
     let quiet = || client.get(&good).json()["in_flight"] == json!(false);
     shop::until("the last call", || if quiet() { Ok(()) } else { Err("in flight".to_owned()) });

@@ -1,4 +1,4 @@
-//! Booking of calls, and events that must not delay the booking.
+//! Tests how answers of calls are booked, and that nothing delays the booking.
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
@@ -59,7 +59,7 @@ fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
     let target = receiver.uri("");
     shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http.app', '{target}', concurrency => 1)")]);
     let _gateway = shop.gateway("one");
-    // All calls are in one slot, because one call per slot of a second would take longer than the deadline.
+    // All calls are in one slot, because one call per second would take longer than the test waits.
     shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 150)"));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "150");
 }
@@ -109,7 +109,7 @@ fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
     shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
 }
 
-/// A locked schedule delays only requests of its own endpoint, such as `Awty-Stop`.
+/// A locked schedule delays only those answers of its own endpoint that change the schedule, such as `Awty-Stop`.
 #[test]
 fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -121,7 +121,7 @@ fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let mut holder = shop.cluster.client("postgres", "app");
     holder.batch_execute("BEGIN; SELECT awty_http_internal.lock(id) FROM awty_http.endpoint").unwrap();
     let booked = |path: &str| format!("SELECT count(*) > 2 FROM awty.attempt WHERE entity_key = '{path}'");
-    // The answers are booked. A later answer changes the row of the schedule.
+    // The answers are booked now. The schedule's row is changed by a later answer.
     shop.await_text(&booked("/status/404"), "true");
     called(&receiver, "/header/200/Awty-Stop/it_was_paid");
     let changed = "SELECT count(*) FROM awty_http.endpoint WHERE failing_since IS NOT NULL OR verdict IS NOT NULL";

@@ -1,4 +1,4 @@
-//! The API over HTTP on a throwaway cluster, with naptime's requirements.
+//! Tests the API over HTTP, with the requirements of naptime.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;

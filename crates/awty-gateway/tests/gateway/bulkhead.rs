@@ -1,4 +1,4 @@
-//! A job whose claims fail is skipped for a while, and the others are claimed.
+//! Tests that a job whose claims fail is skipped for a while, and that the other jobs are claimed.
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};

@@ -1,4 +1,5 @@
-//! Certificates that are good, for another name, expired, or of an unknown issuer. openssl makes them for each run.
+//! Tests endpoints whose certificates are good, for another name, expired, or of an unknown issuer. openssl makes the
+//! certificates for each run.
 
 use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
-/// A folder with a root certificate. Dropping it removes the folder.
+/// The folder of a root certificate, which is removed when this value is dropped.
 struct Authority(PathBuf);
 
 impl Authority {
@@ -35,7 +36,7 @@ impl Authority {
         assert!(run.status.success(), "{arguments}: {}", String::from_utf8_lossy(&run.stderr));
     }
 
-    /// Returns the server's port.
+    /// Starts a server with a certificate for `name`. Returns its port.
     async fn server(&self, name: &str, days: u32) -> u16 {
         self.server_that_reads(name, days, 4_096).await
     }
@@ -129,7 +130,7 @@ async fn another_name_or_nobody_known_is_refused_before_a_byte_is_sent() {
 #[tokio::test]
 async fn a_certificate_that_has_expired_is_refused() {
     let authority = Authority::new();
-    // A certificate of 0 days expires in the second in which it is made.
+    // A certificate that is valid for 0 days expires in the second in which it is made.
     let (port, trusting) = (authority.server("localhost", 0).await, authority.trusting());
     let mut report = call(&trusting, port).await;
     for _ in 0..100 {
@@ -137,7 +138,7 @@ async fn a_certificate_that_has_expired_is_refused() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        // No connection is reused.
+        // Each attempt has a caller of its own, so that no connection is used again.
         report = call(&authority.trusting(), port).await;
     }
     assert_refused(&report, Fault::CertificateExpired);
@@ -148,7 +149,7 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
     let authority = Authority::new();
     let port = authority.server_that_reads("localhost", 2, 0).await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    // The body is larger than the buffers of both ends.
+    // The body is larger than the buffers of both ends, so the request cannot be sent completely.
     let body = bytes::Bytes::from(vec![b'a'; 64 * 1024 * 1024]);
     let report = call_with(&authority.trusting(), port, body, Duration::from_secs(6)).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, true));

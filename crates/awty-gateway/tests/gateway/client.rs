@@ -1,4 +1,4 @@
-//! A client of the API that makes each request on a new connection.
+//! A client of the API that opens a new connection for each request.
 
 use crate::shop::until;
 use serde_json::Value;
@@ -40,8 +40,8 @@ impl Client {
         self.ask_with(method, path, body, "")
     }
 
-    /// Another transaction may hold a row lock for longer than a request waits, or a GET may time out on a busy
-    /// machine. Both have changed nothing.
+    /// Sends the request again if it timed out without a change. Another transaction may hold a row lock for longer
+    /// than a request waits, and on a busy machine a GET may time out.
     pub fn ask_with(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         until("an answer in time", || {
             let answer = self.ask_once(method, path, body, headers);
@@ -58,7 +58,7 @@ impl Client {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{authorization}{headers}Content-Length: {length}"
         );
-        // A refusal may arrive before the body was read.
+        // The gateway may refuse the request before it has read the body, so writing may fail.
         drop(write!(stream, "{head}\r\n\r\n{body}"));
         let mut bytes = Vec::new();
         drop(stream.read_to_end(&mut bytes));

@@ -1,4 +1,4 @@
-//! Claims, answers and requests each need only one connection to the database.
+//! Tests a gateway with three connections to the database: one for claims, one for answers and one for requests.
 
 use crate::people;
 use crate::receiver::Receiver;
@@ -28,7 +28,7 @@ fn with_three_connections_all_is_answered_and_booked() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "0");
 }
 
-/// A missing synchronous standby keeps clients waiting meanwhile.
+/// The synchronous standby is missing, so clients that commit must wait for it.
 #[test]
 fn calls_wait_for_no_standby() {
     let (mut shop, receiver) = (Shop::open(), Receiver::start());

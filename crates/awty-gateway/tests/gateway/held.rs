@@ -1,4 +1,4 @@
-//! Clients that send large bodies without a token, or do not read their answers.
+//! Tests clients that send large bodies without a token, or do not read their answers.
 
 use crate::people::{client, open};
 use crate::shop::until;
@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Four pages of 4 MiB fill the room of a role, and the kernel buffers a few.
+/// Number of requests for a page of 4 MiB. Four such pages use up the memory that one role may have, and the kernel
+/// buffers a few more.
 const REQUESTS: usize = 40;
 
-/// Only a request with a good token takes room for a body.
 #[test]
 fn a_large_body_without_a_token_is_refused_before_it_comes() {
     let (_shop, gateway, _client) = open();
@@ -28,7 +28,8 @@ fn a_large_body_without_a_token_is_refused_before_it_comes() {
     }
 }
 
-/// The kernel takes only a little of the rest of the answer.
+/// Asks for a page and reads only its beginning. The receive buffer is so small that the kernel takes little of the
+/// rest.
 async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -40,7 +41,7 @@ async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) 
     (stream, String::from_utf8_lossy(&first[..count]).into_owned())
 }
 
-/// The role gets pages again once the clients are gone.
+/// When the clients are gone, the role gets pages again.
 #[test]
 fn unread_pages_have_a_bound_for_each_role() {
     let (shop, gateway, app) = open();

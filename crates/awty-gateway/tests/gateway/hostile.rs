@@ -1,5 +1,5 @@
-//! Users and endpoints write hostile text in every place. The gateway stays up, its answers and logs stay well-formed,
-//! and its memory does not grow.
+//! Users and endpoints write hostile text in every place. The gateway must stay up, write well-formed answers and logs,
+//! and not grow.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -19,7 +19,7 @@ const TEXTS: [&str; 9] = [
     "\"}],\"ok\":true,{\"",
 ];
 
-/// Returns the memory after `more` calls.
+/// Waits for `more` calls. Returns the gateway's memory.
 fn after_calls(shop: &Shop, gateway: &Gateway, more: i64) -> u64 {
     let count = "SELECT count(*) FROM awty.attempt";
     let wanted = shop.text(count).parse::<i64>().unwrap() + more;
@@ -29,7 +29,7 @@ fn after_calls(shop: &Shop, gateway: &Gateway, more: i64) -> u64 {
 
 #[test]
 fn endpoints_of_the_worst_kind_neither_stop_the_gateway_nor_fill_its_memory() {
-    // The target that asks for a pause gets one, so it is a separate target.
+    // The endpoint that asks for a pause is a target of its own, because the pause would stop the other calls.
     let (shop, receiver, resting) = (Shop::open(), Receiver::start(), Receiver::start());
     let gateway = shop.gateway("one");
     let of = |path: &str| if path.contains("Retry-After") { &resting } else { &receiver };
@@ -85,7 +85,7 @@ fn hostile_texts_stay_texts_wherever_they_come_out() {
         assert_eq!(made.status, 201, "{text:?}: {}", made.text);
         let found = made.json();
         assert_eq!((&found["labels"][0], &found["description"]), (&json!(text), &json!(text)));
-        // The gateway sends the text as it is or refuses it. The text never becomes two headers.
+        // The gateway sends the text as one header or refuses the text. It never sends two headers.
         let header = json!({"every": "1 s", "headers": {"X-From": text}}).to_string();
         let with_header = client.ask(
             "PUT",

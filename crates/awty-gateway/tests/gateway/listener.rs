@@ -1,4 +1,4 @@
-//! TLS of the gateway's listener, and clients that connect and send nothing.
+//! Tests TLS of the gateway's listener, and clients that connect and send nothing.
 
 use crate::shop::{Shop, until};
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-/// Makes a certificate with openssl, self-signed for `localhost`.
+/// Makes a self-signed certificate for `localhost` with openssl. Returns the paths of certificate and key.
 fn certificate(folder: &Path) -> [String; 2] {
     let file = |name: &str| folder.join(name).display().to_string();
     let [certificate, key] = [file("tls.pem"), file("tls.key")];
@@ -60,7 +60,7 @@ fn who_never_says_hello_is_hung_up_on_and_delays_nobody() {
     let gateway = shop.gateway_with("gateway", &["--tls-certificate", &certificate, "--tls-key", &key]);
     let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(gateway.address()).unwrap()).collect();
     let port = gateway.address().rsplit(':').next().unwrap().to_owned();
-    // The silent clients use up all connections of 127.0.0.1.
+    // The silent clients have used up all connections of the peer 127.0.0.1.
     let url = format!("https://localhost:{port}/livez");
     let answer = curl(&["-4", "--interface", "127.0.0.2", "--cacert", &certificate, &url]);
     assert_eq!(answer, (true, "ok\n".to_owned()));

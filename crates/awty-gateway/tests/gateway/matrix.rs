@@ -1,17 +1,18 @@
-//! Each resource and method, with each kind of client and each kind of faulty request.
+//! Sends requests of every method to every resource, from each kind of client and with each kind of fault.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, problem, until_answer};
 use crate::receiver::Receiver;
 use serde_json::{Value, json};
 
-/// Resources, with the document's operations on them.
+/// The operations of the API's document, on resources that exist.
 struct Fixture {
     operations: Vec<(String, String, Value)>,
 }
 
 impl Fixture {
-    /// Makes a schedule, a send, a failed call, a target and a token. Their paths go into the document's operations.
+    /// Makes a schedule, a send, a failed call, a target and a token, and puts their paths into the document's
+    /// operations.
     fn make(client: &Client, admin: &Client, receiver: &Receiver) -> Self {
         let body = json!({"uri": receiver.uri("/status/404"), "every": "1 h"}).to_string();
         let schedule = client.ask("POST", "/v1/schedules", &body).header("location");
@@ -90,7 +91,7 @@ fn each_operation_asks_for_a_token_a_scope_and_the_right_role() {
         if admins || path.starts_with("/v1/targets/") && !reads {
             assert_eq!(problem(&ask(&client)), is(403, "not-permitted"), "{method} {path}");
         }
-        // A stranger gets 404 for another role's object, and an empty or refused answer for shared resources.
+        // A stranger gets 404 for an object of another role. For a shared resource, the answer is empty or a refusal.
         let answer = ask(&stranger);
         let of_one = path.matches('/').count() > 2 || path.contains("?uri=") || path.starts_with("/naptime");
         match (of_one, reads) {
@@ -170,7 +171,7 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
-    // A call in between changes the answer, and is no conflict.
+    // A call in between changes the answer, but is not a conflict with the client's change.
     let tag = client.get(&place).header("etag");
     shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);
     assert_eq!(client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n")).status, 200);

@@ -1,4 +1,4 @@
-//! Content of `/metrics`.
+//! Tests the content of `/metrics`.
 
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
@@ -14,7 +14,8 @@ fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
     until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
 }
 
-/// A series appears with its first value.
+/// Returns the names of all series. A series appears with its first value, so the function first makes events of each
+/// kind.
 fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);
@@ -71,7 +72,7 @@ fn each_metric_of_an_alert_is_there() {
 
 #[test]
 fn prometheus_understands_the_alerts() {
-    // scripts/setup puts promtool beside the profile's folder.
+    // scripts/setup installs promtool in a folder beside the folder of the build profile.
     let target = std::path::Path::new(env!("CARGO_BIN_EXE_awty-gateway")).ancestors().nth(2).unwrap();
     let own = target.join("prometheus/usr/bin/promtool");
     let run = |program: &std::ffi::OsStr| Command::new(program).args(["check", "rules", RULES]).output();
@@ -93,7 +94,7 @@ fn what_was_missed_is_counted_by_job() {
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
     shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
-    // A gauge of the history would fall.
+    // The metric must be a counter. If it counted the rows of the history, its value would fall now.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
     assert_eq!(value(&gateway, series), Some(3.0));
 }
@@ -112,7 +113,7 @@ fn a_schedule_whose_failures_are_final_is_failing() {
     until_value(&gateway, series, |value| value == 0.0);
 }
 
-/// P7: the count of one job has a bound, and it does not use up the count of another job.
+/// P7: each job's count has a bound of its own, so one tenant's failing schedules cannot hide another tenant's.
 #[test]
 fn failing_schedules_of_one_tenant_hide_none_of_another() {
     let shop = Shop::open();
@@ -150,7 +151,7 @@ fn only_calls_that_are_made_again_count_as_retries() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_retries_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // The first call fails once and then succeeds. The second fails for good.
+    // The first call fails once and then succeeds. The second call fails for good.
     for path in ["/flaky", "/status/404"] {
         let uri = receiver.uri(path);
         shop.app(&format!(
@@ -169,7 +170,7 @@ fn only_addresses_that_are_not_allowed_count_as_blocked() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_blocked_addresses_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // The gateway's own address is not allowed. Nothing listens at the other one.
+    // Calls to the gateway itself are not allowed. At the other address nothing listens.
     for address in [&gateway.address(), "127.0.0.1:1025"] {
         shop.app(&format!("SELECT awty_http.send('http://{address}/')"));
     }
@@ -187,7 +188,6 @@ fn a_breaker_that_opens_is_counted() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_breaker_opened_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // Each call fails with target_down.
     shop.app("SELECT awty_http.schedule('http://127.0.0.1:1025/' || n, '1 s') FROM generate_series(1, 5) AS n");
     until_value(&gateway, series, |value| value == 1.0);
     until_value(&gateway, "awty_targets{state=\"open\"}", |value| value == 1.0);
@@ -204,7 +204,7 @@ fn metrics_and_health_have_a_listener_of_their_own() {
     assert!(status == 200 && text.contains("awty_gateway_build_info"), "{status} {text}");
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/v1/schedules").0), (200, 404));
     assert_eq!((gateway.get_at(&main, "/metrics").0, gateway.get_at(&main, "/livez").0), (404, 200));
-    // The client holds all its connections to the main listener.
+    // A client holds all its connections to the main listener, but /livez has a listener of its own.
     let held: Vec<_> = (0..110).map(|_| std::net::TcpStream::connect(&main)).collect();
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/metrics").0), (200, 200));
     drop(held);

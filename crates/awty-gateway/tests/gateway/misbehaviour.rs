@@ -1,4 +1,4 @@
-//! Answers that are malformed, endless or doubled, and receivers that hang in each phase of a call.
+//! Tests answers that are malformed, endless or doubled, and receivers that hang in each phase of a call.
 
 use crate::receiver::Receiver;
 use crate::receivers::call;
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // Reading the system's certificates takes longer than most calls here.
+    // The certificates are read only once, because reading them takes longer than most calls in these tests.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -26,10 +26,10 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// A busy machine must be able to connect and send.
+/// Timeout of short calls. It leaves a busy machine time to connect and send.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// The timeout comes long before the connect timeout, so that a pause of the machine cannot pass both at once.
+/// The connect timeout is much longer than the timeout, so that a pause of the machine cannot exceed both at once.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
@@ -46,14 +46,14 @@ fn text(text: &str) -> Step {
 
 #[tokio::test]
 async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_sent() {
-    // The queue of connections is full, so the kernel does not answer any more.
+    // The kernel does not answer when its queue of connections is full.
     let (full, caller) = (Script::full(), Arc::new(caller()));
     let report = caller.call(short(&full.uri("http"))).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, false));
     let impatient = Call { connect_timeout: Duration::from_millis(300), ..call(&full.uri("http")) };
     let report = caller.call(impatient).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Connect, false));
-    // The server never speaks TLS, or stops half-way: no byte of the request is sent.
+    // A server that does not speak TLS or stops half-way gets no byte of the request.
     let half = vec![Step::Say(vec![0x16, 3, 3, 0, 100, 2]), Step::Hang];
     let silent =
         tokio::join!(hanging(caller.clone(), vec![Step::Hang], "https"), hanging(caller.clone(), half, "https"));

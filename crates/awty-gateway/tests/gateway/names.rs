@@ -1,4 +1,4 @@
-//! Name servers that change their answers, answer in circles, send nonsense, or do not answer.
+//! Tests name servers that change their answers, answer in circles, send nonsense, or do not answer.
 
 use crate::receiver::Receiver;
 use awty_core::uri::Uri;
@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The answer to the n-th question.
+/// What the name server answers to a question.
 enum Says {
     Addresses(Vec<Ipv4Addr>),
     Alias(String),
     Bytes(Vec<u8>),
-    /// An answer to another question.
+    /// The server answers a question that nobody asked.
     Strange(Ipv4Addr),
     Nothing,
 }
@@ -34,7 +34,7 @@ enum Says {
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
-/// A name server with answers that the test chooses. Its thread ends with the test's process.
+/// A name server whose answers the test chooses. Its thread ends with the test's process.
 struct NameServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -50,7 +50,7 @@ impl NameServer {
             while let Ok((length, client)) = socket.recv_from(&mut packet) {
                 let Ok(question) = Message::from_vec(&packet[..length]) else { continue };
                 let query = question.queries[0].clone();
-                // There are only IPv4 addresses.
+                // The name server has only IPv4 addresses.
                 let is_counted = query.query_type() == RecordType::A;
                 let number = if is_counted { count.fetch_add(1, Ordering::Relaxed) } else { 0 };
                 let says = says(&query.name().to_utf8(), number);
@@ -62,7 +62,7 @@ impl NameServer {
         NameServer { address, asked }
     }
 
-    /// Returns a caller that may call only `OPEN`.
+    /// Returns a caller that asks this name server and may call only `OPEN`.
     fn caller(&self) -> Caller {
         let mut connection = ConnectionConfig::udp();
         connection.port = self.address.port();
@@ -118,7 +118,8 @@ fn assert_fault(report: &Report, fault: Fault) {
 #[tokio::test]
 async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let receiver = Receiver::start_on("0.0.0.0");
-    // Only the first answer is allowed. A caller that resolves again before it connects would reach the wrong address.
+    // Only the first answer is an allowed address. A caller that resolved the name again before connecting would reach
+    // the other address.
     let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
     let report = server.caller().call(call(&receiver, "rebind.example")).await;
     assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));
@@ -146,7 +147,7 @@ async fn an_answer_is_kept_for_seconds_although_it_says_none() {
     for _ in 0..20 {
         assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
     }
-    // A cached name is resolved again after five seconds, which a slow machine may reach.
+    // The name is resolved again after five seconds in the cache, which may pass on a slow machine.
     let most = 1 + usize::try_from(since.elapsed().as_secs() / 5).unwrap();
     assert!(server.asked.load(Ordering::Relaxed) <= most, "asked {:?} times", server.asked);
 }

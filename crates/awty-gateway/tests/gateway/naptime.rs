@@ -1,4 +1,4 @@
-//! Naptime's requirements, one test each: scheduling as an HTTP service.
+//! Tests the requirements of naptime, a service that schedules HTTP calls. Each requirement has a test.
 
 mod calls;
 mod changes;

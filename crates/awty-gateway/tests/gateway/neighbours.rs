@@ -1,7 +1,7 @@
-//! Twenty hostile neighbours attack at once, and one victim keeps its calls, its alerts and its privacy.
+//! Twenty hostile neighbours attack at once. One victim must keep its calls, its alerts and its privacy.
 //!
-//! `AWTY_MINUTES` makes the run long (`make neighbours MINUTES=5`): the figures of the run and of a quiet twin go to
-//! the file `AWTY_PAGE`. Without it no time is judged.
+//! `AWTY_MINUTES` makes the run long (`make neighbours MINUTES=5`). The figures of this run, and of a second run
+//! without attacks, are written to the file `AWTY_PAGE`. A short run checks no times.
 
 mod by_clients;
 mod by_endpoints;
@@ -19,10 +19,11 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// KiB that the gateway may hold: 214 MiB when 128 MiB of requests wait (docs/gateway.md), 64 MiB of bodies of the API,
-/// and the rest for the buffers of 1,000 calls and connections. Without its bounds the gateway took 1.68 GB.
+/// Maximum memory of the gateway in KiB: 214 MiB while 128 MiB of requests wait (docs/gateway.md), 64 MiB for bodies of
+/// the API, and the rest for buffers of 1,000 calls and connections. Before its bounds were added, the gateway took
+/// 1.68 GB.
 const MOST: u64 = 320 * 1024;
-/// The victim gets one call a second.
+/// A short run lasts for this many calls of the victim, which gets one call a second.
 const CALLS: usize = 25;
 
 #[allow(clippy::disallowed_methods)] // figures compare moments with the receiver's stamps
@@ -36,7 +37,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// A short run has few places, so that the neighbours can fill all of them.
+/// Starts the shop. In a short run the gateway has few places, so that the neighbours can fill them all.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);
@@ -59,7 +60,7 @@ fn quiet(length: Duration) -> Figures {
     figures::figures(&victim.calls(), from, to, gateway.most_memory())
 }
 
-/// A run without a length ends after some calls.
+/// Runs the attacks for the given time, or until the victim has got some calls.
 fn attacked(length: Option<Duration>) -> Attacked {
     let (shop, victim, gateway) = open(length);
     let marks = victim.marks(&shop, &gateway);

@@ -1,4 +1,4 @@
-//! The API's document against the router and real answers.
+//! Compares the API's document with the router and with real answers.
 
 use crate::client::{self, Client, encoded};
 use crate::people::{self, open, until_answer};
@@ -40,7 +40,7 @@ fn the_document_has_the_paths_and_methods_of_the_router() {
     }
 }
 
-/// Returns the places of values that do not match a schema.
+/// Returns the places in `value` that do not match the schema.
 fn misfits(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         return misfits(document, document.pointer(name.trim_start_matches('#')).unwrap(), value, place);

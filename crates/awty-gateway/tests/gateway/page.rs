@@ -1,4 +1,4 @@
-//! Runs the curl lines of docs/gateway.md as they are.
+//! Runs the curl commands of docs/gateway.md exactly as they are written there.
 
 use crate::shop::{Shop, until};
 use std::process::Command;

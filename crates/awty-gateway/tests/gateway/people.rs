@@ -1,10 +1,10 @@
-//! Clients: `app` and `tenant` are tenants, `other` is not.
+//! Clients of the API with the roles `app`, `tenant` and `other`. The role `other` is not a tenant.
 
 use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};
 use serde_json::Value;
 
-/// Opens a shop with a gateway and a client that has scope write.
+/// Opens a shop with a gateway, and a client of `app` whose token has the scope `write`.
 pub fn open() -> (Shop, Gateway, Client) {
     let shop = Shop::open();
     shop.cluster.execute(

@@ -1,4 +1,4 @@
-//! Targets of calls: spellings that evade a target's limits, denied networks, ports that are never called.
+//! Tests which targets are called: spellings that try to evade a target's limits, denied networks, forbidden ports.
 
 use crate::client::encoded;
 use crate::people::{is, open, problem};

@@ -1,4 +1,4 @@
-//! Plans of the gateway's statements when other tenants have most of the rows.
+//! Tests PostgreSQL's plans for the gateway's statements while other tenants have most of the rows.
 
 use crate::people::open;
 use awty_gateway::db::history::LIST;

@@ -1,6 +1,6 @@
-//! PgBouncer in transaction mode between gateways and database. Sessions keep no state, so the gateways work.
+//! Tests gateways that reach the database through PgBouncer in transaction mode.
 //!
-//! Needs PgBouncer 1.21 or later, which supports prepared statements in this mode. Otherwise the test prints the
+//! This needs PgBouncer 1.21 or later, which supports prepared statements in this mode. Without it, the test prints the
 //! reason. `AWTY_PGBOUNCER` is the program, if it is not in the PATH.
 
 use crate::client::{Client, encoded};
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Number of connections of the pooler. Two gateways need more, so they share connections.
+/// PgBouncer's number of connections to the server. Two gateways need more, so they must share.
 const POOL: i64 = 3;
 
 fn program() -> String {
@@ -26,7 +26,7 @@ fn lacking() -> Option<String> {
     (!fits).then(|| format!("{} is {version}", program()))
 }
 
-/// A PgBouncer that stops at the end of the test.
+/// A PgBouncer that is stopped at the end of the test.
 struct Pooler {
     child: Child,
     port: u16,
@@ -46,7 +46,7 @@ impl Pooler {
             users.display(),
         );
         std::fs::write(&ini, settings).unwrap();
-        // PgBouncer refuses to run as root. As root, the server runs as postgres.
+        // PgBouncer refuses to run as root, so it runs as postgres, like the server.
         let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
         let mut command = if is_root {
             let mut runuser = Command::new("runuser");

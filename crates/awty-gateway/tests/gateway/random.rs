@@ -1,4 +1,4 @@
-//! Random requests: no request gets a 500, and the gateway stays up and does not grow.
+//! Sends random requests. No request may get a 500, and the gateway must stay up and not grow.
 
 use crate::client::{Client, encoded};
 use crate::people;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// Allowed growth in KiB. The allocator keeps some memory of large requests.
+/// The gateway's memory may grow by this many KiB, because the allocator keeps some memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {
@@ -112,7 +112,7 @@ fn body(random: &mut StdRng) -> String {
     all.to_string()
 }
 
-/// Requests use these ids again.
+/// Ids that earlier requests have made, so that later requests can use them.
 #[derive(Default)]
 struct Made {
     schedules: Vec<String>,
@@ -161,7 +161,7 @@ fn path(random: &mut StdRng, made: &Made) -> String {
         14 => format!("/v1/history/{}/retry", encoded(&one_of(random, &["1", "5", "-1", "9223372036854775808", "x"]))),
         15 => format!("/v1/targets/{}", encoded(&origin)),
         16 => format!("/v1/targets/{}/{}", encoded(&origin), one_of(random, &["block", "unblock"])),
-        // Tokens of the clients themselves stay.
+        // The tokens of the clients themselves are not deleted.
         17 => format!("/v1/tokens/{}", made.tokens.choose(random).copied().unwrap_or(-number.abs())),
         18 => format!("/problems/{}", encoded(&text(random))),
         _ => format!("/{}", encoded(&text(random))),
@@ -169,7 +169,7 @@ fn path(random: &mut StdRng, made: &Made) -> String {
     if random.random_bool(0.3) { format!("{bare}?{}", query(random)) } else { bare }
 }
 
-/// Returns mostly a method that the resource supports.
+/// Returns a method, which most often is one that the resource supports.
 fn method(random: &mut StdRng, path: &str) -> String {
     let posts = ["/run", "/pause", "/resume", "/retry", "/block", "/unblock", "/v1/sends"];
     let bare = path.split('?').next().unwrap_or_default();
@@ -201,7 +201,7 @@ fn no_request_is_answered_with_500_and_memory_stays_flat() {
         let method = method(&mut random, &path);
         let answer = client.ask_with(&method, &path, &body, &headers);
         *seen.entry(answer.status).or_default() += 1;
-        // On a starved machine, a row can stay locked for a second, and the request times out.
+        // On a starved machine a row can stay locked for a second, and the request then times out.
         let is_good =
             (200..500).contains(&answer.status) || (answer.status, answer.problem().as_str()) == (504, "timed-out");
         assert!(is_good, "{method} {path}\n{headers}{body}\n{} {}\n{}", answer.status, answer.text, gateway.log());

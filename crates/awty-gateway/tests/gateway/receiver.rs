@@ -1,4 +1,4 @@
-//! An HTTP receiver that misbehaves as its path says, and records the requests.
+//! An HTTP receiver that records each request, and misbehaves as the request's path says.
 
 pub use awty_testkit::receiver::Request as Seen;
 use awty_testkit::receiver::{accept, answer, hang, requests};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Receives the calls. Its threads end with the test's process.
+/// Receives calls. Its threads end with the test's process.
 #[derive(Clone)]
 pub struct Receiver {
     pub address: SocketAddr,
@@ -51,7 +51,7 @@ impl Receiver {
         format!("{}{path}", self.origin())
     }
 
-    /// Opens the gate, so that the calls of `/gate/...` are answered.
+    /// Lets the receiver answer the calls of `/gate/...`, which wait until now.
     pub fn open_gate(&self) {
         *self.state.gate.0.lock().unwrap() = true;
         self.state.gate.1.notify_all();
@@ -61,12 +61,12 @@ impl Receiver {
         self.state.open.load(Ordering::Relaxed)
     }
 
-    /// Callers have reached these local addresses.
+    /// Returns the local addresses at which callers have reached the receiver.
     pub fn reached_at(&self) -> Vec<IpAddr> {
         self.state.reached_at.lock().unwrap().clone()
     }
 
-    /// Returns the requests.
+    /// Waits until `path` was called `times` times. Returns these requests.
     #[track_caller]
     pub fn called(&self, path: &str, times: usize) -> Vec<Seen> {
         let called = poll(&format!("{times} calls of {path}"), 2 * PATIENCE, || {
@@ -103,7 +103,7 @@ impl State {
     }
 }
 
-/// Returns false to end the connection.
+/// Answers a request as its path says. Returns false if the connection must end.
 fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<bool> {
     let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     match words[0] {
@@ -151,13 +151,13 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
     Ok(true)
 }
 
-/// Waits for a tenth of a second, because no thread ever notifies the condition.
+/// Waits for a tenth of a second. No thread ever notifies the condition.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));
 }
 
-/// Closes with RST instead of FIN.
+/// Closes the connection with RST instead of FIN.
 fn reset(stream: &TcpStream, linger: Option<std::time::Duration>) -> std::io::Result<()> {
     let stream = tokio::net::TcpSocket::from_std_stream(stream.try_clone()?);
     #[allow(deprecated)] // a linger of zero does not block

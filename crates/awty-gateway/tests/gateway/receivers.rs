@@ -1,4 +1,4 @@
-//! Endpoints misbehave in every way. Each call still ends in time and has a fault.
+//! Tests that a call ends in time and has a fault, however its endpoint misbehaves.
 
 use crate::receiver::Receiver;
 use awty_core::uri::Uri;
@@ -24,7 +24,7 @@ fn open() -> Caller {
     caller(Guard { allow_localhost: true, ..Guard::default() })
 }
 
-/// Returns a POST with a timeout of 20 s.
+/// Returns a POST request with a timeout of 20 s.
 pub fn call(uri: &str) -> Call {
     Call {
         endpoint: Uri::parse(uri).unwrap(),
@@ -36,7 +36,7 @@ pub fn call(uri: &str) -> Call {
     }
 }
 
-/// Builds a call with a short timeout, which leaves a busy machine time to connect and send.
+/// Returns a call with a short timeout, which still leaves a busy machine time to connect and send.
 fn short(uri: &str) -> Call {
     Call { timeout: Duration::from_secs(4), connect_timeout: Duration::from_secs(90), ..call(uri) }
 }

@@ -1,17 +1,17 @@
-//! Requests that wait in the database, and other roles' requests meanwhile.
+//! Tests that requests that wait in the database do not delay other requests.
 
 use crate::client::Client;
 use crate::people::{client, open};
 use crate::shop::{Shop, until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Number of waiting requests of each of two roles.
+/// Number of requests that wait for each of two roles.
 const WAITING: usize = 4;
-/// The gateway's sessions wait for a lock.
+/// Counts the gateway's sessions that wait for a lock.
 const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
-/// Changes that wait for a locked row use three of the five connections. The other two are for tokens and reads.
+/// Changes that wait for a locked row use three of the five connections. The other two serve tokens and reads.
 #[test]
 fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();
@@ -20,15 +20,15 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     read_while_changes_wait(&shop, &[&app, &tenant], &reader, "3");
 }
 
-/// A role whose changes wait for its own open transaction still sees its schedules.
+/// A role whose changes wait for its own open transaction can still read its schedules.
 #[test]
 fn reads_of_a_role_go_on_while_its_changes_wait() {
     let (shop, _gateway, app) = open();
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// Has all changes of `writers` wait for a locked row. Waits for a read of `reader` during which no change ended and `locked` of the gateway's
-/// sessions waited, so that the read cannot have used the place of a change.
+/// Lets all changes of `writers` wait for a locked row, and waits for a read of `reader`. During this read no change
+/// ended and `locked` sessions of the gateway waited, so the read cannot have used the place of a change.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()
@@ -46,7 +46,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
         for (client, path) in std::iter::zip(writers, &paths) {
             for _ in 0..WAITING {
                 scope.spawn(move || {
-                    // Each request waits for a second. The loop is bounded in case the test fails.
+                    // Each request waits for a second. The loop is bounded, so that a failing test ends.
                     for _ in 0..60 {
                         let answer = client.ask_once("POST", path, "{}", "");
                         ended.fetch_add(1, Ordering::SeqCst);
@@ -77,7 +77,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
     });
 }
 
-/// Reads of other roles then find a connection.
+/// Slow reads leave connections for the reads of other roles.
 #[test]
 fn roles_whose_reads_are_slow_have_one_connection_together() {
     let (shop, gateway, app) = open();

@@ -1,4 +1,4 @@
-//! A server that answers each request with scripted bytes.
+//! A server that answers each request with the bytes of a script.
 
 use awty_testkit::receiver::{accept, hang};
 use std::io::{self, Read, Write};
@@ -10,18 +10,18 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),
-    /// Sends slowly, until the peer closes.
+    /// Sends the bytes slowly, again and again, until the peer closes.
     Drip(Vec<u8>),
-    /// Sends as fast as the peer reads, until it closes.
+    /// Sends the bytes as fast as the peer reads, again and again, until the peer closes.
     Flood(Vec<u8>),
-    /// Waits until the peer closes.
+    /// Sends nothing until the peer closes.
     Hang,
 }
 
 /// A server that follows a script. Its threads end with the test's process.
 pub struct Script {
     address: SocketAddr,
-    /// The connections keep the queue full, and the listener accepts none of them.
+    /// Connections that keep the listener's queue full, because the listener accepts none of them.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -48,7 +48,7 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // A request is a head and four bytes. The first byte of TLS also counts.
+    // A request ends with its head and a body of four bytes. The first byte of TLS also counts as a request.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();
@@ -74,7 +74,7 @@ fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
                 Step::Hang => return hang(stream),
             }
         }
-        // An answer without a length ends with the connection.
+        // An answer without a length ends with its connection.
         let whole = steps.iter().any(|step| matches!(step, Step::Say(bytes) if bytes.ends_with(b"\r\n\r\n")));
         if !whole {
             return Ok(());
@@ -82,7 +82,7 @@ fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
     }
 }
 
-/// Waits for a tenth of a second, because no thread ever notifies the condition.
+/// Waits for a tenth of a second. No thread ever notifies the condition.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), Duration::from_millis(100)));

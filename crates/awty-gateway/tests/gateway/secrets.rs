@@ -1,4 +1,4 @@
-//! A secret belongs to one tenant and to a list of origins.
+//! Tests that a secret is sent only for its tenant and only to the origins that the configuration lists.
 
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop};
@@ -18,8 +18,8 @@ fn counted(gateway: &Gateway) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Another tenant, another origin, and a tenant without a line in the file get no secret. Each refusal names the line,
-/// is counted and is logged.
+/// Another tenant, another origin, and a tenant without a line in the file get no secret. Each refusal names the
+/// missing line, is counted and is logged.
 #[test]
 fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     let (shop, receiver, other) = (Shop::open(), Receiver::start(), Receiver::start());
@@ -48,11 +48,11 @@ fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     assert_eq!(log.matches("a secret may not be sent to this origin").count(), 3, "{log}");
     assert!(!log.contains("t0p") && !log.contains("n0\""), "a secret has come out");
     assert!(other.seen("/a").is_empty() && receiver.seen("/b").is_empty() && receiver.seen("/c").is_empty());
-    // A change of the file needs a restart, so the failures are final.
+    // The failures are final, because a change of the file needs a restart of the gateway.
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job LIKE 'http.%'"), "0");
 }
 
-/// The master key cannot be used as a secret. A call whose secret has no file is retried.
+/// The master key cannot be used as a secret. A call whose secret has no file is made again later.
 #[test]
 fn by_default_no_secret_is_given() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -70,7 +70,7 @@ fn by_default_no_secret_is_given() {
     assert!(["/a", "/b", "/c"].iter().all(|path| receiver.seen(path).is_empty()));
 }
 
-/// Shows whether the file of each secret exists.
+/// `awty-gateway config` shows whether the file of each secret exists.
 #[test]
 fn the_configuration_shows_where_secrets_go() {
     let shop = Shop::open();

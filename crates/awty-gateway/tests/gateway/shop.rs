@@ -1,4 +1,4 @@
-//! A throwaway cluster with awty_http, and gateways as separate processes.
+//! Starts a throwaway cluster with awty_http, and gateways as separate processes.
 
 pub use awty_testkit::gateway::{Gateway, PATIENCE, until};
 use awty_testkit::{Cluster, gateway};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 
-/// `app` schedules, and `gateway` may claim.
+/// A cluster in which the role `app` may schedule calls and the role `gateway` may claim them.
 pub struct Shop {
     pub cluster: Cluster,
     credentials: PathBuf,
@@ -28,7 +28,7 @@ impl Shop {
         self.cluster.create_tenant(role);
     }
 
-    /// Returns the job's name as an SQL literal.
+    /// Returns the name of the job of `app`, as an SQL literal.
     pub fn job(&self) -> &'static str {
         "'http.app'"
     }
@@ -39,7 +39,8 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Allows a secret for gateways that start later with `--config`. Returns the file's path.
+    /// Allows a role's secret for an origin in a configuration file. Gateways that start later use it with `--config`.
+    /// Returns the file's path.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
@@ -75,7 +76,7 @@ impl Shop {
         self.gateway_at(&self.url("gateway"), name)
     }
 
-    /// Starts a gateway with another database URL.
+    /// Starts a gateway that uses another database URL.
     pub fn gateway_at(&self, url: &str, name: &str) -> Gateway {
         self.start(url, &["--name", name])
     }
@@ -85,12 +86,12 @@ impl Shop {
     }
 
     fn start(&self, url: &str, flags: &[&str]) -> Gateway {
-        // scripts/neighbours sets a release build.
+        // scripts/neighbours names a release build of the gateway here.
         let program = std::env::var_os("AWTY_GATEWAY").unwrap_or_else(|| BINARY.into());
         Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }
 
-    /// The program creates the token as the role itself.
+    /// Creates a token by the program `awty-gateway`, which connects as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);
@@ -111,7 +112,7 @@ impl Shop {
     }
 }
 
-/// Returns a port below the range that the system assigns.
+/// Returns a free port below the range from which the system assigns ports.
 pub fn free_port() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
     (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

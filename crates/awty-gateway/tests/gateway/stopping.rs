@@ -1,4 +1,5 @@
-//! Running calls may end for a while, and leases that have not begun are given back.
+//! Tests how a gateway stops. Running calls may go on for a while, and leases whose calls have not begun are given
+//! back.
 
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
@@ -17,7 +18,7 @@ fn until_ready(gateway: &Gateway) {
     until("readiness", || if gateway.get("/readyz").0 == 200 { Ok(()) } else { Err(gateway.get("/readyz").1) });
 }
 
-/// Waits until `/readyz` says that the gateway is stopping.
+/// Stops the gateway, and waits until `/readyz` says so.
 #[track_caller]
 fn stop(gateway: &Gateway) {
     gateway.signal("TERM");
@@ -27,8 +28,8 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// The three calls cannot begin, because a client has locked their schedules. If the gateway does not give the leases
-/// back, they are due again only long after the test.
+/// Returns a client that has locked the schedules of three calls, so that the calls cannot begin. If the gateway does
+/// not give their leases back, the checks are due again only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);
@@ -40,7 +41,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
     holder
 }
 
-/// The calls are first attempts.
+/// The leases were given back, so another gateway makes the calls as first attempts.
 #[track_caller]
 fn the_next_one_calls_them(shop: &Shop, receiver: &Receiver) {
     let _next = shop.gateway("next");
@@ -99,7 +100,7 @@ fn what_hangs_is_waited_for_no_longer_than_drain_and_called_again_with_its_key()
     hanging(&shop, &receiver);
     gateway.signal("TERM");
     assert_eq!(gateway.ended(), Some(0));
-    // A call that has begun is not given back. Its lease expires.
+    // A lease whose call has begun is not given back. It expires.
     assert_eq!(shop.text("SELECT string_agg(worker, ',') FROM awty.lease"), "other");
     let _next = shop.gateway("next");
     let seen = receiver.called("/hang", 2);

@@ -1,4 +1,4 @@
-//! Roles that take locks, take tenants' names, or write unreadable rows.
+//! Tests roles that take locks, take the names of tenants' jobs, or write unreadable rows.
 
 use crate::client::encoded;
 use crate::people::{client, open};
@@ -6,7 +6,7 @@ use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
 
-/// Keys of advisory locks are public, so a stranger could take any lock that a request waits for.
+/// Keys of advisory locks are public, so a stranger could take any advisory lock for which a request waits.
 #[test]
 fn no_advisory_lock_holds_up_a_change_of_limits() {
     let (shop, gateway, _app) = open();
@@ -19,7 +19,7 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// A role takes the name of a former tenant's job before the gateway refreshes its tenants. The gateway claims the
+/// A role takes the name of a former tenant's job before the gateway reads its tenants again. The gateway claims the
 /// role's checks, but makes no call with the former tenant's secrets, headers and signing keys.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
@@ -53,7 +53,7 @@ fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     assert_eq!(receiver.seen("/ok").len(), before);
 }
 
-/// Reading the schedules of another tenant would make the list slow, because a tenant may have any number of schedules.
+/// A list that reads the schedules of other tenants would be slow, because a tenant may have any number of schedules.
 #[test]
 fn a_list_reads_no_schedule_of_another_tenant() {
     let (shop, _gateway, app) = open();
@@ -81,7 +81,8 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// In a database with encoding SQL_ASCII, text may be any bytes. The server cannot send a row whose text is not UTF-8.
+/// In a database with the encoding SQL_ASCII, text may be any bytes. The server cannot send a row whose text is not
+/// UTF-8.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -99,7 +100,7 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
         client.batch_execute("SET client_encoding = 'SQL_ASCII'; SET statement_timeout = '1min'").unwrap();
         client
     };
-    // awty_http refuses such text in each of its functions.
+    // Each function of awty_http refuses such text.
     let broken = "convert_from('\\xff', 'SQL_ASCII')";
     let uri = receiver.uri("/bad");
     for call in [
@@ -117,7 +118,8 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // Rows that bypass those functions stop at most the calls of their own tenant, and no tenant's figures.
+    // Rows that were written without those functions stop at most the calls of their own tenant, and no tenant's
+    // figures.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

@@ -1,4 +1,4 @@
-//! Targets and tokens over HTTP.
+//! Tests targets and tokens over HTTP.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, pages, problem, until_answer};
@@ -34,7 +34,7 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
         tenant.ask_with("PUT", &place, &limits, &format!("If-Match: {}\r\n", before.header("etag"))).status,
         412
     );
-    // Of concurrent requests with the same condition, one succeeds.
+    // Only one of several concurrent requests with the same condition succeeds.
     for round in 0..5 {
         let condition = format!("If-Match: {}\r\n", tenant.get(&place).header("etag"));
         let ask = |number: usize| {
@@ -154,7 +154,7 @@ fn a_token_is_shown_once_and_can_be_dropped() {
     assert!(!gateway.log().contains(&token[5..]), "a token is in the log");
     let ids: Vec<_> = pages(&admin, "/v1/tokens?limit=1").iter().map(|token| token["id"].clone()).collect();
     assert!(ids.contains(&made.json()["id"]) && ids.len() >= 3, "{ids:?}");
-    // A role cannot create tokens of a role that it is not a member of.
+    // A role can create tokens only for itself and for roles of which it is a member.
     let other = people::client(&shop, &gateway, "other", "admin");
     assert_eq!(problem(&other.get(&place)), is(404, "not-found"));
     assert_eq!(problem(&other.ask("DELETE", &place, "")), is(404, "not-found"));
@@ -167,7 +167,7 @@ fn a_token_is_shown_once_and_can_be_dropped() {
         problem(&other.ask("POST", "/v1/tokens", "{\"scope\": \"read\", \"role\": \"nobody\"}")),
         is(404, "not-found")
     );
-    // PostgreSQL would truncate the name.
+    // PostgreSQL would truncate the longer name, and the result is the name of another role.
     let name = "r".repeat(63);
     shop.cluster.execute("postgres", &[&format!("CREATE ROLE {name}"), &format!("GRANT {name} TO other")]);
     let of = |role: &str| other.ask("POST", "/v1/tokens", &json!({"scope": "read", "role": role}).to_string());

@@ -1,9 +1,11 @@
-//! The gateway works only for tenants. A job's name, or a right from its owner, is not enough.
+//! Tests that the gateway works only for tenants. The name of a job, or a right that its owner has granted, is not
+//! enough.
 
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Bob has USAGE on awty and is no tenant. The gateway is a member of his role and may claim his job.
+/// Creates the role `bob`, who may use awty but is not a tenant. The gateway is a member of his role and may claim his
+/// job.
 fn with_bob(shop: &Shop) {
     shop.cluster.execute(
         "postgres",
@@ -15,7 +17,7 @@ fn as_bob(shop: &Shop, sql: &str) {
     shop.cluster.client("postgres", "bob").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// By the name of his job, bob once became a tenant and read all secrets of the gateway.
+/// A role with a job of a tenant's name once became a tenant and could read all secrets of the gateway.
 #[test]
 fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -32,13 +34,13 @@ fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let _gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
     receiver.called("/ok", 3);
-    // The gateway has claimed three times, while bob's check was due.
+    // The gateway has claimed three times since bob's check was due.
     assert!(receiver.seen("/loot").is_empty());
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE job = 'http.bobs'"), "0");
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");
 }
 
-/// Such jobs once made each claim fail.
+/// Such jobs once made every claim fail.
 #[test]
 fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -56,7 +58,7 @@ fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     assert!(!gateway.log().contains("http.m"), "{}", gateway.log());
 }
 
-/// add_tenant does not restart the schedules that drop_tenant has ended. Ids and keys stay.
+/// add_tenant does not restart the schedules that drop_tenant has ended. Their ids and keys stay the same.
 #[test]
 fn a_tenant_that_is_dropped_is_called_no_more() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,4 +1,4 @@
-//! Requirements on changes: ended schedules resume, conditions hold, and a concurrent change survives.
+//! Tests naptime's requirements on changes: ended schedules resume, conditions hold, and a concurrent change survives.
 
 use super::at;
 use crate::people::{is, open, problem};
@@ -6,7 +6,7 @@ use crate::shop::until;
 use serde_json::json;
 
 const URI: &str = "http://a.example/x";
-/// Ends the schedule as `Awty-Stop` does.
+/// Ends the schedule as the header `Awty-Stop` does.
 const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requirements on operation: restarts, crashed workers, names, configuration by the environment.
+//! Tests naptime's requirements on operation: restarts, crashed workers, names, configuration by the environment.
 
 use super::at;
 use crate::people::{self, open, until_answer};

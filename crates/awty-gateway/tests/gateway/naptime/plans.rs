@@ -1,4 +1,5 @@
-//! Requirements on schedules: CRUD, one per URI, periods in words, bounds of periods, malformed input.
+//! Tests naptime's requirements on schedules: one schedule per URI, periods in words, bounds of periods, malformed
+//! input.
 
 use super::at;
 use crate::client::{Answer, Client, encoded};
@@ -98,7 +99,7 @@ fn removal_looks_at_no_other_schedule() {
     delete(1);
     let before: i64 = shop.text(scans).parse().unwrap();
     (2..30).for_each(delete);
-    // The server and its workers sometimes read small tables sequentially, but not that often.
+    // The server and its workers also read small tables sequentially, but less often than this.
     let after: i64 = shop.text(scans).parse().unwrap();
     assert!(after - before < 28 * 2_000, "{} rows were read one after the other", after - before);
 }

@@ -6,10 +6,10 @@ use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// The idle connections use up the places of this peer, and not those of the other clients.
+/// The idle connections come from this address, so they use up the places of this peer and not those of other clients.
 const PEER: &str = "127.0.0.7:0";
 
-/// 1,100 connections say nothing.
+/// Opens 1,100 connections and sends nothing.
 pub fn idle_connections(n: &Neighbour, _: &mut Client) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let open: Vec<TcpStream> = runtime.block_on(async {
@@ -26,7 +26,7 @@ pub fn idle_connections(n: &Neighbour, _: &mut Client) {
     drop(open);
 }
 
-/// Sends requests with bad tokens, which would change the victim's schedule.
+/// Sends requests with bad tokens. With a good token they would change the victim's schedule.
 pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
     let id = &n.target.id;
     for number in 0..50 {
@@ -36,7 +36,7 @@ pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
             [("GET", "/v1/schedules"), ("DELETE", &*format!("/v1/schedules/{id}")), ("GET", "/metrics")]
         {
             let status = client.ask_once(method, path, "", "").status;
-            // The connection was closed (0), because the listener is full.
+            // Status 0 means that the listener was full and closed the connection.
             assert!(![200, 204].contains(&status), "{method} {path}: {status}");
         }
     }

@@ -4,7 +4,7 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// A statement that fails would make the attack empty.
+/// Runs SQL, which must succeed, because an attack whose statements fail proves nothing.
 #[track_caller]
 pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
@@ -32,13 +32,13 @@ pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// The job of 200 due sends with limits is unregistered, and the transaction stays open.
+/// Unregisters a job that has 200 due sends and limits, and keeps the transaction open.
 pub fn unregisters(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.quick.uri(""), n.job());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', rate => 1, burst => 1)"));
     must(client, &format!("SELECT awty_http.send('{origin}/limited/' || i) FROM generate_series(1, 200) AS i"));
     n.wait(Duration::from_secs(1));
-    // The gateway may be writing the same rows, so the lock can take several attempts.
+    // The gateway may be changing the same rows, so the lock can take several attempts.
     while client.batch_execute(&format!("BEGIN; SELECT awty.unregister('{job}')")).is_err() {
         must(client, "ROLLBACK");
         if !n.wait(Duration::from_millis(50)) {
@@ -48,7 +48,7 @@ pub fn unregisters(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Takes names that the victim or a new tenant would need, in a transaction that stays open.
+/// Registers names that the victim or a new tenant would need, and keeps the transaction open.
 pub fn takes_names(n: &Neighbour, client: &mut Client) {
     must(client, "BEGIN");
     for name in ["http.newco", "http.victim-2", "orders_2"] {
@@ -64,7 +64,7 @@ pub fn takes_names(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Statements that would end, move, hold or read the checks of the victim. Most are refused, and none may have an
+/// Tries to end, move, hold and read the checks of the victim. Most statements are refused, and none may have an
 /// effect.
 pub fn meddles(n: &Neighbour, client: &mut Client) {
     let (origin, path, id) = (&n.target.origin, &n.target.path, &n.target.id);

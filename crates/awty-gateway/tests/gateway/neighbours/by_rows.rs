@@ -1,14 +1,14 @@
-//! Attacks by rows that are large, many, spelled in another way, or not plausible.
+//! Attacks by rows that are large, many, spelled in another way, or implausible.
 
 use super::by_locks::must;
 use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Number of jobs in a round, and in all rounds.
+/// Number of jobs that one round registers, and that all rounds register.
 const NAMES: (usize, usize) = (500, 5_000);
 
-/// A small row has 60,000 references to secrets.
+/// Schedules a call whose row is small but has 60,000 references to secrets.
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.deaf.uri(""), n.job());
     must(
@@ -22,7 +22,7 @@ pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// The sends name the victim's secret in each way.
+/// Sends calls that name the victim's secret in every possible way.
 pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     for name in ["TOKEN", "victim/TOKEN", "../victim/TOKEN", "master-key", "../master-key"] {
         for origin in [n.traps.quick.uri(""), n.target.origin.clone()] {
@@ -33,7 +33,7 @@ pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Thousands of jobs have names of tenants, which the gateway may claim.
+/// Registers thousands of jobs with names of tenants' jobs, which the gateway may claim.
 pub fn job_names(n: &Neighbour, client: &mut Client) {
     let (first, last) = (n.round * NAMES.0 + 1, (n.round + 1) * NAMES.0);
     if last <= NAMES.1 {
@@ -55,7 +55,7 @@ pub fn job_names(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// The victim's URI is split into target and path at another place. The victim's server must see no such call.
+/// Splits the victim's URI into target and path at another place. The victim's server must get no such call.
 pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     let (job, origin) = (n.job(), &n.target.origin);
     let (all, last) = origin.split_at(origin.len() - 1);
@@ -73,7 +73,7 @@ pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_millis(500));
 }
 
-/// A neighbour claims its own checks and answers with values that no clock explains.
+/// Claims the neighbour's own checks, and answers with values that no clock explains.
 pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     let (uri, job) = (n.traps.quick.uri("/implausible/"), n.job());
     must(
@@ -88,7 +88,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
         r#"{"lateness": "Infinity", "duration": null, "body": [[[]]], "fault": 7}"#,
     ];
     let mut answered = 0;
-    // The gateway claims the same job, so the neighbour looks often.
+    // The gateway claims the same job, so the neighbour must claim often to get checks.
     for turn in 0.. {
         let (complete, fail) = (results[turn % 3], results[(turn + 1) % 3]);
         let sql = format!(
@@ -103,7 +103,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     }
 }
 
-/// Runs take all their time, and end their own process.
+/// Schedules runs that use up their time limit, and runs that end their own process.
 pub fn slow_runs(n: &Neighbour, client: &mut Client) {
     let role = &n.role;
     if n.round == 0 {

@@ -1,11 +1,11 @@
-//! Figures of a run, and the page that shows them.
+//! Figures of a run of the test, and the page that shows them.
 
 use crate::receiver::Seen;
 use chrono::DateTime;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The victim's figures. Times are in seconds.
+/// What the victim has got during a run. Times are in seconds.
 pub struct Figures {
     pub calls: usize,
     pub longest_gap: f64,
@@ -15,14 +15,14 @@ pub struct Figures {
     pub memory: u64,
 }
 
-/// The figures under attack, the neighbours' rounds, and the longest gap after they left.
+/// The victim's figures under attack, how often each neighbour attacked, and the longest gap after the neighbours left.
 pub struct Attacked {
     pub figures: Figures,
     pub rounds: Vec<(&'static str, usize)>,
     pub gap_after: f64,
 }
 
-/// Returns the longest time in seconds between calls that follow one another.
+/// Returns the longest time in seconds between two calls in a row.
 pub fn longest_gap(calls: &[Seen], from: SystemTime, to: SystemTime) -> f64 {
     let within = calls.iter().map(|call| call.at).filter(|at| (from..=to).contains(at));
     let moments: Vec<SystemTime> = std::iter::once(from).chain(within).chain([to]).collect();

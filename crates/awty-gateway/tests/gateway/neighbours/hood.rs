@@ -13,7 +13,7 @@ use std::time::Duration;
 
 type Attack = fn(&Neighbour, &mut Client);
 
-/// Each neighbour begins its attack again until the neighbours leave.
+/// The attack of each neighbour, which it repeats until the neighbours leave.
 pub const ATTACKS: [(&str, Attack); 20] = [
     ("due checks that are locked", locks::locks_due_checks),
     ("schedules that are locked", locks::locks_schedules),
@@ -37,7 +37,7 @@ pub const ATTACKS: [(&str, Attack); 20] = [
     ("bad tokens", clients::bad_tokens),
 ];
 
-/// Everything that a neighbour may know of the victim.
+/// What a neighbour may know about the victim.
 #[derive(Clone)]
 pub struct Target {
     pub origin: String,
@@ -89,14 +89,14 @@ pub struct Neighbour {
 struct Leaving(Mutex<bool>, Condvar);
 
 impl Neighbour {
-    /// Returns false when the neighbours leave.
+    /// Waits for a time. Returns false if the neighbours must leave.
     pub fn wait(&self, length: Duration) -> bool {
         let lock = self.leaving.0.lock().unwrap();
         let (left, _) = self.leaving.1.wait_timeout_while(lock, length, |left| !*left).unwrap();
         !*left
     }
 
-    /// Keeps a transaction or connections for some seconds.
+    /// Keeps a transaction or connections open for some seconds.
     pub fn hold(&self) {
         self.wait(Duration::from_secs(5));
     }
@@ -117,7 +117,7 @@ pub fn role(number: usize) -> String {
     format!("n{number:02}")
 }
 
-/// Each neighbour is a tenant of the gateway with a schema of its own.
+/// Makes each neighbour a tenant of the gateway with a schema of its own.
 pub fn add_roles(shop: &Shop) {
     for number in 0..ATTACKS.len() {
         let role = role(number);
@@ -151,7 +151,7 @@ impl Hood {
         Hood { threads: threads.collect(), traps, leaving, rounds }
     }
 
-    /// Returns an attack that was not carried out yet or has failed.
+    /// Returns the name of an attack that has failed or was not yet carried out.
     pub fn missing(&self) -> Option<&'static str> {
         let number = self.rounds.iter().position(|rounds| rounds.load(Ordering::Relaxed) == 0);
         let failed = self.threads.iter().position(|thread| thread.is_finished());

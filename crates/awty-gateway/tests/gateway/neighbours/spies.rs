@@ -1,4 +1,5 @@
-//! Reading as a neighbour: every relation over SQL, every path of the API, and the requests that the traps received.
+//! Searches for values of the victim as a neighbour: in every relation over SQL, on every path of the API, and in the
+//! requests that the traps have received.
 
 use super::hood::{self, Hood, Target};
 use crate::client::{Client, encoded};
@@ -23,11 +24,12 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// The marks are parameters, so that the query itself does not contain them.
+/// Returns the relations in which the role can read a mark. The marks are parameters, so that the query itself does not
+/// contain them.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
-    // Estimates for thousands of jobs are high, and compiling such a plan takes longer than running it.
+    // With thousands of jobs the estimates are high, and compiling such a plan would take longer than running it.
     client.batch_execute("SET jit = off; SET statement_timeout = '2s'").unwrap();
     let readable = client.query(READABLE, &[&catalog]).unwrap();
     assert!(readable.len() > 10, "only {} relations can be read", readable.len());
@@ -39,7 +41,8 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(_) => (),
             // Some views of the catalog call functions that only superusers may call.
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take longer. The search reads their tables as well.
+            // With thousands of jobs, some views of awty take too long. The search reads the tables of these views as
+            // well.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
@@ -57,7 +60,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
     found
 }
 
-/// Answers that contain a mark, and requests for the victim's schedule that succeeded.
+/// Returns the answers that contain a mark, and the requests for the victim's schedule that have succeeded.
 fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<String> {
     let (id, uri) = (&target.id, encoded(&format!("{}{}", target.origin, target.path)));
     let lists = [
@@ -77,7 +80,7 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
     let mut found = Vec::new();
     let mut ask = |method: &str, path: &str, must_fail: bool| {
         let answer = client.ask_once(method, path, "", "");
-        // An answer may repeat the path.
+        // An answer may repeat the path of its request.
         let text = format!("{}{}", answer.head, answer.text).replace(path, "").replace(&format!("{MARK}-key"), "");
         if marks.iter().any(|mark| text.contains(mark)) || must_fail && (200..400).contains(&answer.status) {
             found.push(format!("{method} {path}: {} {}", answer.status, answer.text));
@@ -90,17 +93,17 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
 
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // The victim's own search must find the texts, or the search of a neighbour would prove nothing.
+    // The victim itself must find its texts, because otherwise the search as a neighbour would prove nothing.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");
     }
-    // All neighbours have equal rights. The second one has thousands of jobs.
+    // All neighbours have equal rights. The second of these has thousands of jobs.
     for (role, catalog) in [(hood::role(0), true), (hood::role(14), false)] {
         let found = found_by_sql(&mut shop.cluster.client("postgres", &role), target, marks, catalog);
         assert!(found.is_empty(), "{role} sees values of the victim in {found:?}");
     }
-    // Scope `admin` includes the other scopes.
+    // The scope `admin` includes the other scopes.
     let client = Client { address: gateway.address(), token: shop.token(&hood::role(0), "admin") };
     let found = found_by_api(&client, target, marks);
     assert!(found.is_empty(), "the API shows values of the victim: {found:?}");

@@ -1,5 +1,5 @@
-//! Servers of the neighbours. They hang, never read, or send an endless answer, and keep the requests. A dropped trap
-//! closes its connections.
+//! Servers of the neighbours that hang, never read, or send an endless answer. They keep the requests that they get. A
+//! trap that is dropped closes its connections.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Number of bytes that are kept of each connection.
+/// At most this many bytes of each connection are kept.
 const KEPT: usize = 16 * 1024;
 
-/// What the trap does after the first bytes of a request have arrived.
+/// What the trap does when the first bytes of a request have arrived.
 #[derive(Clone, Copy)]
 pub enum Manner {
-    /// Reads, and answers nothing.
+    /// Reads the request and sends no answer.
     Hang,
-    /// Accepts, and reads nothing.
+    /// Accepts the connection and reads nothing.
     Deaf,
-    /// Sends the first text once and the second one without end.
+    /// Sends the first text once, and then the second text without end.
     Endless(&'static str, &'static str),
-    /// Sends like `Endless`, with a pause of a tenth of a second after each text.
+    /// Does the same as `Endless`, with a pause of a tenth of a second after each text.
     Slow(&'static str, &'static str),
     /// Answers one request with this status and these headers, and closes the connection.
     Answer(&'static str, &'static str),
