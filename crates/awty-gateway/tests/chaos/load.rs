@@ -15,7 +15,6 @@ use std::time::Duration;
 const SCHEDULES: usize = 12;
 const SECOND: i64 = 1_000_000;
 
-/// Creates schedules that start now and must not skip a slot.
 pub fn schedule(world: &World) {
     for (role, path) in TENANTS {
         let mut client = world.cluster.client("postgres", role);
@@ -88,7 +87,6 @@ impl Senders {
         Senders { stop, sent, threads }
     }
 
-    /// Stops the load. Returns what became of each send's transaction.
     pub fn stop(self) -> BTreeMap<String, Fate> {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());

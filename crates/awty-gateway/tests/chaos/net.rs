@@ -5,7 +5,6 @@
 
 use std::process::Command;
 
-/// Names of networks begin with this text. The process id and a number follow.
 const NAME: &str = "awty-chaos-";
 
 /// The cables, and the address of this machine at their end.
@@ -15,7 +14,6 @@ pub struct Nets {
     pub nets: Vec<Net>,
 }
 
-/// A namespace, and this machine's end of its cable.
 pub struct Net {
     name: String,
     cable: String,
@@ -46,7 +44,6 @@ fn sweep() {
 }
 
 impl Nets {
-    /// Creates networks. An error says why this is impossible.
     pub fn new(count: usize) -> Result<Self, String> {
         sweep();
         let pid = std::process::id();

@@ -20,7 +20,6 @@ pub struct World {
     pub cluster: Cluster,
     pub ledger: Ledger,
     pub origins: Vec<String>,
-    /// `None` if networks cannot be created on this machine.
     pub nets: Option<Nets>,
     gateways: [Option<Gateway>; GATEWAYS],
     credentials: PathBuf,

@@ -88,7 +88,6 @@ fn statistics_say_what_calls_came_to() {
     ] {
         assert_eq!(problem(&client.get(&format!("{good}/stats?{query}"))), is(422, "invalid-field"), "{query}");
     }
-    // The list of attempts has each attempt once, in the order of time.
     assert_eq!(client.ask("POST", &format!("{good}/pause"), "").status, 200);
     let quiet = || client.get(&good).json()["in_flight"] == json!(false);
     shop::until("the last call", || if quiet() { Ok(()) } else { Err("in flight".to_owned()) });

@@ -121,7 +121,6 @@ fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let mut holder = shop.cluster.client("postgres", "app");
     holder.batch_execute("BEGIN; SELECT awty_http_internal.lock(id) FROM awty_http.endpoint").unwrap();
     let booked = |path: &str| format!("SELECT count(*) > 2 FROM awty.attempt WHERE entity_key = '{path}'");
-    // The answers are booked now. The schedule's row is changed by a later answer.
     shop.await_text(&booked("/status/404"), "true");
     called(&receiver, "/header/200/Awty-Stop/it_was_paid");
     let changed = "SELECT count(*) FROM awty_http.endpoint WHERE failing_since IS NOT NULL OR verdict IS NOT NULL";

@@ -50,7 +50,6 @@ fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
     assert_eq!(gateway.get("/readyz").0, 200);
 }
 
-/// When the calls have ended, the gateway is ready again.
 #[test]
 fn a_gateway_that_is_full_of_calls_that_hang_says_so() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -36,12 +36,10 @@ impl Authority {
         assert!(run.status.success(), "{arguments}: {}", String::from_utf8_lossy(&run.stderr));
     }
 
-    /// Starts a server with a certificate for `name`. Returns its port.
     async fn server(&self, name: &str, days: u32) -> u16 {
         self.server_that_reads(name, days, 4_096).await
     }
 
-    /// Starts a server that reads at most `bytes` of the request.
     async fn server_that_reads(&self, name: &str, days: u32, bytes: usize) -> u16 {
         std::fs::write(self.0.join("names"), format!("subjectAltName=DNS:{name}\n")).unwrap();
         self.openssl(

@@ -19,7 +19,6 @@ const TEXTS: [&str; 9] = [
     "\"}],\"ok\":true,{\"",
 ];
 
-/// Waits for `more` calls. Returns the gateway's memory.
 fn after_calls(shop: &Shop, gateway: &Gateway, more: i64) -> u64 {
     let count = "SELECT count(*) FROM awty.attempt";
     let wanted = shop.text(count).parse::<i64>().unwrap() + more;

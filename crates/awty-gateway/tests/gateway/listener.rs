@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-/// Makes a self-signed certificate for `localhost` with openssl. Returns the paths of certificate and key.
 fn certificate(folder: &Path) -> [String; 2] {
     let file = |name: &str| folder.join(name).display().to_string();
     let [certificate, key] = [file("tls.pem"), file("tls.key")];

@@ -5,7 +5,6 @@ use crate::people::{self, is, open, problem, until_answer};
 use crate::receiver::Receiver;
 use serde_json::{Value, json};
 
-/// The operations of the API's document, on resources that exist.
 struct Fixture {
     operations: Vec<(String, String, Value)>,
 }

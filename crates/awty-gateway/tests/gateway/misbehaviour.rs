@@ -53,7 +53,6 @@ async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_s
     let impatient = Call { connect_timeout: Duration::from_millis(300), ..call(&full.uri("http")) };
     let report = caller.call(impatient).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Connect, false));
-    // A server that does not speak TLS or stops half-way gets no byte of the request.
     let half = vec![Step::Say(vec![0x16, 3, 3, 0, 100, 2]), Step::Hang];
     let silent =
         tokio::join!(hanging(caller.clone(), vec![Step::Hang], "https"), hanging(caller.clone(), half, "https"));

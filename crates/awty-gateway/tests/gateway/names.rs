@@ -20,12 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What the name server answers to a question.
 enum Says {
     Addresses(Vec<Ipv4Addr>),
     Alias(String),
     Bytes(Vec<u8>),
-    /// The server answers a question that nobody asked.
     Strange(Ipv4Addr),
     Nothing,
 }
@@ -50,7 +48,6 @@ impl NameServer {
             while let Ok((length, client)) = socket.recv_from(&mut packet) {
                 let Ok(question) = Message::from_vec(&packet[..length]) else { continue };
                 let query = question.queries[0].clone();
-                // The name server has only IPv4 addresses.
                 let is_counted = query.query_type() == RecordType::A;
                 let number = if is_counted { count.fetch_add(1, Ordering::Relaxed) } else { 0 };
                 let says = says(&query.name().to_utf8(), number);
@@ -62,7 +59,6 @@ impl NameServer {
         NameServer { address, asked }
     }
 
-    /// Returns a caller that asks this name server and may call only `OPEN`.
     fn caller(&self) -> Caller {
         let mut connection = ConnectionConfig::udp();
         connection.port = self.address.port();

@@ -87,7 +87,6 @@ fn misfits(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<
     misfit
 }
 
-/// Collects the properties of a schema and of its parts.
 fn gather(
     document: &Value,
     schema: &Value,

@@ -4,7 +4,6 @@ use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};
 use serde_json::Value;
 
-/// Opens a shop with a gateway, and a client of `app` whose token has the scope `write`.
 pub fn open() -> (Shop, Gateway, Client) {
     let shop = Shop::open();
     shop.cluster.execute(

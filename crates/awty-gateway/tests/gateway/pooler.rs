@@ -26,7 +26,6 @@ fn lacking() -> Option<String> {
     (!fits).then(|| format!("{} is {version}", program()))
 }
 
-/// A PgBouncer that is stopped at the end of the test.
 struct Pooler {
     child: Child,
     port: u16,

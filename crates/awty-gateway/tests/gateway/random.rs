@@ -112,7 +112,6 @@ fn body(random: &mut StdRng) -> String {
     all.to_string()
 }
 
-/// Ids that earlier requests have made, so that later requests can use them.
 #[derive(Default)]
 struct Made {
     schedules: Vec<String>,
@@ -161,7 +160,6 @@ fn path(random: &mut StdRng, made: &Made) -> String {
         14 => format!("/v1/history/{}/retry", encoded(&one_of(random, &["1", "5", "-1", "9223372036854775808", "x"]))),
         15 => format!("/v1/targets/{}", encoded(&origin)),
         16 => format!("/v1/targets/{}/{}", encoded(&origin), one_of(random, &["block", "unblock"])),
-        // The tokens of the clients themselves are not deleted.
         17 => format!("/v1/tokens/{}", made.tokens.choose(random).copied().unwrap_or(-number.abs())),
         18 => format!("/problems/{}", encoded(&text(random))),
         _ => format!("/{}", encoded(&text(random))),
@@ -169,7 +167,6 @@ fn path(random: &mut StdRng, made: &Made) -> String {
     if random.random_bool(0.3) { format!("{bare}?{}", query(random)) } else { bare }
 }
 
-/// Returns a method, which most often is one that the resource supports.
 fn method(random: &mut StdRng, path: &str) -> String {
     let posts = ["/run", "/pause", "/resume", "/retry", "/block", "/unblock", "/v1/sends"];
     let bare = path.split('?').next().unwrap_or_default();

@@ -61,12 +61,10 @@ impl Receiver {
         self.state.open.load(Ordering::Relaxed)
     }
 
-    /// Returns the local addresses at which callers have reached the receiver.
     pub fn reached_at(&self) -> Vec<IpAddr> {
         self.state.reached_at.lock().unwrap().clone()
     }
 
-    /// Waits until `path` was called `times` times. Returns these requests.
     #[track_caller]
     pub fn called(&self, path: &str, times: usize) -> Vec<Seen> {
         let called = poll(&format!("{times} calls of {path}"), 2 * PATIENCE, || {
@@ -103,7 +101,6 @@ impl State {
     }
 }
 
-/// Answers a request as its path says. Returns false if the connection must end.
 fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<bool> {
     let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     match words[0] {
@@ -157,7 +154,6 @@ fn pause() {
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));
 }
 
-/// Closes the connection with RST instead of FIN.
 fn reset(stream: &TcpStream, linger: Option<std::time::Duration>) -> std::io::Result<()> {
     let stream = tokio::net::TcpSocket::from_std_stream(stream.try_clone()?);
     #[allow(deprecated)] // a linger of zero does not block

@@ -24,7 +24,6 @@ fn open() -> Caller {
     caller(Guard { allow_localhost: true, ..Guard::default() })
 }
 
-/// Returns a POST request with a timeout of 20 s.
 pub fn call(uri: &str) -> Call {
     Call {
         endpoint: Uri::parse(uri).unwrap(),
@@ -36,7 +35,6 @@ pub fn call(uri: &str) -> Call {
     }
 }
 
-/// Returns a call with a short timeout, which still leaves a busy machine time to connect and send.
 fn short(uri: &str) -> Call {
     Call { timeout: Duration::from_secs(4), connect_timeout: Duration::from_secs(90), ..call(uri) }
 }

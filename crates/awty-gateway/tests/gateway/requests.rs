@@ -5,9 +5,7 @@ use crate::people::{client, open};
 use crate::shop::{Shop, until};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Number of requests that wait for each of two roles.
 const WAITING: usize = 4;
-/// Counts the gateway's sessions that wait for a lock.
 const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
@@ -77,7 +75,6 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
     });
 }
 
-/// Slow reads leave connections for the reads of other roles.
 #[test]
 fn roles_whose_reads_are_slow_have_one_connection_together() {
     let (shop, gateway, app) = open();

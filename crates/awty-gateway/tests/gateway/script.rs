@@ -18,7 +18,6 @@ pub enum Step {
     Hang,
 }
 
-/// A server that follows a script. Its threads end with the test's process.
 pub struct Script {
     address: SocketAddr,
     /// Connections that keep the listener's queue full, because the listener accepts none of them.
@@ -30,7 +29,6 @@ impl Script {
         Script { address: accept("127.0.0.1:0", move |stream| serve(stream, &steps)), _full: None }
     }
 
-    /// Returns a server that accepts no connection.
     pub fn full() -> Self {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -74,7 +72,6 @@ fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
                 Step::Hang => return hang(stream),
             }
         }
-        // An answer without a length ends with its connection.
         let whole = steps.iter().any(|step| matches!(step, Step::Say(bytes) if bytes.ends_with(b"\r\n\r\n")));
         if !whole {
             return Ok(());

@@ -70,7 +70,6 @@ fn by_default_no_secret_is_given() {
     assert!(["/a", "/b", "/c"].iter().all(|path| receiver.seen(path).is_empty()));
 }
 
-/// `awty-gateway config` shows whether the file of each secret exists.
 #[test]
 fn the_configuration_shows_where_secrets_go() {
     let shop = Shop::open();

@@ -28,7 +28,6 @@ impl Shop {
         self.cluster.create_tenant(role);
     }
 
-    /// Returns the name of the job of `app`, as an SQL literal.
     pub fn job(&self) -> &'static str {
         "'http.app'"
     }
@@ -71,12 +70,10 @@ impl Shop {
         awty_gateway::secrets::read(&self.credentials).unwrap()
     }
 
-    /// Starts a gateway that may call this machine.
     pub fn gateway(&self, name: &str) -> Gateway {
         self.gateway_at(&self.url("gateway"), name)
     }
 
-    /// Starts a gateway that uses another database URL.
     pub fn gateway_at(&self, url: &str, name: &str) -> Gateway {
         self.start(url, &["--name", name])
     }

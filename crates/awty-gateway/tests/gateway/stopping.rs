@@ -5,7 +5,6 @@ use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use awty_testkit::postgres::Client;
 
-/// Schedules a call that hangs until long after the test.
 #[track_caller]
 fn hanging(shop: &Shop, receiver: &Receiver) {
     let uri = receiver.uri("/hang");
@@ -18,7 +17,6 @@ fn until_ready(gateway: &Gateway) {
     until("readiness", || if gateway.get("/readyz").0 == 200 { Ok(()) } else { Err(gateway.get("/readyz").1) });
 }
 
-/// Stops the gateway, and waits until `/readyz` says so.
 #[track_caller]
 fn stop(gateway: &Gateway) {
     gateway.signal("TERM");
@@ -100,7 +98,6 @@ fn what_hangs_is_waited_for_no_longer_than_drain_and_called_again_with_its_key()
     hanging(&shop, &receiver);
     gateway.signal("TERM");
     assert_eq!(gateway.ended(), Some(0));
-    // A lease whose call has begun is not given back. It expires.
     assert_eq!(shop.text("SELECT string_agg(worker, ',') FROM awty.lease"), "other");
     let _next = shop.gateway("next");
     let seen = receiver.called("/hang", 2);

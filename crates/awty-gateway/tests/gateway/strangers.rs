@@ -100,7 +100,6 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
         client.batch_execute("SET client_encoding = 'SQL_ASCII'; SET statement_timeout = '1min'").unwrap();
         client
     };
-    // Each function of awty_http refuses such text.
     let broken = "convert_from('\\xff', 'SQL_ASCII')";
     let uri = receiver.uri("/bad");
     for call in [

@@ -34,7 +34,6 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
         tenant.ask_with("PUT", &place, &limits, &format!("If-Match: {}\r\n", before.header("etag"))).status,
         412
     );
-    // Only one of several concurrent requests with the same condition succeeds.
     for round in 0..5 {
         let condition = format!("If-Match: {}\r\n", tenant.get(&place).header("etag"));
         let ask = |number: usize| {

@@ -34,7 +34,6 @@ fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let _gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
     receiver.called("/ok", 3);
-    // The gateway has claimed three times since bob's check was due.
     assert!(receiver.seen("/loot").is_empty());
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE job = 'http.bobs'"), "0");
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");

@@ -89,14 +89,12 @@ pub struct Neighbour {
 struct Leaving(Mutex<bool>, Condvar);
 
 impl Neighbour {
-    /// Waits for a time. Returns false if the neighbours must leave.
     pub fn wait(&self, length: Duration) -> bool {
         let lock = self.leaving.0.lock().unwrap();
         let (left, _) = self.leaving.1.wait_timeout_while(lock, length, |left| !*left).unwrap();
         !*left
     }
 
-    /// Keeps a transaction or connections open for some seconds.
     pub fn hold(&self) {
         self.wait(Duration::from_secs(5));
     }
@@ -151,7 +149,6 @@ impl Hood {
         Hood { threads: threads.collect(), traps, leaving, rounds }
     }
 
-    /// Returns the name of an attack that has failed or was not yet carried out.
     pub fn missing(&self) -> Option<&'static str> {
         let number = self.rounds.iter().position(|rounds| rounds.load(Ordering::Relaxed) == 0);
         let failed = self.threads.iter().position(|thread| thread.is_finished());
@@ -164,7 +161,6 @@ impl Hood {
         self.rounds.iter().zip(&ATTACKS).map(of).collect()
     }
 
-    /// Stops the neighbours. Their rows stay.
     pub fn leave(self) {
         *self.leaving.0.lock().unwrap() = true;
         self.leaving.1.notify_all();

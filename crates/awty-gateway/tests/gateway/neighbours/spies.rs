@@ -16,7 +16,6 @@ const READABLE: &str = "SELECT format('%I.%I', n.nspname, c.relname), string_agg
       AND ($1 OR n.nspname <> 'pg_catalog')
       AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
     GROUP BY n.nspname, c.relname";
-/// Functions that show a single check.
 const SHOWING: [&str; 4] = [
     "SELECT e::text FROM awty.explain($1, $2) AS e",
     "SELECT d::text FROM awty.dry_run($1, $2, 'http.victim') AS d",
@@ -39,7 +38,6 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
         match client.query_one(&sql, &[&marks]) {
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
-            // Some views of the catalog call functions that only superusers may call.
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
             // With thousands of jobs, some views of awty take too long. The search reads the tables of these views as
             // well.
@@ -80,7 +78,6 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
     let mut found = Vec::new();
     let mut ask = |method: &str, path: &str, must_fail: bool| {
         let answer = client.ask_once(method, path, "", "");
-        // An answer may repeat the path of its request.
         let text = format!("{}{}", answer.head, answer.text).replace(path, "").replace(&format!("{MARK}-key"), "");
         if marks.iter().any(|mark| text.contains(mark)) || must_fail && (200..400).contains(&answer.status) {
             found.push(format!("{method} {path}: {} {}", answer.status, answer.text));
@@ -103,7 +100,6 @@ pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, targe
         let found = found_by_sql(&mut shop.cluster.client("postgres", &role), target, marks, catalog);
         assert!(found.is_empty(), "{role} sees values of the victim in {found:?}");
     }
-    // The scope `admin` includes the other scopes.
     let client = Client { address: gateway.address(), token: shop.token(&hood::role(0), "admin") };
     let found = found_by_api(&client, target, marks);
     assert!(found.is_empty(), "the API shows values of the victim: {found:?}");

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// At most this many bytes of each connection are kept.
 const KEPT: usize = 16 * 1024;
 
 /// What the trap does when the first bytes of a request have arrived.

@@ -96,7 +96,6 @@ impl Victim {
         self.receiver.called(PATH, before + more);
     }
 
-    /// Returns the texts that no neighbour may see.
     pub fn marks(&self, shop: &Shop, gateway: &Gateway) -> Vec<String> {
         let token = shop.token("victim", "write");
         let client = Client { address: gateway.address(), token: token.clone() };
