@@ -1,4 +1,4 @@
-//! Reads the JSON body of a request, with the values exactly as they were sent. Pure.
+//! Reads the JSON body of a request, and keeps each value exactly as the client sent it. The functions are pure.
 
 use super::fields::Fields;
 use super::problem::{Fault, Problem};
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// serde_json has internal keys with this prefix for numbers and raw values, and would read an object with such a key
-/// as that value.
+/// Keys with this prefix are internal to serde_json. It would read an object with such a key as a number or a raw
+/// value.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn too_large() -> Problem {
@@ -39,8 +39,8 @@ pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem>
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Whether the JSON has a private key of serde_json. Scanning for quotes is enough, because in JSON only texts have
-/// quotes.
+/// Returns whether the JSON has an internal key of serde_json. Looking at each quote is enough, because in JSON quotes
+/// occur only around texts.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
@@ -54,7 +54,7 @@ fn has_private_key(json: &[u8]) -> bool {
     false
 }
 
-/// Returns all remaining bytes if there is no closing quote.
+/// Returns the length of the text at the beginning of `json`, or of all bytes if the closing quote is missing.
 fn length_of_text(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| {

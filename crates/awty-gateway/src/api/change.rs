@@ -1,4 +1,4 @@
-//! Changes to an existing schedule: end, run now, pause, resume.
+//! Changes an existing schedule: ends it, runs it now, pauses it or resumes it.
 
 use super::auth::Asker;
 use super::problem::Problem;
@@ -13,7 +13,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// A period ends the schedule only if the schedule has it.
+    /// With a period, the schedule is ended only if it has this period.
     End(Option<Length>),
     Run,
     Pause(Option<String>),
@@ -64,7 +64,7 @@ pub(super) fn still() -> Problem {
     Problem::new("precondition-failed", "The schedule is paused or held; resume it first.")
 }
 
-/// Refuses while the whole database is held.
+/// Returns a refusal while all checks of the database are held.
 pub(super) async fn runs(request: &Request) -> Result<(), Problem> {
     if changes::held(request).await? {
         return Err(Problem::new("held-until-adopted", "The database is held; in it: SELECT awty.adopt();"));

@@ -1,4 +1,4 @@
-//! `/v1/history`: calls that did not succeed, and retrying them.
+//! Serves `/v1/history`, which lists the calls that did not succeed and retries them.
 
 use super::auth::Asker;
 use super::change::{runs, still};
@@ -15,7 +15,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Query of a history.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -1,7 +1,7 @@
-//! Wraps every request: time limit, metrics, retries that the database asks for, and problem bodies for bare refusals.
+//! Wraps every request of the API with a time limit, metrics, and further attempts if the database asks for them.
 //!
-//! Invariant: every refusal has a problem as its body, and is counted. The bodies of all requests in memory together are bounded, and so
-//! are those of one role. Only a request with a good token takes room for a large body.
+//! Invariant: every refusal is counted and has a problem (RFC 9457) as its body. The memory for request bodies is
+//! bounded, for one role and for all roles together. Only a request with a good token gets memory for a large body.
 
 use super::auth::Asker;
 use super::permits::Seen;
@@ -19,10 +19,9 @@ use tokio::time::Instant;
 
 /// Time limit of a request, from its head to its answer.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Attempts of a request that lost against another transaction.
+/// A request that loses against another transaction is attempted this many times.
 const TRIES: usize = 3;
 
-/// Middleware around all resources.
 pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let seen = Seen::default();
@@ -40,7 +39,7 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-/// Returns the KiB of room that a body needs, by its declared length.
+/// Returns how many KiB of memory a body needs, according to its declared length. A small body counts as 0.
 fn room(body: &Body) -> u32 {
     let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));

@@ -1,6 +1,6 @@
-//! naptime's own entry points, `/naptime/{uri, encoded}/{period}`, with the rules of the other resources.
+//! Serves the addresses of naptime, `/naptime/{uri, encoded}/{period}`, with the rules of the other resources.
 //!
-//! Invariant: for a URI that is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
+//! Invariant: if the URI is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
 
 use super::auth::Asker;
 use super::change::{Change, change};
@@ -50,8 +50,8 @@ pub async fn put(
     let how = Write::Period(length(&period)?);
     let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
     match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
-        // Another request may have created the schedule first, with this period or another one. The second try finds
-        // out which.
+        // Another request may have created the schedule meanwhile, with this period or another. The second attempt
+        // finds out which.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await
         }

@@ -1,5 +1,5 @@
-//! Bounds numbers in JSON that the database keeps, because jsonb spells them without an exponent: `1e131000` takes
-//! 131,000 characters. Pure.
+//! Refuses JSON numbers that would become very long in the database. jsonb writes numbers without an exponent, so that
+//! `1e131000` takes 131,000 characters. The functions are pure.
 
 use serde_json::{Number, Value};
 

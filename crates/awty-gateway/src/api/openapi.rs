@@ -1,4 +1,4 @@
-//! `/v1/openapi.json`: the API's description for programs.
+//! Serves `/v1/openapi.json`, which describes the API for programs.
 
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, SecurityRequirement};

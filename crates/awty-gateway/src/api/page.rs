@@ -1,7 +1,7 @@
-//! Lists in pages: `limit`, a cursor, and a link to the next page.
+//! Divides lists into pages. A request has a `limit` and a cursor, and its answer links to the next page.
 //!
-//! Invariant: a cursor is a position in an index. Every page costs the same, and rows that are added or removed
-//! meanwhile move no other item.
+//! Invariant: a cursor is a position in an index. So every page costs the same, and no item is skipped or repeated when
+//! other rows are added or removed.
 
 use super::problem::Problem;
 use super::show;
@@ -14,15 +14,14 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// The query of a request, or why it cannot be read.
 pub(super) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
 pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// Explains a query that cannot be read. The parser's error looks like `…: limit: invalid digit` or `…: unknown field
-/// `x`, …`.
+/// Turns the parser's error about a query into a problem. Such an error reads `…: limit: invalid digit` or `…: unknown
+/// field `x`, …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
@@ -37,7 +36,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Checks `limit` and `after` of a list whose key has `parts` parts.
+    /// Checks the parameters `limit` and `after` of a list. Items of the list are ordered by a key of `parts` parts.
     pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(50);
         if !(1..=500).contains(&limit) {
@@ -53,24 +52,23 @@ impl Page {
         Ok(Page { limit: usize::try_from(limit).unwrap_or(usize::MAX), after })
     }
 
-    /// Returns the number of rows to fetch. One row more than the limit shows whether there is a next page.
+    /// Returns how many rows to read. One row more than the limit shows whether there is a next page.
     pub fn rows(&self) -> i64 {
         i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
     }
 
-    /// Returns one part of the key after which the page begins.
+    /// Returns a part of the key after which the page begins.
     pub fn after(&self, part: usize) -> Option<&str> {
         self.after.get(part).map(String::as_str)
     }
 
-    /// Returns one part of the key, as a whole number.
     pub fn number_after(&self, part: usize) -> Result<Option<i64>, Problem> {
         let refused = |_| Problem::parameter("after", "is not a cursor of this list; leave it out to begin");
         let number = |text: &str| text.parse().map_err(refused);
         self.after(part).map(number).transpose()
     }
 
-    /// Makes the answer. The link to the next page repeats `query`.
+    /// Builds the answer to a request for a page. Its link to the next page repeats `query`.
     pub fn answer(
         self,
         path: &str,
@@ -81,8 +79,8 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// Makes the answer from items that are JSON texts already. With `cut`, there is a next page even if fewer rows
-    /// were found.
+    /// Builds the answer from items that are already JSON texts. With `cut`, there is a next page even if fewer rows
+    /// than the limit were found.
     pub fn answer_texts(
         self,
         path: &str,
@@ -94,7 +92,7 @@ impl Page {
         self.part(path, query, rows, cut, Map::new(), headers)
     }
 
-    /// Makes the answer with more members beside the items.
+    /// Builds the answer with further members `all` next to the items.
     pub fn answer_with(
         self,
         path: &str,

@@ -1,8 +1,8 @@
-//! Limits the requests that use the database at the same time.
+//! Limits how many requests use the database at the same time.
 //!
-//! Invariant: one role never has all connections, however long its requests wait. Reads of a role do not wait for its
-//! changes. Changes of all roles leave connections for tokens and reads. Roles with slow reads share one connection.
-//! Other requests wait for a permit, within their time limit.
+//! Invariant: one role never has all connections, even if its requests wait for long. A role's reads do not wait for
+//! its changes. The changes of all roles together leave connections for tokens and reads. All roles whose reads are
+//! slow share one connection. Further requests wait for a permit, within their time limit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -10,22 +10,21 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Number of permits of a role for reads, and as many for changes.
+/// A role has this many permits for reads, and as many for changes.
 const EACH: usize = 2;
-/// Permits for changes of all roles together.
+/// Number of permits for the changes of all roles together.
 pub const CHANGES: usize = 3;
-/// Connections that changes never take.
+/// Number of connections that changes never use.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// A read that takes this long makes its role slow for [`SLOW_FOR`].
+/// A role is slow for [`SLOW_FOR`] after one of its reads has taken this long.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
-/// Above this number of roles, idle ones are forgotten.
+/// If there are more roles than this, idle roles are forgotten.
 const MANY: usize = 1_000;
-/// KiB of large bodies of one role, and as many of its answers that are not written yet.
+/// Memory in KiB for the large bodies of a role's requests, and as much for its answers that are not written yet.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
-/// Permits for all requests.
 pub struct Permits {
     roles: Mutex<HashMap<String, Arc<Role>>>,
     changes: Arc<Semaphore>,
@@ -40,10 +39,10 @@ pub(super) struct Role {
     answers: Arc<Semaphore>,
 }
 
-/// Room that a role's body or answer takes. The role is remembered meanwhile.
+/// Memory that is reserved for a request's body or answer. The role is not forgotten while it holds such memory.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
-/// The role of a request, once its token is known.
+/// The role of a request. It is set when the token has been checked.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<OnceLock<String>>);
 
@@ -70,7 +69,8 @@ impl Role {
     }
 }
 
-/// Holds a permit of one role. Also holds a permit for the changes of all roles, or for the reads of all slow roles.
+/// A role's permit for a request. It includes a permit for the changes of all roles, or for the reads of all slow
+/// roles.
 pub struct Permit {
     role: Arc<Role>,
     changes: bool,
@@ -79,7 +79,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts the clock when the request has its connection.
+    /// Starts to measure a read, because the request has got its connection.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -110,7 +110,7 @@ impl Permits {
         let mut roles = self.roles.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
             let now = Instant::now();
-            // A waiting or running request holds a clone of its role.
+            // A request that waits or runs holds a clone of its role, so the role is not forgotten.
             roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
         let new = || {
@@ -121,14 +121,14 @@ impl Permits {
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Waits for this many KiB.
+    /// Waits until this many KiB are free for the bodies of the role's requests.
     pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.bodies, kib.min(OF_ROLE as u32)).await?;
         Ok(Room(role, room))
     }
 
-    /// Waits for this many KiB.
+    /// Waits until this many KiB are free for the answers to the role's requests.
     pub async fn answer(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.answers, kib.min(OF_ROLE as u32)).await?;

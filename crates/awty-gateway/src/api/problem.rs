@@ -1,5 +1,5 @@
-//! Problems as in RFC 9457. An internal error reaches the client only as a number, under which the log has the
-//! database's message.
+//! Refusals and errors as problems (RFC 9457). An internal error reaches the client only as a number. The log has the
+//! database's message under this number.
 
 use super::problems::{Known, find};
 use crate::db::Trouble;
@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// A refusal or failure as an answer.
+/// A refusal or an error with which the API answers.
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: u16,
@@ -19,16 +19,16 @@ pub struct Problem {
     more: Map<String, Value>,
 }
 
-/// The database asks to try the request again.
+/// Marks an answer whose request the middleware should try again, because the database asked for it.
 #[derive(Clone, Copy)]
 pub struct Again;
 
-/// A field that does not fit.
+/// A field of a request that is refused.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// JSON pointer.
+    /// JSON pointer to the field.
     pub pointer: String,
-    /// The fault and, after a semicolon, the value to write instead.
+    /// What is wrong with the field and, after a semicolon, what to write instead.
     pub reason: String,
 }
 
@@ -44,7 +44,7 @@ impl Fault {
 }
 
 impl Problem {
-    /// Returns a problem with a name from `PROBLEMS`.
+    /// Returns the problem whose name is in `PROBLEMS`.
     pub fn new(name: &'static str, detail: impl Into<String>) -> Self {
         let status = find(name).map_or(500, |known| known.status);
         Problem { status, name, detail: detail.into(), again: false, more: Map::new() }
@@ -54,13 +54,12 @@ impl Problem {
         self.name == name
     }
 
-    /// Adds a member.
+    /// Adds a member to the problem's JSON object.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.into(), value.into());
         self
     }
 
-    /// Returns a problem with a parameter of the query.
     pub fn parameter(name: &str, reason: impl Into<String>) -> Self {
         Problem::fields("invalid-field", &[Fault { pointer: format!("/{name}"), reason: reason.into() }])
     }
@@ -73,7 +72,8 @@ impl Problem {
     }
 }
 
-/// Returns the pointer to a field. The message of the database begins with the field's name.
+/// Returns the JSON pointer to the field that the database has refused. The database's message begins with the field's
+/// name.
 fn pointer(message: &str) -> String {
     for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
         if message.starts_with(words) {
@@ -109,7 +109,7 @@ impl From<Trouble> for Problem {
                 return Problem::new("invalid-field", message).with("errors", json!([fault]));
             }
             Kind::Standby => "read-only-standby",
-            // No other message of awty has a problem name of its own.
+            // awty has no other message with a problem name of its own.
             Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },

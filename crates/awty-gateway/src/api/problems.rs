@@ -1,13 +1,12 @@
-//! The names of all problems. Pure.
+//! The table of all problems that the API can answer.
 
 pub struct Known {
-    /// Last part of the problem's `type`.
+    /// Last part of the address that identifies the problem.
     pub name: &'static str,
-    /// HTTP status.
     pub status: u16,
-    /// What all problems of this kind have in common.
+    /// Title that all problems of this kind have.
     pub title: &'static str,
-    /// Advice to the client.
+    /// What the client can do.
     pub remedy: &'static str,
 }
 

@@ -1,14 +1,13 @@
-//! Limits the request rate of each token.
+//! Limits how many requests per second each token may make.
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
 
 pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
 const BURST: NonZeroU32 = NonZeroU32::new(100).unwrap();
-/// Above this number of tokens, idle ones are forgotten.
+/// If there are more tokens than this, idle tokens are forgotten.
 const MANY: usize = 10_000;
 
-/// Request rate of each token.
 pub struct Rates(DefaultKeyedRateLimiter<i64>);
 
 impl Default for Rates {
@@ -18,7 +17,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Counts a request of a token. Returns false if the token has too many.
+    /// Counts a request with a token. Returns false if the token has made too many requests.
     pub fn allow(&self, token: i64) -> bool {
         if self.0.len() > MANY {
             self.0.retain_recent();

@@ -1,4 +1,4 @@
-//! `/v1/schedules`: create, replace, show and end schedules.
+//! Serves `/v1/schedules`, which creates, replaces, shows and ends schedules.
 
 use super::auth::Asker;
 use super::body::{Body, object};

@@ -1,4 +1,4 @@
-//! `/v1/slots` and `/v1/status`: due checks, and the state of database and gateways.
+//! Serves `/v1/slots` and `/v1/status`, which show the due checks and the state of the database and its gateways.
 
 use super::auth::Asker;
 use super::page::{self, Page};
@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 const LONGEST: TimeDelta = TimeDelta::days(31);
 
-/// Query of slots.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -2,7 +2,7 @@ use super::*;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
-/// AWTY_WRITE=1 makes the test write the file.
+/// If AWTY_WRITE is set, the test writes the file.
 #[test]
 fn the_file_in_the_sources_is_the_document() {
     let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";
@@ -13,7 +13,7 @@ fn the_file_in_the_sources_is_the_document() {
     assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes openapi.json");
 }
 
-/// `.route`, `.nest` or `.merge` would not put a route into the document.
+/// A route that is added by `.route`, `.nest` or `.merge` would be missing in the document.
 #[test]
 fn every_route_is_in_the_document() {
     let sources = include_str!("mod.rs");

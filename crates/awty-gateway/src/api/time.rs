@@ -1,11 +1,11 @@
-//! Times in a query. Pure.
+//! Reads times from the query of a request. The functions are pure.
 
 use super::problem::Problem;
 use chrono::{DateTime, Utc};
 
-/// Reads an optional time.
+/// Reads the parameter `name`, which may be missing.
 pub fn of(name: &str, text: Option<String>) -> Result<Option<DateTime<Utc>>, Problem> {
-    // A plus sign in a query means a space.
+    // In a query, a plus sign means a space.
     let read = |text: String| DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
     let read = text.map(read).transpose();
     let refused = |_| Problem::parameter(name, "is not a time; write for example 2027-01-15T08:00:00Z");

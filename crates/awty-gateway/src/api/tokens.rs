@@ -1,5 +1,5 @@
-//! `/v1/tokens`: tokens of all roles that the asking token's role is a member of. A token is shown only once, when it
-//! is created.
+//! Serves `/v1/tokens`, which manages the tokens of all roles of which the asking token's role is a member. A token is
+//! shown only once, when it is created.
 
 use super::auth::Asker;
 use super::body::{Body, object};

@@ -1,6 +1,6 @@
-//! Bounds the memory that one role takes with answers that its clients do not read.
+//! Bounds the memory that a role takes with answers that its clients do not read.
 //!
-//! Invariant: the room of an answer is free once the answer is written.
+//! Invariant: the memory of an answer is free for the role again when the answer is written.
 
 use super::permits::{Room, Seen};
 use super::problem::Problem;
@@ -10,10 +10,10 @@ use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Longest time that an answer waits until the role's clients have read other answers.
+/// An answer waits at most this long until the role's clients have read earlier answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An answer with its room.
+/// An answer, with the memory that is reserved for it.
 struct Unread {
     bytes: Bytes,
     _room: Room,
@@ -25,7 +25,7 @@ impl AsRef<[u8]> for Unread {
     }
 }
 
-/// Counts a large answer in the room of its role until the answer is written.
+/// Reserves the role's memory for a large answer until the answer is written.
 pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
     let (Some(role), true) = (seen.role(), size > SMALL) else { return response };
@@ -34,7 +34,7 @@ pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Respo
         return Problem::new("rate-limited", "Clients of this role have not read earlier answers yet.").into_response();
     };
     let (parts, body) = response.into_parts();
-    // The body is in memory already.
+    // The body is already in memory.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Problem::new("internal", "The answer cannot be read.").into_response();
     };
