@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// A failed run is retried after at most this time.
+/// A check is retried at most this long after a failed run.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
 /// Returns how long a check waits after `failures` failed runs in a row. The first wait is the job's `retry_after`, and
@@ -47,7 +47,7 @@ impl Backoff {
         doubled.map_or(self.longest, |wait| wait.min(self.longest))
     }
 
-    /// Returns the maximum, at which the wait stops growing.
+    /// Returns the longest wait.
     pub const fn longest(&self) -> Duration {
         self.longest
     }

@@ -11,7 +11,7 @@ pub struct Ids<const N: usize> {
 }
 
 impl<const N: usize> Ids<N> {
-    /// The list without ids.
+    /// A list that contains no ids.
     pub const NONE: Self = Self { ids: [0; N], len: 0 };
 
     /// Removes all ids from the list.

@@ -28,7 +28,7 @@ pub struct DeadRows {
 }
 
 impl DeadRows {
-    /// The estimate at the start: the table has no dead rows and an unknown size.
+    /// The estimate when awty starts: the table has no dead rows and an unknown size.
     pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
 
     /// Adds `rows` dead rows to the estimate.

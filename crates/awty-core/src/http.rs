@@ -10,7 +10,7 @@ labels! {
     /// An HTTP method that a schedule's call may use.
     #[derive(Default)]
     Method for "method" {
-        /// POST is the default method.
+        /// The method POST, which is the default.
         #[default] Post = "POST",
         /// A GET request has no body.
         Get = "GET",

@@ -98,7 +98,7 @@ pub struct JobTable<const N: usize, const JOBS: usize> {
     jobs: usize,
 }
 
-/// FNV-1a. The result is never 0, because 0 marks a free row.
+/// The hash is FNV-1a, and never 0, because 0 marks a free row.
 fn key(database: u32, name: &[u8]) -> u64 {
     let bytes = database.to_le_bytes();
     let hash = bytes
@@ -109,7 +109,7 @@ fn key(database: u32, name: &[u8]) -> u64 {
 }
 
 impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
-    /// The table without rows.
+    /// A table without jobs.
     pub const EMPTY: Self = Self { keys: [0; N], rows: [JobRow::FREE; N], jobs: 0 };
 
     fn find(&self, database: u32, name: &[u8]) -> Option<usize> {

@@ -31,11 +31,11 @@ pub const MAX_OCCURRENCES: u16 = 10_000;
 labels! {
     /// What awty does with a check whose slot passed while no check could run, for example because the server was down.
     OnMissed for "on_missed" {
-        /// The check runs once, late.
+        /// A check whose slot was missed runs once, late.
         Run = "run",
-        /// The check moves to the next slot.
+        /// A check whose slot was missed moves to the next slot.
         NextSlot = "next_slot",
-        /// The check ends with the outcome `missed`.
+        /// A check whose slot was missed ends with the outcome `missed`.
         Skip = "skip",
     }
 }
@@ -119,7 +119,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the options of a job for which the user has set nothing but the slot width.
+    /// Returns the default options of a job with this slot width.
     pub const fn defaults(width: Width) -> Self {
         Self {
             width,
@@ -174,7 +174,7 @@ fn within<T: PartialOrd + Copy>(
 /// The error for an option outside its allowed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitError {
-    /// Name of the option that the user set.
+    /// Name of the option that is out of range.
     pub option: &'static str,
     bounds: Bounds,
 }
@@ -199,7 +199,7 @@ impl std::error::Error for LimitError {}
 
 /// Writes a duration as PostgreSQL writes its settings, in the largest unit that gives a whole number.
 pub struct Shown(
-    /// The duration to write.
+    /// The duration that is written.
     pub TimeDelta,
 );
 

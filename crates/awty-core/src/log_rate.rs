@@ -10,15 +10,15 @@ use std::time::Duration;
 pub const ENTRIES: u32 = 10;
 /// Least time between two log entries of a job.
 pub const APART: Duration = Duration::from_secs(1);
-/// Suppressed failures are reported after this time.
+/// Suppressed failures of a job are reported after this time.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Failures that got no log entry, counted since the last report.
+/// Number of failures of a job that got no log entry since the last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Number of failed runs and of checks that ended with a problem.
     pub events: u64,
-    /// Number of checks among them that ended.
+    /// Number of checks that ended with a problem, among these failures.
     pub ends: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct LogRate {
 }
 
 impl LogRate {
-    /// The state of a job that has not failed.
+    /// The log state of a job that has not failed.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
     /// Records at least one failure. Returns `None` if the caller may not write a log entry now. Otherwise the caller

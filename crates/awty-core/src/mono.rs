@@ -12,7 +12,7 @@ impl Mono {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// Returns the moment that comes `wait` after this moment.
+    /// Returns the moment `wait` after this moment.
     pub fn plus(self, wait: Duration) -> Mono {
         Mono(self.0.saturating_add(micros(wait)))
     }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-/// How long one turn of a worker should last.
+/// A worker's turn should last this long.
 pub const TURN: Duration = Duration::from_millis(20);
 /// Number of checks in a worker's first turn.
 pub const FIRST: usize = 64;

@@ -20,7 +20,7 @@ pub struct Quarantine {
     inside: Option<Inside>,
     /// The role whose suspects have been entering one after another, and the time since when.
     turn: Option<(u64, Mono)>,
-    /// The other role that was refused last, and the time of the refusal.
+    /// The other role whose suspect was last refused, and the time of the refusal.
     asked: Option<(u64, Mono)>,
 }
 

@@ -7,7 +7,7 @@ use crate::{Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// Number of seconds in a day. This is also the widest slot.
+/// Number of seconds in a day, which is also the widest slot.
 pub const DAY_SECONDS: u32 = 86_400;
 
 /// The time between two slots: whole seconds, from 1 second to 1 day, that divide a day.
@@ -67,14 +67,14 @@ impl Width {
         self.seconds.is_multiple_of(other.seconds)
     }
 
-    /// Returns the last boundary at or before `t`.
+    /// Returns the last slot boundary at or before `t`.
     pub fn floor(self, t: Time) -> Time {
         let second = t.timestamp();
         let boundary = second - second.rem_euclid(i64::from(self.seconds));
         Time::from_timestamp(boundary, 0).unwrap_or(Time::MIN_UTC)
     }
 
-    /// Returns the first boundary at or after `t`, or [`Time::MAX_UTC`] if there is none.
+    /// Returns the first slot boundary at or after `t`, or [`Time::MAX_UTC`] if there is none.
     ///
     /// ```
     /// # use awty_core::{Time, Width};
@@ -89,7 +89,7 @@ impl Width {
         if floor == t { t } else { later(floor, self.delta()) }
     }
 
-    /// Returns the first boundary after `t`, or [`Time::MAX_UTC`] if there is none.
+    /// Returns the first slot boundary after `t`, or [`Time::MAX_UTC`] if there is none.
     pub fn after(self, t: Time) -> Time {
         later(self.floor(t), self.delta())
     }

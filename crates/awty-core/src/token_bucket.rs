@@ -6,10 +6,10 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// Parts of one token. At a rate of `r` tokens per second, each microsecond brings `r` parts.
+/// A token is stored as this many parts. At a rate of `r` tokens per second, each microsecond brings `r` parts.
 const TOKEN: u64 = 1_000_000;
 
-/// The tokens that were left at the time `last`.
+/// A bucket with the tokens that were left at the time `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     millionths: u64,

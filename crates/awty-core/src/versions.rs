@@ -1,16 +1,19 @@
-//! Which versions of the extension's SQL a library serves. Versions are compared as numbers, so `0.10` comes after
-//! `0.9`.
+//! Decides whether a library serves the installed version of the extension's SQL. Versions are compared as numbers, so
+//! `0.10` comes after `0.9`.
 
-/// Why a library does not serve the installed SQL.
+/// The reason why a library does not serve the installed SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
-    /// The SQL is older, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is needed.
+    /// The installed SQL is older than the library, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is
+    /// needed.
     Older,
-    /// The SQL is newer: the server still has the old library in memory, and must be restarted.
+    /// The installed SQL is newer than the library. The server still has the old library in memory and must be
+    /// restarted.
     Newer,
 }
 
-/// Returns `None` if `served` contains `installed`. The last of `served` is the library's own version.
+/// Returns why the library does not serve the version `installed`, or `None` if it does. `served` lists the versions
+/// that the library serves. The last of them is the library's own.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

@@ -1,36 +1,37 @@
-//! The time limits of a run. An overdue run is first cancelled, as by `pg_cancel_backend()`. If it catches the
-//! cancellation, it is terminated after [`GRACE`].
+//! Enforces the time limits of runs. A run that exceeds its time limit is first cancelled, as by `pg_cancel_backend()`.
+//! If the run catches the cancellation, its process is terminated after [`GRACE`].
 //!
-//! Invariant: no strike comes early. The times are of the monotonic clock, which cannot be set.
+//! Invariant: no run is cancelled or terminated too early. Times are of the monotonic clock, which is never set back.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Time between the two strikes.
+/// Time between the cancellation of a run and the termination of its process.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// Time that the watchdog gives the worker's own timer, which is late if the wall clock was set back.
+/// The watchdog waits this long for the worker's own timer, which is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// Time after the second strike at which a run that continues counts as stuck.
+/// A run that still goes on this long after its termination counts as stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
-/// One run.
+/// A run whose time limit the watchdog enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Start of the run.
+    /// Time at which the run began.
     pub began: Mono,
-    /// Time limit of the run.
+    /// Maximum duration of the run.
     pub timeout: Duration,
-    /// Strikes so far: 1 for cancelled, 2 for terminated.
+    /// What was done to the run: 0 for nothing, 1 for cancelled, 2 for terminated.
     pub strikes: u8,
 }
 
 impl Run {
-    /// Returns a run that starts now.
+    /// Returns a run that begins at `began`.
     pub const fn new(began: Mono, timeout: Duration) -> Self {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// Strikes if a strike is due, and returns the total number of strikes then.
+    /// Notes that the run is cancelled or terminated now, if the time for it has come. Returns the new number of
+    /// strikes.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
@@ -38,7 +39,7 @@ impl Run {
         })
     }
 
-    /// Whether a strike is due.
+    /// Returns whether it is time to cancel or terminate the run.
     pub fn is_over_time(&self, now: Mono) -> bool {
         self.strikes_due(now) > self.strikes
     }
@@ -47,12 +48,12 @@ impl Run {
         self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
-    /// Returns the time until the next strike; `None` after the last.
+    /// Returns how long it takes until the run must be cancelled or terminated. Returns `None` after the termination.
     pub fn next_strike_in(&self, now: Mono) -> Option<Duration> {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Whether the run continues after two strikes. Only code that never checks for interrupts can do so.
+    /// Returns whether the run goes on after its termination. Only code that never checks for interrupts can do so.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

@@ -1,4 +1,4 @@
-//! Properties of the launcher's plan and of the token bucket, tested with random roles.
+//! Tests properties of the launcher's plan and of the token bucket with random roles.
 
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
 use awty_core::{Caps, Mono, Role, Time, TokenBucket};

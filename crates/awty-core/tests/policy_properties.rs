@@ -1,4 +1,4 @@
-//! Properties of the policy, tested with random checks and limits.
+//! Tests properties of the policy with random checks and limits.
 
 mod strategies;
 
@@ -14,7 +14,7 @@ fn seconds(range: std::ops::Range<i64>) -> impl Strategy<Value = TimeDelta> {
     range.prop_map(TimeDelta::seconds)
 }
 
-/// The limits are so small that random checks reach them.
+/// Returns limits so small that random checks reach them.
 fn any_limits() -> impl Strategy<Value = Limits> {
     let counts = (0_u32..6, 0_u32..5);
     let times = (seconds(1..4_000_000), seconds(1..100_000), prop::option::of(seconds(1..100_000)));

@@ -33,7 +33,6 @@ proptest! {
         }
     }
 
-    /// The suspects of the other role may be many and long.
     #[test]
     fn a_role_waits_for_another_one_no_longer_than_a_turn_and_a_beginning(
         lengths in prop::collection::vec(1_u64..5_000, 64), start in 0_u64..1_000

@@ -50,7 +50,7 @@ fn moments_that_fall_together_are_one() {
 #[test]
 fn a_fixed_time_in_a_fold_comes_once_the_first_time() {
     assert_eq!(berlin("30 2 * * *", AUTUMN), all(["2026-10-25T00:30:00Z"]));
-    // The time stays fixed if only the seconds begin with a star.
+    // A cron expression whose seconds begin with a star still has a fixed time.
     let seconds = berlin("*/20 30 2 * * *", AUTUMN);
     assert_eq!(seconds, all(["2026-10-25T00:30:00Z", "2026-10-25T00:30:20Z", "2026-10-25T00:30:40Z"]));
 }
@@ -96,7 +96,7 @@ fn a_day_that_does_not_exist_comes_at_its_end() {
     let friday = cron("0 9 * * fri", "Pacific/Apia", "2011-12-28T00:00:00Z", "2012-01-05T00:00:00Z");
     assert_eq!(friday, all(["2011-12-30T10:00:00Z"]));
     let days = every(DAY, "Pacific/Apia", "2011-12-28T19:00:00Z", "2012-01-01T00:00:00Z");
-    // Samoa had no 30th of December. Its moment comes at the end of that gap.
+    // Samoa skipped the 30th of December 2011. The moment of that day comes at the end of the gap.
     let expected = ["2011-12-28T19:00:00Z", "2011-12-29T19:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T19:00:00Z"];
     assert_eq!(days, [all(expected), all(["2011-12-31T19:00:00Z"])].concat());
 }

@@ -1,4 +1,4 @@
-//! Properties of rounding to slots, tested with random times and widths.
+//! Tests properties of rounding to slots with random times and widths.
 
 mod strategies;
 

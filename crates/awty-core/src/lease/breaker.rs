@@ -27,7 +27,7 @@ const FORGET: TimeDelta = TimeDelta::minutes(1);
 pub struct Breaker {
     /// Number of calls in a row that failed.
     pub failures: u32,
-    /// Time of the first of these failures.
+    /// Time of the first failure in this row of failures.
     pub since: Time,
     /// Time at which the breaker last opened. `None` if it is closed.
     pub opened_at: Option<Time>,

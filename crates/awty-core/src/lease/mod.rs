@@ -73,7 +73,7 @@ pub struct LeaseOptions {
 }
 
 impl LeaseOptions {
-    /// The options of a job for which the user has set none of them.
+    /// The default options of a job for external workers.
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 

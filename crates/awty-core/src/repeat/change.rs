@@ -16,12 +16,12 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 /// What happens to the pending occurrence when another plan replaces its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The occurrence is due, so it stays.
+    /// The pending occurrence is due, so it stays.
     Stays {
         /// The new [`Occurrence::passed`], which says which moments of the new plan this occurrence uses up.
         passed: Option<Passed>,
     },
-    /// An occurrence at this slot replaces the pending occurrence. `None` means that the repetition is over.
+    /// The pending occurrence moves to this slot. `None` means that the repetition is over.
     Moves(Option<Time>),
 }
 

@@ -22,13 +22,13 @@ pub enum RepeatError {
     Unreadable(Unreadable),
     /// The interval cannot be used for `every`.
     Every(EveryError),
-    /// The moments of the rhythm depend on the time zone, and the user gave no zone.
+    /// The moments depend on the time zone, and the user gave no zone.
     NeedsZone(String),
-    /// The rhythm has no moment at all.
+    /// The plan has no moment at all.
     NeverComes(String),
-    /// The rhythm has no moment before the plan's end.
+    /// The plan has no moment before its end.
     NoneBeforeEnd(String),
-    /// The calendar leaves out all moments of the rhythm within ten years.
+    /// The calendar is closed at all moments within ten years.
     NeverOpen(String),
     /// Two moments would share a slot of the server.
     TooClose {

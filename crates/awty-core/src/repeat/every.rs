@@ -7,16 +7,16 @@ use super::civil::{DAY, Date};
 use super::steps::step;
 use std::fmt;
 
-/// The distance between two moments.
+/// The distance between two moments of `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// Clock time, in microseconds. `24 hours` are equally long on each day.
+    /// A distance of clock time, in microseconds. `24 hours` are equally long on each day.
     Clock(i64),
-    /// Calendar time. `1 day` later is the same local time of the next day.
+    /// A distance of calendar time. After `1 day`, the wall clock shows the same time.
     Calendar {
-        /// Number of months. A year has 12.
+        /// Number of months in the distance. A year has 12.
         months: u32,
-        /// Number of days. A week has 7.
+        /// Number of days in the distance. A week has 7.
         days: u32,
     },
 }
@@ -24,7 +24,7 @@ pub enum Every {
 /// The reason why an interval cannot be used for `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
-    /// The interval is zero, or one of its parts is negative.
+    /// The interval is zero, or a part of it is negative.
     NotPositive,
     /// The interval has both calendar time and clock time.
     Mixed,
@@ -95,7 +95,6 @@ impl Every {
 }
 
 impl fmt::Display for Every {
-    /// Writes the interval as PostgreSQL does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Calendar { months, days } = *self else {
             let Self::Clock(micros) = *self else { return Ok(()) };

@@ -20,9 +20,9 @@ const MISSES: u32 = 4_000;
 /// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
-    /// The moments have a fixed distance.
+    /// The plan has a moment after each fixed distance.
     Every(Every),
-    /// The moments match a cron expression.
+    /// The plan has a moment whenever a cron expression matches.
     Cron(Cron),
 }
 
@@ -77,7 +77,7 @@ impl<Z: Zone> Plan<Z> {
         Self { calendar, ..self }
     }
 
-    /// Returns the rule by which the plan repeats.
+    /// Returns the rule that gives the moments.
     pub fn rhythm(&self) -> &Rhythm {
         &self.rhythm
     }

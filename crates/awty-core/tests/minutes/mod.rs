@@ -30,7 +30,7 @@ impl Element {
 }
 
 pub struct Minutes {
-    /// First minute that the oracle knows, in minutes since 1970.
+    /// The first minute of the oracle, in minutes since 1970.
     first: i64,
     local: Vec<i64>,
     open: Vec<bool>,
@@ -145,7 +145,6 @@ impl Minutes {
         Some(self.at(minute, if self.local[minute] == local { rest } else { 0 }))
     }
 
-    /// Returns whether the wall clock shows this local time twice.
     pub fn is_in_fold(&self, t: i64) -> bool {
         let minute = self.minute(t).0;
         let local = self.local[minute];

@@ -1,9 +1,9 @@
-//! The time zones that differ most from each other, and a random number generator.
+//! Time zones that differ much from each other, and a random number generator.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// These zones have offsets of whole, half and quarter hours, changes at odd times, missing days, and negative daylight
+/// Zones with offsets of whole, half and quarter hours, changes at odd times, missing days, and negative daylight
 /// saving.
 #[rustfmt::skip]
 pub const ZONES: [&str; 60] = [

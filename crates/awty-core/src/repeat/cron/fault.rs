@@ -5,7 +5,7 @@
 use super::field::Field;
 use std::fmt;
 
-/// Cron expressions of more bytes are refused, and messages do not repeat them.
+/// A cron expression with more bytes is refused, and the message does not repeat it.
 pub const MOST_SHOWN: usize = 1024;
 
 /// The error for a cron expression that cannot be read.
@@ -36,21 +36,21 @@ impl std::error::Error for Unreadable {}
 pub(super) enum Fault {
     /// The expression is longer than [`MOST_SHOWN`] bytes.
     TooLong,
-    /// The expression has this many fields, and not 5 or 6.
+    /// The expression has this number of fields instead of 5 or 6.
     Fields(usize),
-    /// The number is not in the range of the field.
+    /// The number is outside of the field's range.
     OutOfRange(&'static Field, String),
-    /// The word has no meaning in the field.
+    /// The word has no meaning in this field.
     Unknown(&'static Field, String),
-    /// A list has an empty item, or a range or step lacks a number.
+    /// An item of a list is empty, or a range or step lacks a number.
     Gap(&'static Field, String),
-    /// The step is zero, or longer than the whole range of the field.
+    /// The step is zero or longer than the field's range.
     Step(&'static Field, String),
-    /// The step follows a single number. Cron programs disagree about the meaning of this.
+    /// The step follows a single number, which cron programs interpret in different ways.
     NoRange(&'static Field, String),
-    /// The range goes from a higher number to a lower one.
+    /// The range goes from a higher number to a lower number.
     Wraps { range: String, instead: String },
-    /// The field uses syntax of another cron program.
+    /// The text is syntax of another cron program.
     Foreign { found: String, instead: &'static str },
 }
 

@@ -6,9 +6,9 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The largest number with its own meaning. It differs from `high` for weekdays, because 7 means the same as 0.
+    /// The field's largest number with a meaning of its own. For weekdays, `high` is 7, which means the same as 0.
     pub(super) last: u32,
-    /// Names that may replace the numbers from `low` on.
+    /// Names that a user may write instead of the numbers from `low` on.
     pub(super) names: &'static [&'static str],
 }
 

@@ -29,10 +29,10 @@ pub struct Cron {
     seconds: u64,
     minutes: u64,
     hours: u64,
-    /// Set of the days of the month. Bit 0 means the last day of the month.
+    /// The days of the month that match, one bit for each day. Bit 0 means the last day.
     days: u64,
     months: u64,
-    /// Set of the weekdays. Bit 0 means Sunday.
+    /// The weekdays that match, one bit for each day. Bit 0 means Sunday.
     weekdays: u64,
     /// Whether a day must match both as day of the month and as weekday, because one of these fields begins with `*`.
     /// Otherwise one of them is enough.
@@ -130,7 +130,7 @@ impl Cron {
 }
 
 impl PartialEq for Cron {
-    /// Two expressions are equal if their fields are. They then have the same moments in every zone.
+    /// Two cron expressions with equal fields match the same moments in every zone.
     fn eq(&self, other: &Self) -> bool {
         let fields = |cron: &Self| {
             let days = (cron.days, cron.months, cron.weekdays, cron.both_days);

@@ -7,17 +7,17 @@ use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// The bit for the last day of the month. Days count from 1, so no day uses bit 0.
+/// The bit that means the last day of the month. Days count from 1, so no day uses bit 0.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values {
     pub(super) bits: u64,
-    /// Whether the text of the field begins with `*`.
+    /// Whether the field's text begins with `*`.
     pub(super) star: bool,
 }
 
-/// The values of second, minute, hour, day of month, month and weekday, in this order.
+/// Values of second, minute, hour, day of month, month and weekday.
 pub(super) type Fields = [Values; 6];
 
 const WORDS: [(&str, &str); 5] = [

@@ -22,7 +22,6 @@ impl World {
     fn clock_jumps(&mut self) {
         let longest = self.dice.pick(&[10_000, 600_000, 7_200_000]);
         self.now += self.dice.millis(-longest, longest);
-        // The maintainer notices at once that the clock was set back.
         for job in &mut self.jobs {
             job.able_since = job.able_since.min(self.now);
         }

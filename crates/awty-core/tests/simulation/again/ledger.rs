@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 pub type Key = (usize, usize);
 
 struct Account {
-    /// Last moment that is over because it was booked, skipped, or given up by a client.
+    /// Moments up to this one are over: booked, skipped, or given up by a client.
     gone: Time,
-    /// Last moment whose occurrence has ended, with or without a run.
+    /// The last moment whose occurrence has ended, with or without a run.
     booked: Time,
 }
 

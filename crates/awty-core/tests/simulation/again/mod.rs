@@ -29,7 +29,7 @@ struct Job {
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// Last moment that the check covers. `None` if a client has scheduled the check.
+    /// The last moment that the check covers. `None` if a client has scheduled the check.
     last: Option<Time>,
     stayed: bool,
     held: bool,
