@@ -97,7 +97,7 @@ fn run() -> Result<(), String> {
             logs(&config);
             let runtime = runtime()?;
             runtime.block_on(until_told(config))?;
-            // This aborts the calls that are still running.
+            // The shutdown aborts the calls that are still running.
             runtime.shutdown_background();
         }
     }

@@ -5,7 +5,7 @@
 pub enum Kind {
     NotPermitted,
     NotFound,
-    /// The object already exists with other content.
+    /// An object already exists with other content.
     Conflict,
     /// A limit of the database would be exceeded.
     TooLarge,

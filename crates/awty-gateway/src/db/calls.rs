@@ -4,7 +4,7 @@ use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// An item of a list, and the position at which the next page continues.
+/// An item of a list, and the position after which the next page begins.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(

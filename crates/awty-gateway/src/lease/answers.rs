@@ -25,7 +25,7 @@ struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Whether a client's lock has kept these answers from being booked. Other batches come first.
+    /// Whether a client's lock has kept the answers of this batch from being booked. Other batches come first.
     is_locked: bool,
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// awty refuses larger claims.
+/// awty refuses to claim more checks at once.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 /// The list of jobs is read again after this time.
@@ -126,7 +126,7 @@ impl Worker {
             self.came_through();
             return Ok(Turn::pause(IDLE));
         }
-        // A free place and room for a body must be there before the database is asked.
+        // The gateway needs a free place and room for a body before it asks the database.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;

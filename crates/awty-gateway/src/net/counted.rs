@@ -31,12 +31,12 @@ impl Default for Early {
 }
 
 impl Early {
-    /// Starts to bound the peer's bytes, because a request is sent.
+    /// Bounds the bytes that the peer may send from now on, because a request is sent.
     pub fn begin(&self) {
         self.0.store(EARLY, Ordering::Relaxed);
     }
 
-    /// Stops to bound the peer's bytes, because the head of the answer is complete. The body has its own bound.
+    /// Removes the bound, because the head of the answer is complete. The body has its own bound.
     pub fn end(&self) {
         self.0.store(ANY, Ordering::Relaxed);
     }

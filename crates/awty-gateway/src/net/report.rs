@@ -11,7 +11,6 @@ use std::time::Duration;
 /// At most this many bytes of an answer's body are read.
 pub const BODY: usize = 64 * 1024;
 
-/// An HTTP call that the gateway makes.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub endpoint: Uri,

@@ -48,7 +48,7 @@ pub struct Evidence {
     pub failed: BTreeSet<(String, i64)>,
     pub plans: Vec<Plan>,
     pub sends: BTreeMap<String, Fate>,
-    /// The calls of the job with `at_most_once` have paths that begin with this text.
+    /// Calls of the job with `at_most_once` have paths that begin with this text.
     pub once: &'static str,
     pub first_fault: f64,
 }

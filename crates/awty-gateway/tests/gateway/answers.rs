@@ -109,7 +109,7 @@ fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
     shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
 }
 
-/// A locked schedule delays only those answers of its own endpoint that change the schedule, such as `Awty-Stop`.
+/// If a schedule is locked, only answers that change this schedule must wait, such as `Awty-Stop`.
 #[test]
 fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -3,7 +3,7 @@
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Maximum memory of the gateway in KiB. Before the bounds were added, one such row took 140 MB.
+/// Maximum memory of the gateway in KiB. Before its bounds were added, a single row could cost 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]

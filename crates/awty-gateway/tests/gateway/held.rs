@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Number of requests for a page of 4 MiB. Four such pages use up the memory that one role may have, and the kernel
-/// buffers a few more.
+/// Number of requests for a page of 4 MiB. Four pages use up the memory that one role may have, and the kernel buffers
+/// a few more.
 const REQUESTS: usize = 40;
 
 #[test]

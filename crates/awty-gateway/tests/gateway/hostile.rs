@@ -84,7 +84,7 @@ fn hostile_texts_stay_texts_wherever_they_come_out() {
         assert_eq!(made.status, 201, "{text:?}: {}", made.text);
         let found = made.json();
         assert_eq!((&found["labels"][0], &found["description"]), (&json!(text), &json!(text)));
-        // The gateway sends the text as one header or refuses the text. It never sends two headers.
+        // The gateway sends the user's text as one header or refuses the text. It never sends two headers.
         let header = json!({"every": "1 s", "headers": {"X-From": text}}).to_string();
         let with_header = client.ask(
             "PUT",

@@ -54,7 +54,8 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // PostgreSQL would prefer these functions to its own operators, and they would run with all rights of the gateway.
+    // PostgreSQL would prefer the role's functions to its own operators, and would run them with all rights of the
+    // gateway.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql

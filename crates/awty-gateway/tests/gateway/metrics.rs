@@ -94,7 +94,7 @@ fn what_was_missed_is_counted_by_job() {
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
     shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
-    // The metric must be a counter. If it counted the rows of the history, its value would fall now.
+    // The metric must be a counter, so its value does not fall when rows of the history are deleted.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
     assert_eq!(value(&gateway, series), Some(3.0));
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // The certificates are read only once, because reading them takes longer than most calls in these tests.
+    // The system's certificates are read only once, because reading takes longer than most calls of the tests.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -26,7 +26,7 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// Timeout of short calls. It leaves a busy machine time to connect and send.
+/// Timeout of short calls, which leaves a busy machine time to connect and send.
 const SHORT: Duration = Duration::from_secs(4);
 
 /// The connect timeout is much longer than the timeout, so that a pause of the machine cannot exceed both at once.

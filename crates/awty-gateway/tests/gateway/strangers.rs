@@ -117,8 +117,8 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // Rows that were written without those functions stop at most the calls of their own tenant, and no tenant's
-    // figures.
+    // Rows that a role writes without the functions of awty_http stop at most the calls of its own tenant, and no
+    // tenant's figures.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

@@ -39,7 +39,7 @@ fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");
 }
 
-/// Such jobs once made every claim fail.
+/// Jobs with the names of tenants' jobs once made every claim fail.
 #[test]
 fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -99,7 +99,7 @@ fn removal_looks_at_no_other_schedule() {
     delete(1);
     let before: i64 = shop.text(scans).parse().unwrap();
     (2..30).for_each(delete);
-    // The server and its workers also read small tables sequentially, but less often than this.
+    // The server itself also reads small tables sequentially, but reads fewer rows.
     let after: i64 = shop.text(scans).parse().unwrap();
     assert!(after - before < 28 * 2_000, "{} rows were read one after the other", after - before);
 }

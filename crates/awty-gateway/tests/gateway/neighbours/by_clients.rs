@@ -6,7 +6,7 @@ use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// The idle connections come from this address, so they use up the places of this peer and not those of other clients.
+/// The idle connections come from one address, so they use up the places of one peer and not those of other clients.
 const PEER: &str = "127.0.0.7:0";
 
 /// Opens 1,100 connections and sends nothing.

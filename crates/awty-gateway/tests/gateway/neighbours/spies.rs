@@ -28,7 +28,7 @@ const SHOWING: [&str; 4] = [
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
-    // With thousands of jobs the estimates are high, and compiling such a plan would take longer than running it.
+    // With thousands of jobs, PostgreSQL's estimates are high, and compiling a plan would take longer than running it.
     client.batch_execute("SET jit = off; SET statement_timeout = '2s'").unwrap();
     let readable = client.query(READABLE, &[&catalog]).unwrap();
     assert!(readable.len() > 10, "only {} relations can be read", readable.len());
@@ -95,7 +95,7 @@ pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, targe
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");
     }
-    // All neighbours have equal rights. The second of these has thousands of jobs.
+    // All neighbours have equal rights. The second role has thousands of jobs.
     for (role, catalog) in [(hood::role(0), true), (hood::role(14), false)] {
         let found = found_by_sql(&mut shop.cluster.client("postgres", &role), target, marks, catalog);
         assert!(found.is_empty(), "{role} sees values of the victim in {found:?}");

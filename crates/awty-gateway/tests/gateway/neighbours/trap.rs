@@ -21,7 +21,7 @@ pub enum Manner {
     Endless(&'static str, &'static str),
     /// Does the same as `Endless`, with a pause of a tenth of a second after each text.
     Slow(&'static str, &'static str),
-    /// Answers one request with this status and these headers, and closes the connection.
+    /// Answers one request with the given status and headers, and closes the connection.
     Answer(&'static str, &'static str),
 }
 

@@ -1,5 +1,5 @@
-//! The victim has a schedule that runs every second, and a watched table with a client that writes. This file checks
-//! that the victim loses nothing.
+//! The victim has a schedule that runs every second, and a watched table with a client that writes. The victim must
+//! lose nothing.
 
 use super::hood::Target;
 use super::spies::MARK;
