@@ -133,7 +133,6 @@ impl Metrics {
         self.last_claim.set(crate::clock::now().timestamp());
     }
 
-    /// Records a successful claim that returned `leases` leases.
     pub fn claim(&self, took: Duration, leases: usize) {
         self.claim_seconds.observe(took.as_secs_f64());
         self.last_claim.set(crate::clock::now().timestamp());
@@ -148,7 +147,6 @@ impl Metrics {
         self.leases.get_or_create(&Lease { result: word.into() }).inc();
     }
 
-    /// Counts a call that has ended, with its duration and lateness.
     pub fn delivery(&self, verdict: &Verdict, status: Option<u64>, took: Duration, lateness: f64) {
         let labels = Delivery { outcome: outcome(verdict), status_class: class(status) };
         self.deliveries.get_or_create(&labels).inc();
@@ -163,7 +161,6 @@ impl Metrics {
         }
     }
 
-    /// Counts a job that is skipped for a while because its claims fail.
     pub fn set_aside(&self) {
         self.set_aside.inc();
     }
@@ -188,7 +185,6 @@ impl Metrics {
         self.request_seconds.observe(took.as_secs_f64());
     }
 
-    /// Returns all counters in Prometheus' text format.
     pub fn text(&self, in_flight: usize) -> String {
         self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
         let mut text = String::new();

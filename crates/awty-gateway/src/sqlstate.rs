@@ -7,9 +7,7 @@ pub enum Kind {
     NotFound,
     /// An object already exists with other content.
     Conflict,
-    /// A limit of the database would be exceeded.
     TooLarge,
-    /// The database does not accept a value.
     Invalid,
     /// The database is not available at the moment.
     Away,

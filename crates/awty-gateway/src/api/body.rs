@@ -54,7 +54,6 @@ fn has_private_key(json: &[u8]) -> bool {
     false
 }
 
-/// Returns the length of the text at the beginning of `json`, or of all bytes if the closing quote is missing.
 fn length_of_text(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| {

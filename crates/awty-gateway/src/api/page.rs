@@ -57,7 +57,6 @@ impl Page {
         i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
     }
 
-    /// Returns a part of the key after which the page begins.
     pub fn after(&self, part: usize) -> Option<&str> {
         self.after.get(part).map(String::as_str)
     }
@@ -92,7 +91,6 @@ impl Page {
         self.part(path, query, rows, cut, Map::new(), headers)
     }
 
-    /// Builds the answer with further members `all` next to the items.
     pub fn answer_with(
         self,
         path: &str,

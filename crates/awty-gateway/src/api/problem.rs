@@ -9,7 +9,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// A refusal or an error with which the API answers.
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: u16,
@@ -26,7 +25,6 @@ pub struct Again;
 /// A field of a request that is refused.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// JSON pointer to the field.
     pub pointer: String,
     /// What is wrong with the field and, after a semicolon, what to write instead.
     pub reason: String,
@@ -54,7 +52,6 @@ impl Problem {
         self.name == name
     }
 
-    /// Adds a member to the problem's JSON object.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.into(), value.into());
         self

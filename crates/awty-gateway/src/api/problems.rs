@@ -4,9 +4,7 @@ pub struct Known {
     /// Last part of the address that identifies the problem.
     pub name: &'static str,
     pub status: u16,
-    /// Title that all problems of this kind have.
     pub title: &'static str,
-    /// What the client can do.
     pub remedy: &'static str,
 }
 

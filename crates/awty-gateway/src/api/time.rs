@@ -3,7 +3,6 @@
 use super::problem::Problem;
 use chrono::{DateTime, Utc};
 
-/// Reads the parameter `name`, which may be missing.
 pub fn of(name: &str, text: Option<String>) -> Result<Option<DateTime<Utc>>, Problem> {
     // In a query, a plus sign means a space.
     let read = |text: String| DateTime::parse_from_rfc3339(&text.replace(' ', "+"));

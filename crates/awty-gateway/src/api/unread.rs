@@ -13,7 +13,6 @@ use tokio::time::timeout;
 /// An answer waits at most this long until the role's clients have read earlier answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An answer, with the memory that is reserved for it.
 struct Unread {
     bytes: Bytes,
     _room: Room,
@@ -34,7 +33,6 @@ pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Respo
         return Problem::new("rate-limited", "Clients of this role have not read earlier answers yet.").into_response();
     };
     let (parts, body) = response.into_parts();
-    // The body is already in memory.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Problem::new("internal", "The answer cannot be read.").into_response();
     };

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use url::Url;
 
-/// Name of the configuration file's tables that contain grants.
 pub const TABLE: &str = "secrets";
 
 /// For each secret `role/NAME`, the origins to which it may be sent.

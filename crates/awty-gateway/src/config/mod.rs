@@ -20,9 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Flag,
-    /// The environment variable of this name.
     Variable(&'static str),
-    /// The configuration file at this path.
     File(PathBuf),
     Default,
 }
@@ -43,15 +41,11 @@ pub type Texts = BTreeMap<&'static str, (String, Source)>;
 
 /// Where the values of settings are looked up.
 pub struct Places<'a> {
-    /// Returns the value of a flag of the command line.
     pub flags: &'a dyn Fn(&str) -> Option<String>,
-    /// Returns the value of an environment variable.
     pub variables: &'a dyn Fn(&str) -> Option<String>,
-    /// Path and content of the configuration file.
     pub file: Option<(&'a Path, &'a str)>,
 }
 
-/// Returns the value of each setting that has one.
 pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
     let file = places.file.map(|(path, content)| read_file(path, content)).transpose()?.unwrap_or_default();
     let mut texts = Texts::new();
@@ -74,7 +68,6 @@ pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
     Ok(texts)
 }
 
-/// Reads the grants of secrets from the configuration file.
 pub fn grants(path: &Path, content: &str) -> Result<Grants, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let mut table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;

@@ -10,7 +10,6 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// Whether the setting is a switch, which needs no value on the command line.
     pub switch: bool,
-    /// Text that `--help` shows.
     pub help: &'static str,
 }
 

@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use url::Url;
 
-/// The gateway's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub database: tokio_postgres::Config,
@@ -19,7 +18,6 @@ pub struct Config {
     pub name: String,
     /// Folder with the master key and the secrets.
     pub credentials: PathBuf,
-    /// The origins to which each secret may be sent.
     pub grants: Grants,
     /// Shortest period that a schedule may have. `None` stands for one slot.
     pub min_period: Option<Length>,
@@ -30,7 +28,6 @@ pub struct Config {
     pub max_in_flight: usize,
     /// Private networks whose addresses may be called.
     pub allow_networks: Vec<Allowed>,
-    /// Networks whose addresses are never called.
     pub deny_networks: Vec<IpNet>,
     /// Files with certificates that the gateway trusts in addition to the system's.
     pub extra_roots: Vec<PathBuf>,
@@ -38,7 +35,6 @@ pub struct Config {
     pub listen_tls: Option<(PathBuf, PathBuf)>,
     /// How long running calls may go on after SIGTERM.
     pub drain: Length,
-    /// Whether loopback addresses may be called.
     pub allow_localhost: bool,
     /// Whether a proxy in front of the gateway speaks TLS with clients.
     pub behind_proxy: bool,

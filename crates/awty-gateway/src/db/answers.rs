@@ -26,7 +26,6 @@ pub struct Booking {
     pub send: Option<[String; 3]>,
 }
 
-/// A pause that a target asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub job: String,

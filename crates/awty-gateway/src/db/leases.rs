@@ -115,7 +115,6 @@ fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
 }
 
 impl Db {
-    /// Claims up to `max` due checks.
     pub async fn claim(&self, jobs: &[String], worker: &str, max: i32) -> Result<Vec<Lease>, Trouble> {
         self.on(async |client| {
             let claim = client.prepare_cached(CLAIM).await?;

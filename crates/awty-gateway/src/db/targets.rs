@@ -7,9 +7,7 @@ use serde_json::Value;
 /// Limits that a tenant has set for a target. `None` means that the target has no such limit of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// Maximum number of calls to the target at once.
     pub concurrency: Option<i32>,
-    /// Maximum number of calls to the target per second.
     pub rate: Option<f64>,
     /// How many calls to the target may begin at once after a pause.
     pub burst: Option<i32>,

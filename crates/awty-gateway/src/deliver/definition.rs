@@ -56,7 +56,6 @@ pub struct Definition {
     pub body_base64: Option<String>,
     /// Time limit of the whole call. `None` stands for the gateway's setting.
     pub timeout: Option<Length>,
-    /// Time limit for the TCP connection and the TLS handshake.
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
     /// A call that would start later than this after its slot is dropped.

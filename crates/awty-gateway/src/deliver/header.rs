@@ -3,7 +3,6 @@
 use awty_core::http::{HeaderError, check_header};
 use hyper::header::HeaderName;
 
-/// Returns the header's name in hyper's type, or the reason why a user may not set this header.
 pub fn user_header(name: &str) -> Result<HeaderName, String> {
     let invalid = || format!("{name:?} is no header name; write for example X-From");
     match check_header(name) {

@@ -27,18 +27,15 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Waits until there is room for a call.
     pub async fn one(&self) -> Result<ReservedRoom, AcquireError> {
         Ok(ReservedRoom(self.0.clone().acquire_many_owned(LARGEST).await?))
     }
 
-    /// Reserves room for another call, if there is room now. Returns whether there was.
     pub fn add_one(&self, reserved: &mut ReservedRoom) -> bool {
         let more = self.0.clone().try_acquire_many_owned(LARGEST);
         more.map(|more| reserved.0.merge(more)).is_ok()
     }
 
-    /// Returns whether there is no room for another call now.
     pub fn is_full(&self) -> bool {
         self.0.available_permits() < LARGEST as usize
     }

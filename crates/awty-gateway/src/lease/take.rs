@@ -47,7 +47,6 @@ impl Worker {
         tracing::warn!(job, %trouble, ?pause, "this job cannot be claimed; the next attempt comes after a pause");
     }
 
-    /// Claims checks of the jobs and starts their calls. Returns the number of leases.
     async fn take(
         self: &Arc<Self>,
         jobs: &[String],

@@ -17,7 +17,6 @@ pub(super) struct Place {
 }
 
 impl Peers {
-    /// Counts another connection from this address. Returns `None` if the peer already has `most` connections.
     pub fn place(&self, address: IpAddr, most: usize) -> Option<Place> {
         let peer = peer(address);
         let mut counts = self.counts();

@@ -36,7 +36,6 @@ struct Progress {
     phases: Phases,
 }
 
-/// Makes HTTP calls over a pool of connections.
 pub struct Caller {
     guard: Shared,
     resolver: Resolver,
@@ -58,7 +57,6 @@ impl Caller {
         self.guard.set(guard);
     }
 
-    /// Closes connections that have been idle for too long. Ends only with the program.
     pub fn sweeps(&self) -> impl Future<Output = ()> + use<> {
         self.pool.clone().sweeps()
     }

@@ -13,7 +13,6 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-/// A new connection, and how long it took to open.
 pub struct Connected {
     pub stream: Counted,
     pub address: SocketAddr,

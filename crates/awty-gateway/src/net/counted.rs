@@ -66,7 +66,6 @@ pub enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// A connection that counts the bytes that are sent and bounds the bytes that are received.
 pub struct Counted {
     pub stream: Stream,
     pub count: Count,

@@ -52,7 +52,6 @@ impl Fault {
     }
 }
 
-/// The reason why a call got no answer, with a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub fault: Fault,

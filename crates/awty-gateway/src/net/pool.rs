@@ -23,7 +23,6 @@ const SWEEP: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub tls: bool,
-    /// Host as it is written in the URI.
     pub host: String,
     /// Address and port of the peer.
     pub address: SocketAddr,
@@ -35,7 +34,6 @@ pub struct Ready {
     pub early: Early,
     /// Time at which the connection was opened.
     pub born: Instant,
-    /// The task that moves the bytes of the connection.
     pub task: AbortHandle,
 }
 
@@ -107,7 +105,6 @@ impl Pool {
         idle.count += 1;
     }
 
-    /// Closes connections that have been idle for too long.
     pub fn sweep(&self) {
         let mut idle = self.lock();
         idle.rows.retain(|_, rows| {

@@ -20,7 +20,6 @@ pub struct Call {
     pub body: Bytes,
     /// Time limit from the look-up of the host's name to the end of the answer.
     pub timeout: Duration,
-    /// Time limit for the TCP connection and the TLS handshake.
     pub connect_timeout: Duration,
 }
 
@@ -28,7 +27,6 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Phases {
     pub name: Option<Duration>,
-    /// Time until the TCP connection was open.
     pub connect: Option<Duration>,
     pub tls: Option<Duration>,
     /// Time from the request to the head of the answer.

@@ -23,14 +23,12 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Creates a resolver that uses this machine's name servers and hosts file.
     pub fn of_system() -> Result<Self, String> {
         let builder =
             TokioResolver::builder_tokio().map_err(|error| format!("the name servers are unknown: {error}"))?;
         Self::build(builder)
     }
 
-    /// Creates a resolver that asks the name servers of this configuration.
     pub fn with(config: ResolverConfig) -> Result<Self, String> {
         Self::build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
     }
