@@ -1,4 +1,4 @@
-//! How long awty waits before it tries again. Each further failure in a row doubles the wait, up to a maximum.
+//! How long awty waits before another attempt. Each failure in a row doubles the wait, up to a maximum.
 
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 /// A check is retried at most this long after a failed run.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns how long a check waits after `failures` failed runs in a row. The first wait is the job's `retry_after`, and
-/// each further failure doubles the wait. Zero failures count as one failure.
+/// Returns how long a check waits after `failures` failed runs in a row: `retry_after` after the first, and twice as
+/// long after each further failure. Zero failures count as one.
 ///
 /// ```
 /// # use awty_core::backoff::failed_run;
@@ -26,11 +26,9 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// How long the launcher waits before it starts another worker for a role, if the role's last worker ran no check or if
-/// a run ended the worker's process.
+/// How long a role waits for another worker if its last worker ran no check, or if a run ended the worker's process.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// How long the launcher waits before it starts another process, if the server has no room for another background
-/// worker.
+/// How long the launcher waits if the server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 /// How long a worker waits for a due check whose row is locked by a client.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));

@@ -37,8 +37,7 @@ impl<const N: usize> Ids<N> {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims by those of the `wanted` checks that no other worker has claimed. Returns the
-    /// checks that this worker has now claimed.
+    /// Replaces this worker's claims by the `wanted` checks that no other worker has claimed, and returns those.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -46,9 +45,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds the `wanted` checks that no other worker has prefetched to this worker's list, and returns them. A check
-    /// for which the list has no room is returned too, so two workers may prefetch it. The worker that claims the check
-    /// first runs it.
+    /// Adds the `wanted` checks that no other worker has prefetched, and returns them. A check for which the list has
+    /// no room is returned too, and runs in the worker that claims it first.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

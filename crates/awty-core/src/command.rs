@@ -1,5 +1,4 @@
-//! Detects that a user has passed an SQL command where a function name is expected, so that the HINT of the error can
-//! show the CREATE FUNCTION.
+//! Recognises an SQL command where a user should have written the name of a function, for the HINT of the error.
 //!
 //! Invariant: a function name is never taken for a command, because a name has no space after its first word.
 

@@ -13,13 +13,13 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// A large table is vacuumed when it has this many dead rows per page. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Time between two vacuums. The first vacuum also waits this long after the first dead row, so that vacuuming does not
-/// slow down a worker with a short backlog.
+/// Time between two vacuums. The first dead row also starts this time, so that vacuuming does not disturb a short
+/// backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
 /// Time between a failed vacuum and the next one. Autovacuum may have vacuumed the table by then.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// An estimate of the dead rows in the table of pending checks, and the time of the next vacuum.
+/// An estimate of the number of dead rows in the table of pending checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadRows {
     rows: u64,
@@ -39,12 +39,13 @@ impl DeadRows {
         self.rows = self.rows.saturating_add(rows);
     }
 
-    /// Returns whether the table has enough dead rows for a vacuum, and the pause since the last vacuum is over.
+    /// Returns whether a vacuum of the table is due.
     pub fn are_many(&self, mono: Mono) -> bool {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether the caller must vacuum the table now. If so, the estimate starts again at zero.
+    /// Returns whether a vacuum is due. If so, the estimate starts again at zero, because the caller now vacuums the
+    /// table.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {

@@ -25,8 +25,7 @@ labels! {
     }
 }
 
-/// Headers that a user cannot set, because the gateway or the HTTP connection sets them. A name that ends with `-`
-/// stands for all headers that begin with this name.
+/// Headers that only the gateway or the HTTP connection may set. A name that ends with `-` is a prefix.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",

@@ -8,10 +8,10 @@ use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time between two inspections of a database with awty. The list of databases is also read once in this time.
+/// Time between two inspections of a database with awty, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Time until the next inspection of a database whose inspection failed, or whose extension needs an update. The
-/// launcher must look again because no event announces the update.
+/// Time until the next inspection of a database whose inspection failed or whose extension needs an update. No event
+/// announces the update.
 pub const SOON: Duration = Duration::from_secs(5);
 /// Time until the next attempt, if no process was free for the inspection or if a command such as DROP DATABASE needed
 /// the database.
@@ -31,8 +31,7 @@ pub enum Finding {
     Unclear,
 }
 
-/// The databases of the server with the time of the next inspection of each. The caller chooses the key `K` of a
-/// database.
+/// The databases of the server, by a key that the caller chooses.
 #[derive(Debug)]
 pub struct Inspections<K> {
     /// Time of each database's next inspection. A database without awty has `None` and is not inspected again.

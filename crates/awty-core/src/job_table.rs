@@ -1,4 +1,4 @@
-//! A table of fixed size with the counters and the log state of each job.
+//! Counters and log state of many jobs, in a table of fixed size.
 //!
 //! If the table is full, the job with the oldest last run loses its row. Its counters are added to a nameless row that
 //! the *other jobs* of its database share.
@@ -13,7 +13,7 @@ use crate::{Mono, Passed, Time};
 /// Maximum length of a job's name, in bytes.
 pub const NAME: usize = 63;
 
-/// The counters and the log state of one job, or of the other jobs of a database.
+/// The row of one job, or of the other jobs of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,

@@ -36,8 +36,8 @@ impl LogRate {
     /// The log state of a job that has not failed.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records at least one failure. Returns `None` if the caller may not write a log entry now. Otherwise the caller
-    /// writes an entry about the first failure, which also reports the returned number of suppressed failures.
+    /// Records at least one failure. Returns `None` if no log entry may be written. Otherwise the caller writes an
+    /// entry about the first failure and the returned number of suppressed failures.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -68,7 +68,7 @@ impl LogRate {
         if passed.events == 0 {
             return None;
         }
-        // The summary is a log entry too, so the next entry must be [`APART`] from the summary.
+        // The summary counts as a log entry.
         self.last = Some(now);
         Some(passed)
     }

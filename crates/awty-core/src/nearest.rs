@@ -1,8 +1,7 @@
 //! Guesses which name a user meant by a mistyped name, for the HINT of an error.
 
-/// Returns the name that is nearest to the mistyped name `wanted`. Up to a third of its characters, and at least one,
-/// may be wrong, missing, added, or swapped with the next. If several names are equally near, the first in alphabetical
-/// order is returned.
+/// Returns the name nearest to `wanted`. Up to a third of its characters, and at least one, may be wrong, missing,
+/// added, or swapped with the next. Of equally near names, the first in alphabetical order is returned.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

@@ -11,9 +11,9 @@ pub const TURN: Duration = Duration::from_millis(20);
 /// Number of checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
-/// Returns how many checks the worker takes in its next turn, given that `ran` checks of the last turn took `took`. The
-/// number is between half and twice the last `size`. A turn should last at least as long as the `flush` before it, so
-/// that a server with a slow disk does not spend its time on flushes.
+/// Returns how many checks the worker takes in its next turn, between half and twice `size`. In the last turn, `ran`
+/// checks took `took`. A turn lasts at least as long as the `flush` before it, so that a slow disk does not spend its
+/// time on flushes.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -52,8 +52,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns how long the worker must wait for the first paused check. If a pause has ended, the wait is zero, and
-    /// the second value is the slot at which the search for due checks must start again.
+    /// Returns how long the worker waits for the first paused check. If a pause has ended, also returns the first slot
+    /// in which the worker must search again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

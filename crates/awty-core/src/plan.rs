@@ -33,8 +33,8 @@ pub struct Role {
     /// Time until which the role gets no worker, because the role cannot connect or the server had no room for a
     /// process.
     pub parked_until: Option<Mono>,
-    /// Value of a counter of the launcher when the role was last served; 0 for never. The counter grows whenever a
-    /// worker of any role starts or leaves, so a role whose worker left to make room comes after the other roles.
+    /// When the role was last served, as the value of a counter; 0 for never. The counter grows whenever a worker of
+    /// any role starts or leaves, so a role whose worker left to make room comes after the others.
     pub last_served: u64,
 }
 
@@ -52,8 +52,8 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// Number of places that remain free for roles without a worker, so that a few roles with long runs do not take all
-    /// workers. No place remains free if one role may have all places.
+    /// Number of places that stay free for roles without a worker. So a few roles with long runs do not take all
+    /// workers, unless one role may have all places.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }

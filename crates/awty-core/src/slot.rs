@@ -94,15 +94,14 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// Returns the slot of a check that is due at `t`: the first boundary at or after `t`, or the next boundary after
-    /// `now` if `t` has passed.
+    /// Returns the slot of a check that is due at `t`: `t` rounded up, or the next slot if `t` has passed.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }
 }
 
-/// Returns the slot width that applies to a job: the wider of the job's own width and the server's `awty.slot`. The
-/// job's width need not be a multiple of `awty.slot`, because the setting may have changed.
+/// Returns the slot width of a job: the wider of its own width and the server's `awty.slot`. The job's width need not
+/// be a multiple of `awty.slot`, because the setting may have changed.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

@@ -12,8 +12,8 @@ pub enum Unserved {
     Newer,
 }
 
-/// Returns why the library does not serve the version `installed`, or `None` if it does. `served` lists the versions
-/// that the library serves. The last of them is the library's own.
+/// Returns `None` if the library serves the version `installed`. The last of the `served` versions is the library's
+/// own.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

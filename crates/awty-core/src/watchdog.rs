@@ -30,8 +30,7 @@ impl Run {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// Notes that the run is cancelled or terminated now, if the time for it has come. Returns the new number of
-    /// strikes.
+    /// Notes that the run is cancelled or terminated now, if it is time. Returns the new number of strikes.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);

@@ -107,8 +107,7 @@ fn time(t: i64) -> Time {
     Time::from_timestamp_micros(t).unwrap()
 }
 
-/// Returns a random length of up to some weeks. Half of the lengths are multiples of a quarter of an hour, so that they
-/// end where opening hours end.
+/// Returns a random length of up to some weeks, often a multiple of a quarter of an hour, like opening hours.
 fn length(dice: &mut Dice) -> i64 {
     let most = [DAY / 24, DAY, 40 * DAY][dice.below(3) as usize];
     let t = 1 + dice.below(most);

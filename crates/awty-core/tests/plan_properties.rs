@@ -35,9 +35,8 @@ fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
     (prop::collection::vec(any_role(), 0..12), caps)
 }
 
-/// Returns whether the role needs another worker `micros` microseconds after now. The role's work must be due or nearly
-/// due, the role must not be parked, and its cap must allow a worker. A role that has workers must have been behind for
-/// a second or have asked for help.
+/// Returns whether the role needs another worker `micros` microseconds after now: its work is due, it is not parked and
+/// below its cap, and its workers have been behind for a second or ask for help.
 fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);

@@ -28,11 +28,10 @@ use tokio_rustls::TlsAcceptor;
 /// Maximum number of connections. Further connections wait.
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Time limit of the TLS handshake. The head of a request must also arrive within this time after the end of the
-/// previous request.
+/// Time limit of the TLS handshake, and of a request's head after the end of the previous request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts requests for the first of these times. Then it has the second to finish the last request. A
-/// client that does not read its answers therefore loses its connection.
+/// A connection accepts requests for the first time, and then has the second time to finish. So a client that does not
+/// read loses its connection.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 /// Builds the TLS configuration of the listener from two PEM files. TLS has version 1.2 or later.

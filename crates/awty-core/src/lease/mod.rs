@@ -17,13 +17,12 @@ use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
-/// Range of the option `heartbeat`. If the option is set, a lease expires when its worker sends no heartbeat for this
-/// time.
+/// Range of the option `heartbeat`, after which a lease without a heartbeat expires.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
 /// An idle external worker asks again after at most this time, because it gets no notification of checks that become
 /// due between two slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Waits before a retry differ by at most this many thousandths, so that failed calls are not all retried at once.
+/// Waits before retries are spread by this many thousandths, so that failed calls are not all retried at once.
 const SPREAD: u64 = 200;
 
 labels! {
@@ -31,8 +30,7 @@ labels! {
     Delivery for "delivery" {
         /// The check is handed out again until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// The check is handed out once. It is handed out again only if the worker reports that it has not started the
-        /// work.
+        /// The check is handed out once, and again only if its worker reports that the work has not started.
         AtMostOnce = "at_most_once",
     }
 }
@@ -85,9 +83,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Returns how a failure that a worker has reported affects the check. `chance` is any number, and spreads the
-    /// waits before retries. A job with `at_most_once` does not retry, so the reported `retry_at` is ignored and does
-    /// not delay the next occurrence.
+    /// Returns how a reported failure affects the check. `chance` is any number, which spreads the waits. A job with
+    /// `at_most_once` ignores the reported `retry_at`, so that it does not delay the next occurrence.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);

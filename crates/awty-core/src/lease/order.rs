@@ -35,7 +35,7 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // The loop deals as many rounds at once as every party has checks for, so that a large claim takes few turns.
+        // One turn of the loop deals as many rounds as every party has checks for.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();

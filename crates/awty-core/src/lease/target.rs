@@ -13,7 +13,7 @@ pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
 /// Range of a target's limit `rate`, in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// The limits that a user has set for a target, and what its recent calls have shown.
+/// The limits of a target, and the state that its recent calls have left.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
     /// Maximum number of live leases of the target's checks. `None` means no limit.
@@ -26,7 +26,7 @@ pub struct Target {
     pub in_flight: u32,
     /// How much of the rate was left at the last call.
     pub tokens: Option<Tokens>,
-    /// State of the target's circuit breaker. `None` if no call has failed lately.
+    /// The target's circuit breaker. `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
 }
 
@@ -79,7 +79,7 @@ impl Target {
         }
     }
 
-    /// Returns whether the target can be called now. If several states apply, the most restrictive state is returned.
+    /// Returns whether the target can be called now. The most restrictive state counts.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 
 /// Tokens whose time lies further ahead than this are ignored, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token that is nearly whole counts as whole, because sums of fractions have rounding errors.
+/// A token that is nearly whole counts, because sums of fractions have rounding errors.
 const NEARLY: f64 = 1e-6;
 
 /// How fast calls to a target may begin.
@@ -29,8 +29,8 @@ pub struct Tokens {
 }
 
 impl Pace {
-    /// Returns the pace for `per_s` calls per second. `burst` is how many calls may begin at once after a pause. It is
-    /// at least one and defaults to the calls of one second.
+    /// Returns the pace for `per_s` calls per second. At least one call, and by default the calls of one second, may
+    /// begin at once.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }

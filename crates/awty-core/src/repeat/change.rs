@@ -1,5 +1,4 @@
-//! Decides what happens to the pending occurrence of a repetition when its plan changes, because a client calls
-//! `repeat` or because the zone data of the server change.
+//! Decides what happens to a pending occurrence when its plan changes, by a call of `repeat` or by new zone data.
 //!
 //! Invariant: a change of jitter never skips a moment whose occurrence is still ahead, and never repeats a used moment.
 

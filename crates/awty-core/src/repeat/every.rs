@@ -60,8 +60,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the local time from which moments are counted if the plan has no start: the beginning of 1970. Whole
-    /// weeks are counted from the first Monday of 1970.
+    /// Returns the local time from which a plan without a start counts: the beginning of 1970, or for whole weeks its
+    /// first Monday.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,

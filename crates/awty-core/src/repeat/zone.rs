@@ -64,16 +64,15 @@ impl Zone for Fixed {
     }
 }
 
-/// Asks the zone for the period that contains `t`. A wrong answer becomes a period that never ends, so that every loop
-/// over periods ends.
+/// Asks the zone for the period that contains `t`, and makes sure that it ends after `t`, so that loops over periods
+/// end.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);
     if span.until > t { span } else { Span { until: i64::MAX, ..span } }
 }
 
-/// Returns the latest local time that a wall clock has shown up to and including `t`. After clocks are set back, this
-/// stays the last time before the change until local time passes it again.
+/// Returns the latest local time that a wall clock has shown up to and including `t`.
 pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     let mut latest = i64::MIN;
     let mut span = span_at(zone, t.saturating_sub(REACH));

@@ -120,7 +120,7 @@ impl Ledger {
         });
     }
 
-    /// Records the start of a run. By P2, the run is not early. By P4, no other run of the check is in progress.
+    /// Records the start of a run, which by P2 is not early and by P4 is the only run of the check.
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;

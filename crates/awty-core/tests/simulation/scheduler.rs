@@ -139,7 +139,7 @@ impl World {
         match policy::before(&check, &job.limits, job.able_since, self.now) {
             Before::NotYet => {}
             Before::Run => self.start(worker, id, version, check),
-            // A client has changed the check in an open transaction, so the worker leaves the check alone.
+            // A client has locked the row, so the worker leaves the check alone.
             _ if locked => {}
             Before::Move(slot) => {
                 self.ledger.missed(id);

@@ -74,7 +74,7 @@ pub fn grants(path: &Path, content: &str) -> Result<Grants, String> {
     table.remove(grants::TABLE).map_or(Ok(Grants::default()), Grants::read).map_err(problem)
 }
 
-/// Reads the settings from the configuration file. The items of a list are joined with commas.
+/// Reads the settings from the configuration file. Lists are joined with commas.
 fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;

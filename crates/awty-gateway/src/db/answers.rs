@@ -59,7 +59,7 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// `true` and the time if the schedule began to fail with this answer, `false` and the time if it ceased to fail.
+    /// When the schedule began (`true`) or ceased (`false`) to fail with this answer.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// `hold` or `stop` and the reason, if the endpoint asked for it.
     pub asked: Option<(&'static str, String)>,
@@ -84,8 +84,8 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // If the endpoint asked to be held or stopped, this must commit together with the answer. So such an answer
-            // waits until the schedule is no longer locked.
+            // A hold or stop that the endpoint asked for commits with its answer, so the answer waits for a locked
+            // schedule.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
@@ -145,8 +145,7 @@ async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resu
     transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
-/// Returns the longest pause that each target asked for. The targets are always in the same order, so that two gateways
-/// lock them in that order and do not deadlock.
+/// Returns the longest pause of each target, always in the same order, so that two gateways lock targets in one order.
 fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {

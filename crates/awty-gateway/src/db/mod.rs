@@ -38,11 +38,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// If a statement takes longer, its connection is closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// If the server has no room for another connection, a statement waits this long before it looks for a free connection
-/// again.
+/// If the server has no room for another connection, a statement looks for a free one again after this time.
 const AGAIN: Duration = Duration::from_millis(20);
-/// A pool closes its extra connections when they have been idle for `REST` or are older than `AGE`, because the server
-/// may have no room for a connection of another pool.
+/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
+/// one.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
@@ -182,9 +181,9 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, so that the guard refuses to call them. A database on a socket or on
-    /// loopback may listen on every address of this machine. The unspecified address then stands for all of them. A
-    /// name that is not resolved in time adds no address.
+    /// Returns the addresses of the database, which the guard refuses to call. A database on a socket or on loopback
+    /// may listen on every address of this machine, so the unspecified address stands for all of them. A name that is
+    /// not resolved in time adds no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -8,8 +8,8 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// Returns when the call is made again after its failure number `attempt`, or `None` if it is not. `spread`, between -1
-/// and 1, shortens or lengthens the delay by up to a fifth. `asked` is the time that the endpoint asked for.
+/// Returns the time of the attempt after failure number `attempt`, or `None`. `spread`, between -1 and 1, changes the
+/// delay by up to a fifth. `asked` is the endpoint's `Retry-After`.
 pub fn next(
     retries: &Retries,
     attempt: u32,

@@ -44,7 +44,7 @@ pub struct Failed {
     pub gone: bool,
 }
 
-/// Returns a failure if the check is later than the `max_lateness` of its schedule. The call is then not made.
+/// Returns a failure instead of a call if the check is later than `max_lateness`.
 pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
     let late = now - delivery.next_check_at;
     (late > definition.max_lateness?.delta()).then(|| {

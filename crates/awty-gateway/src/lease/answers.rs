@@ -25,7 +25,7 @@ struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Whether a client's lock has kept the answers of this batch from being booked. Other batches come first.
+    /// Whether a client's lock has delayed the answers of the batch. Other batches come first.
     is_locked: bool,
 }
 
@@ -122,8 +122,8 @@ impl Worker {
         }
     }
 
-    /// Ends the heartbeats of the booked answers' leases and frees the places of their calls. Returns the answers that
-    /// a client's lock kept from being booked.
+    /// Ends the heartbeats of booked answers and frees their places. Returns the answers that a client's lock kept from
+    /// being booked.
     fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
         let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();
@@ -133,8 +133,8 @@ impl Worker {
         rest
     }
 
-    /// Books the answers, and retries until the database responds. Returns the leases whose checks are locked by a
-    /// client, so that their answers are not booked.
+    /// Books the answers, and retries until the database responds. Returns the leases that a client's lock kept from
+    /// being booked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A job whose claims fail is skipped for the first of these times. Each further failure doubles the time, up to the
-/// second.
+/// How long a job is skipped after a failed claim. Each further failure doubles the first time, up to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! The loop that claims due checks and starts their calls. While no check is due, a turn of the loop is a single
-//! statement, and happens only when awty says that a check may be due.
+//! The loop that claims checks and starts their calls. While no check is due, a turn is a single statement, which runs
+//! when awty says that a check may be due.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -18,8 +18,8 @@ const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 /// The list of jobs is read again after this time.
 const REFRESH: Duration = Duration::from_secs(30);
-/// When an answer has been booked, the next claim follows after this time without waiting for the next slot, because
-/// the target has room again and the next occurrence may be due.
+/// After a booked answer, the next claim does not wait for the next slot but only for this time, because the target has
+/// room again and the next occurrence may be due.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// When this many answers have been booked, the next claim follows at once.
 const ENOUGH: usize = 100;
@@ -62,8 +62,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // When a job was removed, the first failed claim only leads to a new list of jobs. A second failure in
-                // a row counts as trouble.
+                // The first failed claim of a removed job only refreshes the list of jobs. A second failure in a row
+                // counts as trouble.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -83,8 +83,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits until an answer has been booked, and then a moment longer for further answers. The moment ends early if
-    /// many answers are booked, or if a job that was left out can be claimed again.
+    /// Waits for a booked answer, and a moment longer for further answers, unless many are booked or a job that was
+    /// left out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {

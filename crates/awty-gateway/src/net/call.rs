@@ -28,7 +28,7 @@ const HEAD: usize = 64 * 1024;
 /// A connection is kept for another call only if it is ready again within this time.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// What is known about a call so far. The caller keeps this value, so that it survives if the call is cancelled.
+/// What is known about a call so far, even if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,
@@ -62,7 +62,7 @@ impl Caller {
     }
 
     pub async fn call(&self, mut call: Call) -> Report {
-        // The headers and the body are freed as soon as they are sent, and not only when the call ends.
+        // Headers and body are freed once they are sent, and not only when the call ends.
         let sent = (std::mem::take(&mut call.headers), std::mem::take(&mut call.body));
         let (start, mut progress) = (Instant::now(), Progress::default());
         let outcome = timeout(call.timeout, self.attempt(&call, sent, &mut progress)).await;

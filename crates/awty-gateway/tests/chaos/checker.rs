@@ -128,8 +128,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds answered calls that were repeated before the first fault. A repetition is allowed if the database gives a
-/// reason, because on a busy machine a gateway may be late with its answer or heartbeat.
+/// Finds answered calls that were repeated before the first fault. The database may give a reason, because a gateway on
+/// a busy machine may be late with an answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

@@ -118,8 +118,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients that ask at the same time. On a slow machine no request is refused until each client has asked
-/// more than 100 times.
+/// Number of clients that ask at the same time. On a slow machine, fewer clients would not exceed the rate.
 const ASKING: usize = 8;
 
 #[test]

@@ -14,8 +14,7 @@ fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
     until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
 }
 
-/// Returns the names of all series. A series appears with its first value, so the function first makes events of each
-/// kind.
+/// Makes events of each kind, and returns the names of all series. A series appears with its first value.
 fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);

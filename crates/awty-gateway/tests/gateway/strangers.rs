@@ -19,8 +19,8 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// A role takes the name of a former tenant's job before the gateway reads its tenants again. The gateway claims the
-/// role's checks, but makes no call with the former tenant's secrets, headers and signing keys.
+/// A role takes the name of a former tenant's job before the gateway notices. The gateway claims the role's checks, but
+/// makes no call with the former tenant's secrets, headers and keys.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -7,7 +7,7 @@ use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// The bit that means the last day of the month. Days count from 1, so no day uses bit 0.
+/// The bit for the last day of the month. Days count from 1, so bit 0 is free.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,8 +131,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// Returns the error for a range such as `22-2`, with the two ranges that the user can write instead. As a weekday, 7
-/// is Sunday.
+/// Suggests two ranges for a range such as `22-2`. As a weekday, 7 is Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };
@@ -148,8 +147,7 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// Returns the error for a text that no field allows. If the text is syntax of another cron program, the error says
-/// what to write instead.
+/// Returns the error for an unknown text, which may be syntax of another cron program.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

@@ -35,7 +35,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// Returns the set of days in a month that the expression matches. Bit 1 is the first day.
+    /// Returns the matching days of a month, one bit for each. Bit 1 is the first day.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;

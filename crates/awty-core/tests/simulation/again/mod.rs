@@ -93,8 +93,8 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// Ends a check. The same commit inserts the next check or removes the repetition. If the check was held, the next
-    /// check is held too.
+    /// Ends a check, and inserts the next check or removes the repetition in the same commit. A hold passes to the next
+    /// check.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);
@@ -114,8 +114,7 @@ impl World {
         }
     }
 
-    /// Returns the last moment that is used up when the check is over. No slot is used twice, even if the plan has
-    /// changed.
+    /// Returns the last moment that is used up when the check is over.
     fn used_up(&self, row: &Row) -> Time {
         let (terms, first) = (self.terms[&row.key], row.occurrence.first);
         match row.last {

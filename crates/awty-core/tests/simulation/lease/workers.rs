@@ -30,7 +30,7 @@ impl World {
             job == Some(awty_core::lease::Delivery::AtMostOnce)
         });
         if once {
-            // The claim must be on disk before the work is handed out, because a crash must not bring it back.
+            // The claim is flushed before the work is handed out.
             self.flushed = self.server.clone();
         }
         self.workers[worker].hands.extend(hands);
