@@ -52,7 +52,6 @@ fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {
     (elements, texts)
 }
 
-/// A calendar in a zone, and what the oracle knows about ten years from 1975 or later.
 struct Case {
     name: &'static str,
     calendar: Calendar<Remembered<Real>>,

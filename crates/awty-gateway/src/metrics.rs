@@ -53,7 +53,6 @@ pub struct Metrics {
     last_claim: Gauge,
 }
 
-/// Upper bounds of the histograms' buckets, in seconds.
 const STEPS: [f64; 13] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 900.0];
 
 fn outcome(verdict: &Verdict) -> &'static str {

@@ -9,7 +9,6 @@ pub enum Kind {
     Conflict,
     TooLarge,
     Invalid,
-    /// The database is not available at the moment.
     Away,
     /// The server is a standby, which takes no writes.
     Standby,
@@ -46,7 +45,6 @@ pub fn kind(sqlstate: &str) -> Kind {
 }
 
 impl Kind {
-    /// Returns the HTTP status with which the API answers.
     pub const fn status(self) -> u16 {
         match self {
             Kind::NotPermitted => 403,

@@ -17,7 +17,6 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Counts a request with a token. Returns false if the token has made too many requests.
     pub fn allow(&self, token: i64) -> bool {
         if self.0.len() > MANY {
             self.0.retain_recent();

@@ -50,7 +50,6 @@ impl Grants {
             .map(Grants)
     }
 
-    /// Returns whether the secret at this path may be sent to this origin.
     pub fn allows(&self, path: &str, origin: &str) -> bool {
         self.0.get(path).is_some_and(|origins| origins.contains(origin))
     }

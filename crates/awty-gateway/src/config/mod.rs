@@ -39,7 +39,6 @@ impl fmt::Display for Source {
 /// The value of each setting as text, with its source.
 pub type Texts = BTreeMap<&'static str, (String, Source)>;
 
-/// Where the values of settings are looked up.
 pub struct Places<'a> {
     pub flags: &'a dyn Fn(&str) -> Option<String>,
     pub variables: &'a dyn Fn(&str) -> Option<String>,

@@ -20,7 +20,6 @@ pub struct Booking {
     pub result: Value,
     /// What the answer changes about the schedule.
     pub changes: Option<Changes>,
-    /// The pause, if the target asked for one.
     pub wait: Option<Wait>,
     /// If the call belongs to a send, its job, entity name and entity key.
     pub send: Option<[String; 3]>,

@@ -34,7 +34,6 @@ pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
     Ok((row.try_get(0)?, place(row)?))
 }
 
-/// Returns the past calls of a schedule, newest first.
 pub async fn attempts(
     request: &Request,
     id: &str,

@@ -26,7 +26,6 @@ pub async fn unschedule(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(UNSCHEDULE, &[&id]).await.map(drop)
 }
 
-/// Makes a schedule's check due now.
 pub async fn run(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(RUN, &[&id]).await.map(drop)
 }

@@ -5,7 +5,6 @@ use chrono::{DateTime, Utc};
 use std::collections::HashMap;
 use tokio_postgres::{Error, Row};
 
-/// How many checks of a job are in each state.
 #[derive(Clone, Debug)]
 pub struct Figures {
     pub job: String,

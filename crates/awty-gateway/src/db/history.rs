@@ -47,7 +47,6 @@ pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Returns the key of a send, as long as awty_http keeps the send.
 pub async fn key(request: &Request, id: i64) -> Result<Option<String>, Trouble> {
     Ok(request.maybe(KEY, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }

@@ -125,7 +125,6 @@ impl Db {
         .await
     }
 
-    /// Returns the time until a check of these jobs may be due.
     pub async fn next_claim_in(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         self.length(NEXT, &[&jobs]).await
     }

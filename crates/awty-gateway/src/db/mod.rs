@@ -53,7 +53,6 @@ pub struct Db {
     config: tokio_postgres::Config,
 }
 
-/// The reason why a statement failed.
 #[derive(Debug)]
 pub enum Trouble {
     /// The gateway got no connection, or the statement took too long.
@@ -66,7 +65,6 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Returns whether the database refused the statement with this SQLSTATE.
     pub fn is(&self, wanted: &str) -> bool {
         matches!(self, Trouble::Refused { sqlstate, .. } if sqlstate == wanted)
     }

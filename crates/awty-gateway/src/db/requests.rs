@@ -42,7 +42,6 @@ pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
 }
 
 impl Db {
-    /// Finds a token by its hash, and records that it was used.
     pub async fn token(&self, hash: &[u8], now: DateTime<Utc>) -> Result<Option<Token>, Trouble> {
         self.on(async |client: &mut Object| {
             let row = client.query_opt(TOKEN, &[&hash]).await?;

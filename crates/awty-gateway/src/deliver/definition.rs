@@ -26,7 +26,6 @@ pub const fn hyper_method(method: Method) -> hyper::Method {
     }
 }
 
-/// How often and when a failed call is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retries {

@@ -28,7 +28,6 @@ pub enum Verdict {
     Failed(Failed),
 }
 
-/// What the gateway reports about a failed call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failed {
     pub message: String,

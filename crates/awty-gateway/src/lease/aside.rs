@@ -13,7 +13,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_se
 pub(super) struct Aside(HashMap<String, (Instant, Duration)>);
 
 impl Aside {
-    /// Skips a job from now on, and returns for how long. The time is longer if the job has failed recently.
     pub fn add(&mut self, job: &str, now: Instant) -> Duration {
         self.0.retain(|_, (until, pause)| *until + *pause > now);
         let pause = self.0.get(job).map_or(PAUSES.0, |(_, pause)| (*pause * 2).min(PAUSES.1));

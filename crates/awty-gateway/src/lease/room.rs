@@ -42,7 +42,6 @@ impl Room {
 }
 
 impl ReservedRoom {
-    /// Splits off the room for a request of this many bytes.
     pub fn split(&mut self, bytes: usize) -> Option<ReservedRoom> {
         let needed = (bytes / 1024 + 1).min(LARGEST as usize);
         self.0.split(needed).map(ReservedRoom)

@@ -32,7 +32,6 @@ pub struct Ready {
     pub sender: SendRequest<Full<Bytes>>,
     pub count: Count,
     pub early: Early,
-    /// Time at which the connection was opened.
     pub born: Instant,
     pub task: AbortHandle,
 }

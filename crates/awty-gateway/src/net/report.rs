@@ -23,7 +23,6 @@ pub struct Call {
     pub connect_timeout: Duration,
 }
 
-/// How long each phase of a call took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Phases {
     pub name: Option<Duration>,

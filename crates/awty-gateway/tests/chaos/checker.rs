@@ -44,7 +44,6 @@ pub enum Fate {
 pub struct Evidence {
     pub calls: Vec<Call>,
     pub booked: Vec<Booked>,
-    /// Path and slot of each call that ended without success.
     pub failed: BTreeSet<(String, i64)>,
     pub plans: Vec<Plan>,
     pub sends: BTreeMap<String, Fate>,

@@ -7,7 +7,6 @@ use std::process::Command;
 
 const NAME: &str = "awty-chaos-";
 
-/// The cables, and the address of this machine at their end.
 pub struct Nets {
     pub home: String,
     pub all: String,
@@ -32,7 +31,6 @@ fn must(arguments: &str) {
     ip(arguments).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Removes networks whose processes have ended.
 fn sweep() {
     let all = ip("netns list").unwrap_or_default();
     for name in all.lines().filter_map(|line| line.split(' ').next()).filter(|name| name.starts_with(NAME)) {

@@ -18,7 +18,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
-/// The folder of a root certificate, which is removed when this value is dropped.
 struct Authority(PathBuf);
 
 impl Authority {

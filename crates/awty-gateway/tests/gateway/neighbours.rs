@@ -60,7 +60,6 @@ fn quiet(length: Duration) -> Figures {
     figures::figures(&victim.calls(), from, to, gateway.most_memory())
 }
 
-/// Runs the attacks for the given time, or until the victim has got some calls.
 fn attacked(length: Option<Duration>) -> Attacked {
     let (shop, victim, gateway) = open(length);
     let marks = victim.marks(&shop, &gateway);

@@ -40,7 +40,6 @@ fn the_document_has_the_paths_and_methods_of_the_router() {
     }
 }
 
-/// Returns the places in `value` that do not match the schema.
 fn misfits(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         return misfits(document, document.pointer(name.trim_start_matches('#')).unwrap(), value, place);

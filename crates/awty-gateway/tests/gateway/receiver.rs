@@ -51,7 +51,6 @@ impl Receiver {
         format!("{}{path}", self.origin())
     }
 
-    /// Lets the receiver answer the calls of `/gate/...`, which wait until now.
     pub fn open_gate(&self) {
         *self.state.gate.0.lock().unwrap() = true;
         self.state.gate.1.notify_all();

@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// What the server does after a request has arrived.
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),

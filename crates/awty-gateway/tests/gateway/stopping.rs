@@ -26,8 +26,8 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// Returns a client that has locked three schedules, so that their calls cannot begin. If the gateway does not give
-/// their leases back, they are due again only long after the test.
+/// Returns a client that has locked three schedules. Leases that are not given back are due again only long after the
+/// test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);

@@ -22,7 +22,6 @@ pub struct Attacked {
     pub gap_after: f64,
 }
 
-/// Returns the longest time in seconds between two calls in a row.
 pub fn longest_gap(calls: &[Seen], from: SystemTime, to: SystemTime) -> f64 {
     let within = calls.iter().map(|call| call.at).filter(|at| (from..=to).contains(at));
     let moments: Vec<SystemTime> = std::iter::once(from).chain(within).chain([to]).collect();

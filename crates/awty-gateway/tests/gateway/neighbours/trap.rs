@@ -10,7 +10,6 @@ use std::time::Duration;
 
 const KEPT: usize = 16 * 1024;
 
-/// What the trap does when the first bytes of a request have arrived.
 #[derive(Clone, Copy)]
 pub enum Manner {
     /// Reads the request and sends no answer.
