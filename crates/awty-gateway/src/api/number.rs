@@ -20,9 +20,9 @@ fn spelled(number: &Number) -> i64 {
     let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let Ok(exponent) = exponent.parse::<i64>() else { return i64::MAX }; // an exponent beyond i64 is too long in any case
-    let whole = length(whole).saturating_add(exponent).max(2); // one for the sign
+    let whole = length(whole).saturating_add(exponent).max(2); // one character for the sign
     let fraction = length(fraction).saturating_sub(exponent).max(0);
-    whole.saturating_add(fraction).saturating_add(i64::from(fraction > 0)) // one for the point
+    whole.saturating_add(fraction).saturating_add(i64::from(fraction > 0)) // one character for the point
 }
 
 #[cfg(test)]

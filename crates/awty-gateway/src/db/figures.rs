@@ -97,7 +97,7 @@ impl Db {
             transaction.query_one(BOUNDED, &[]).await?;
             let rows = transaction.query(MISSED, &[&jobs, &since]).await?;
             transaction.commit().await?;
-            let (mut until, mut missed) = (DateTime::UNIX_EPOCH, Vec::new()); // there is always a row
+            let (mut until, mut missed) = (DateTime::UNIX_EPOCH, Vec::new()); // the query always returns a row
             for row in &rows {
                 until = row.try_get(0)?;
                 if let Some(job) = row.try_get(1)? {

@@ -169,7 +169,7 @@ impl Db {
         let Ok(done) = tokio::time::timeout(PATIENCE, work(client)).await else {
             return Err(Trouble::Away(format!("a statement took longer than {PATIENCE:?}")));
         };
-        drop(loan.0.take()); // back to the pool
+        drop(loan.0.take()); // returns the connection to the pool
         Ok(done?)
     }
 

@@ -68,7 +68,7 @@ enum Unbooked {
 }
 
 pub async fn book(worker: Arc<Worker>, answers: mpsc::UnboundedReceiver<Answered>) {
-    let (aside, parts) = mpsc::unbounded_channel(); // bounded by the places in its messages
+    let (aside, parts) = mpsc::unbounded_channel(); // each message holds places, so the channel is bounded
     tokio::join!(worker.book_gathered(answers, aside), worker.book_aside(parts));
 }
 
@@ -82,7 +82,7 @@ impl Worker {
                 Ok(busy) => self.booked(batch, &busy),
                 Err(_) => Some(batch),
             };
-            drop(rest.map(|rest| aside.send(rest))); // the receiver lives as long
+            drop(rest.map(|rest| aside.send(rest))); // the receiver lives as long as the sender
         }
     }
 

@@ -16,7 +16,7 @@ pub async fn beat(worker: Arc<Worker>) {
         sleep(worker.rhythm()).await;
         let leases: Vec<i64> = worker.locked_leases().keys().copied().collect();
         if leases.is_empty() {
-            worker.answers_again(Activity::Beats); // there is nothing left to extend
+            worker.answers_again(Activity::Beats); // no lease is left to extend
         }
         for some in leases.chunks(MANY) {
             match worker.db.heartbeat(some).await {

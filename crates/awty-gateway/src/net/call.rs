@@ -115,7 +115,7 @@ impl Caller {
         let (count, early) = (connected.stream.count.clone(), connected.stream.early.clone());
         let shaken = builder.handshake(TokioIo::new(connected.stream)).await;
         let (sender, connection) = shaken.map_err(|error| Failure::new(Fault::Protocol, error))?;
-        let task = tokio::spawn(connection).abort_handle(); // ends with the peer, or with `Ready`
+        let task = tokio::spawn(connection).abort_handle(); // the task ends with the peer, or when `Ready` is dropped
         let ready = Ready { sender, count, early, born: Instant::now(), task };
         Ok((key(call, connected.address), ready))
     }

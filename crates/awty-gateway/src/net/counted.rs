@@ -44,7 +44,7 @@ impl Early {
     /// Subtracts received bytes. Returns false if the peer has sent too many.
     fn take(&self, bytes: usize) -> bool {
         let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // no change without a bound
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // without a bound, nothing changes
         self.0.load(Ordering::Relaxed) > 0
     }
 }

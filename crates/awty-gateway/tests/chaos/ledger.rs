@@ -43,7 +43,7 @@ impl Ledger {
             let status = match dice {
                 0..30 if first => 503,
                 30..40 if first => return hang(stream).map(|()| false), // until the caller gives up
-                40..50 if first => return Ok(false),                    // closes
+                40..50 if first => return Ok(false),                    // closes the connection
                 50..100 => {
                     std::thread::park_timeout(Duration::from_millis(300 + 10 * dice));
                     200

@@ -140,7 +140,7 @@ fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
         let asking: Vec<_> = (0..ASKING).map(|_| scope.spawn(asked)).collect();
         asking.into_iter().flat_map(|one| one.join().unwrap()).collect()
     });
-    let most = 101 + start.elapsed().as_millis() / 20; // 100 at once, and 50 a second
+    let most = 101 + start.elapsed().as_millis() / 20; // a token allows 100 requests at once and 50 a second
     let (refused, passed): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 429);
     assert!((100..=most).contains(&(passed.len() as u128)), "{} have passed, {most} may", passed.len());
     assert!(passed.iter().all(|answer| problem(answer) == is(422, "invalid-field")));

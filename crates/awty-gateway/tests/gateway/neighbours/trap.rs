@@ -75,7 +75,7 @@ impl Trap {
 impl Drop for Trap {
     fn drop(&mut self) {
         self.state.ended.store(true, Ordering::Relaxed);
-        drop(TcpStream::connect(self.address)); // so that the loop looks at `ended`
+        drop(TcpStream::connect(self.address)); // wakes the loop, so that it looks at `ended`
         for stream in self.state.open.lock().unwrap().values() {
             drop(stream.shutdown(Shutdown::Both));
         }
