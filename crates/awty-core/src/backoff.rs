@@ -1,4 +1,4 @@
-//! How long awty waits before another attempt. Each failure in a row doubles the wait, up to a maximum.
+//! Waits before another attempt. Each failure in a row doubles the wait, up to a maximum.
 
 use chrono::TimeDelta;
 use std::time::Duration;

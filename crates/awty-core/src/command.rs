@@ -2,9 +2,9 @@
 //!
 //! Invariant: a function name is never taken for a command, because a name has no space after its first word.
 
-/// A command that begins with one of these words may be the body of a BEGIN ATOMIC function.
+/// A BEGIN ATOMIC function may contain a command that begins with one of these words.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// A command that begins with one of these words must be quoted as the body of a function.
+/// The body of a function must be quoted if its command begins with one of these words.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",

@@ -64,7 +64,7 @@ pub fn check_header(name: &str) -> Result<(), HeaderError> {
     if RESERVED_HEADERS.iter().any(is_reserved) { Err(HeaderError::Reserved) } else { Ok(()) }
 }
 
-/// The HTTP statuses that count as success. The text `200,202,300-304` stands for 200, 202, and 300 to 304.
+/// The HTTP statuses that count as success. The text `200,300-304` means 200, and 300 to 304.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(Vec<(u16, u16)>);
 

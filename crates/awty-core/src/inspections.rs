@@ -20,7 +20,7 @@ pub const LATER: Duration = Duration::from_secs(1);
 /// of CPU, and a server may have hundreds of databases.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
-/// What an inspection found out about a database.
+/// The result of a database's inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// awty is not installed in the database.

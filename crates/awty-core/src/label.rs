@@ -24,13 +24,13 @@ impl std::error::Error for UnknownLabel {}
 
 /// A value that the SQL surface shows as a word.
 pub trait Word {
-    /// Returns the word that stands for this value.
+    /// Returns this value's word.
     fn as_str(&self) -> &'static str;
 
-    /// Replaces this value by the value that `word` stands for.
+    /// Sets this value by its word.
     ///
     /// # Errors
-    /// [`UnknownLabel`] if the word stands for no value.
+    /// [`UnknownLabel`] if no value has this word.
     fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
 }
 
@@ -51,7 +51,7 @@ macro_rules! labels {
             /// The words for all values of the enum, in the same order.
             pub const LABELS: &'static [&'static str] = &[$($label,)+];
 
-            /// Returns the word that stands for this value in SQL.
+            /// Returns this value's word in SQL.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }

@@ -22,7 +22,7 @@ pub struct Passed {
     pub ends: u64,
 }
 
-/// What the log already says about the failures of one job.
+/// The log entries and the suppressed failures of one job in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
     /// Time of the first failure in the current minute. `None` if the job has not failed since the last report.

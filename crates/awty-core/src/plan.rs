@@ -14,7 +14,7 @@ pub const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// The launcher sleeps for at most this time, so that it notices a jump of the wall clock before a slot is missed.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// What the launcher knows about one role of one database.
+/// A role of one database, as the launcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
     /// The earliest slot at which a check of the role may have no worker. `None` if the launcher knows of no such
@@ -59,7 +59,7 @@ impl Caps {
     }
 }
 
-/// What the launcher does until it wakes again.
+/// The launcher's actions until it wakes again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Indexes of the roles that get another worker, in this order.

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The watchdog waits this long for the worker's own timer, which is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// A run that still goes on this long after its termination counts as stuck.
+/// A run counts as stuck if it continues this long after its termination.
 pub const STUCK: Duration = Duration::from_secs(1);
 
 /// A run whose time limit the watchdog enforces.
@@ -20,7 +20,7 @@ pub struct Run {
     pub began: Mono,
     /// Maximum duration of the run.
     pub timeout: Duration,
-    /// What was done to the run: 0 for nothing, 1 for cancelled, 2 for terminated.
+    /// Number of strikes: 1 after the cancellation, 2 after the termination.
     pub strikes: u8,
 }
 
@@ -52,7 +52,7 @@ impl Run {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Returns whether the run goes on after its termination. Only code that never checks for interrupts can do so.
+    /// Returns whether the run continues after its termination. Only code that never checks for interrupts can do so.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

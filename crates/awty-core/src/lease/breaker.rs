@@ -22,7 +22,7 @@ const LONGEST: TimeDelta = TimeDelta::minutes(15);
 /// A breaker whose opening lies further in the future than this is half open, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// What the breaker of a target knows about the target's recent calls.
+/// The recent failures of a target, by which its breaker opens and closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
     /// Number of calls in a row that failed.
@@ -40,7 +40,7 @@ pub struct Breaker {
 pub enum State {
     /// The breaker lets all calls through.
     Closed,
-    /// The breaker lets no call through until this time.
+    /// The breaker lets calls through only from this time on.
     Open(Time),
     /// The breaker lets one call at a time through.
     HalfOpen,

@@ -123,7 +123,7 @@ pub enum State {
     Overdue,
 }
 
-/// What happens to a check whose external worker has not answered.
+/// The fate of a check whose external worker has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// Nothing happens yet, because the worker still has the check.
@@ -175,7 +175,7 @@ impl Lease {
     }
 }
 
-/// What an external worker of some jobs can expect to claim.
+/// The due and the coming work of an external worker's jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// Whether a check is due that no other worker has.

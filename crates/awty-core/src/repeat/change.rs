@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 /// New zone data move a moment by at most this, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// What happens to the pending occurrence when another plan replaces its plan.
+/// The fate of the pending occurrence when another plan replaces its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The pending occurrence is due, so it stays.

@@ -33,7 +33,7 @@ struct Seen {
     waited: usize,
 }
 
-/// What a crash leaves on disk: the checks of each target, the position at which each role's claims stopped, and the
+/// State that survives a crash: the checks of each target, the position at which each role's claims stopped, and the
 /// time at which each role was last served.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 

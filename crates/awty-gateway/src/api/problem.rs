@@ -26,7 +26,7 @@ pub struct Again;
 #[derive(Debug, Clone)]
 pub struct Fault {
     pub pointer: String,
-    /// What is wrong with the field and, after a semicolon, what to write instead.
+    /// The fault of the field and, after a semicolon, the value to write instead.
     pub reason: String,
 }
 

@@ -19,7 +19,7 @@ pub struct Config {
     /// Folder with the master key and the secrets.
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// Shortest period that a schedule may have. `None` stands for one slot.
+    /// Shortest period that a schedule may have. `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
     /// Timeout of calls whose schedule has no timeout.

@@ -18,7 +18,7 @@ pub struct Booking {
     pub answer: Answer,
     /// Result of the call, which the view awty.attempt shows.
     pub result: Value,
-    /// What the answer changes about the schedule.
+    /// The changes of the schedule by this answer.
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
     /// If the call belongs to a send, its job, entity name and entity key.
@@ -54,7 +54,7 @@ pub struct Failure {
     pub target_down: bool,
 }
 
-/// What an answer changes about a schedule.
+/// Changes of a schedule that an answer causes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
@@ -118,7 +118,7 @@ impl Db {
     }
 }
 
-/// Locks the schedules of these answers. Returns the schedules that another session has already locked.
+/// Locks the schedules of the answers. Returns the schedules that another session has already locked.
 async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
     if ids.is_empty() {

@@ -180,8 +180,8 @@ impl Db {
     }
 
     /// Returns the addresses of the database, which the guard refuses to call. A database on a socket or on loopback
-    /// may listen on every address of this machine, so the unspecified address stands for all of them. A name that is
-    /// not resolved in time adds no address.
+    /// may listen on every address of this machine, so the unspecified address is added to mean all of them. A name
+    /// that is not resolved in time adds no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

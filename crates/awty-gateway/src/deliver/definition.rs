@@ -53,7 +53,7 @@ pub struct Definition {
     pub body: Option<Box<RawValue>>,
     pub body_text: Option<String>,
     pub body_base64: Option<String>,
-    /// Time limit of the whole call. `None` stands for the gateway's setting.
+    /// Time limit of the whole call. `None` means the gateway's setting.
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,

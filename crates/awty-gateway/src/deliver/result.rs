@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const KEPT: usize = 1_024;
 
-/// What the result says about a call in addition to the call's report.
+/// Parts of the result that are not in the report of the call.
 pub struct Facts<'a> {
     /// Seconds between the check's slot and the start of the call.
     pub lateness: f64,

@@ -14,7 +14,7 @@ use hyper::StatusCode;
 
 const LONGEST_NOTE: usize = 200;
 
-/// What the result of a call means for its check.
+/// The outcome of a call for its check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// The call succeeded. The check is done, or continues at a later time.
@@ -52,7 +52,7 @@ pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>)
     })
 }
 
-/// Returns what the result of a call means for its check. `spread` is between -1 and 1.
+/// Returns the outcome of a call for its check. `spread` is between -1 and 1.
 pub fn verdict(
     delivery: &Delivery,
     definition: &Definition,

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
-/// While the database is away, the pause between two attempts grows from the first of these times to the second.
+/// Shortest and longest pause between two attempts while the database is away. Each failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How long a statement waits for locks: first for a whole batch, then for a part of a batch. Booking never waits for
 /// the lock of the check itself.

@@ -18,14 +18,14 @@ const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 /// The list of jobs is read again after this time.
 const REFRESH: Duration = Duration::from_secs(30);
-/// After a booked answer, the next claim does not wait for the next slot but only for this time, because the target has
-/// room again and the next occurrence may be due.
+/// The next claim follows a booked answer after this time, before the next slot, because the target has room again and
+/// the next occurrence may be due.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// When this many answers have been booked, the next claim follows at once.
 const ENOUGH: usize = 100;
 /// Time between two turns if the gateway has no job to claim, or every job has its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
-/// After a failure, the pause before the next claim grows from the first of these times to the second.
+/// Shortest and longest pause after a failed claim. Each further failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
 #[derive(Default)]

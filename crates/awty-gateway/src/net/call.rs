@@ -28,7 +28,7 @@ const HEAD: usize = 64 * 1024;
 /// A connection is kept for another call only if it is ready again within this time.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// What is known about a call so far, even if the call is cancelled.
+/// The progress of a call, which is kept even if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,

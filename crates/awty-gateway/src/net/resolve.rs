@@ -12,7 +12,7 @@ use std::time::Duration;
 use url::Host;
 
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Names are cached for at least the first and at most the second of these times.
+/// Shortest and longest time for which a name is cached.
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
 /// At most this many addresses of a name are judged, because a name may have thousands.

@@ -13,7 +13,7 @@ pub enum Step {
     Drip(Vec<u8>),
     /// Sends the bytes as fast as the peer reads, again and again, until the peer closes.
     Flood(Vec<u8>),
-    /// Sends nothing until the peer closes.
+    /// Waits until the peer closes.
     Hang,
 }
 

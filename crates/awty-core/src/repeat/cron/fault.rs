@@ -1,4 +1,4 @@
-//! Errors that say why a text is not a cron expression, and what the user could write instead.
+//! Errors that say why a text is not a cron expression, each with a suggestion.
 //!
 //! Invariant: a message is longer than the expression and [`MOST_SHOWN`] bytes by at most one sentence.
 

@@ -34,8 +34,8 @@ pub struct Cron {
     months: u64,
     /// The weekdays that match, one bit for each day. Bit 0 means Sunday.
     weekdays: u64,
-    /// Whether a day must match both as day of the month and as weekday, because one of these fields begins with `*`.
-    /// Otherwise one of them is enough.
+    /// Whether a day must match both as day of the month and as weekday, because the day or the weekday begins with
+    /// `*`. Otherwise one match is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,

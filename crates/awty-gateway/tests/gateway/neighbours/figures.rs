@@ -5,7 +5,7 @@ use chrono::DateTime;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the victim has got during a run. Times are in seconds.
+/// Figures of the victim's calls. Times are in seconds.
 pub struct Figures {
     pub calls: usize,
     pub longest_gap: f64,

@@ -37,7 +37,7 @@ pub const ATTACKS: [(&str, Attack); 20] = [
     ("bad tokens", clients::bad_tokens),
 ];
 
-/// What a neighbour may know about the victim.
+/// The facts that a neighbour knows about the victim.
 #[derive(Clone)]
 pub struct Target {
     pub origin: String,
