@@ -1,26 +1,29 @@
 //! All decisions of awty about time, as pure functions.
 //!
-//! - [`slot`] rounds due times up to boundaries; [`lateness`] is the delay of a run after its slot.
-//! - [`limits`] are the options of a job; [`policy`] applies them before and after a run; [`outcome`] says why a check ended.
-//! - [`plan`] says which roles get a worker; [`token_bucket`] limits the start of a backlog; [`pace`] sizes a worker's turns.
-//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] waits after failures.
+//! - [`slot`] rounds due times up to slots. [`lateness`] is the time from a slot to the start of its run.
+//! - [`limits`] has the options of a job. [`policy`] applies them before and after a run. [`outcome`] says why a check
+//!   ended.
+//! - [`plan`] decides which roles get a worker. [`pace`] decides how many checks a worker takes at once.
+//!   [`token_bucket`] limits how fast overdue checks start.
+//! - [`claims`] gives a check to one worker. [`pauses`] and [`backoff`] say when a worker tries again.
 //! - [`occupancy`] is the state of a worker's place in shared memory.
-//! - [`inspections`] says when each database is inspected.
+//! - [`inspections`] decides when each database is inspected.
 //! - [`quarantine`] runs checks that may have crashed the server one at a time.
 //! - [`lease`] is an external worker's right to one check for a limited time.
-//! - [`watch`] says when a row is late and which level its alert gets.
-//! - [`watchdog`] says when a run is cancelled and when it is terminated.
-//! - [`dead_rows`] says when finished checks are vacuumed.
-//! - [`figures`] counts the runs of a job, and [`job_table`] keeps the counters of many jobs.
+//! - [`watch`] decides when a row of a watched table is late, and which level its alert has.
+//! - [`watchdog`] decides when a run is cancelled and when its process is terminated.
+//! - [`dead_rows`] decides when the table of pending checks is vacuumed.
+//! - [`figures`] counts the runs of a job. [`job_table`] keeps the counters of many jobs.
 //! - [`log_rate`] limits log entries about failures.
-//! - [`repeat`] gives the moments and slots of `every` and `cron` in a zone.
-//! - [`http`] says what an HTTP call may have: methods, names of headers, statuses.
-//! - [`uri`] has the normal spelling of an HTTP endpoint's URI, and the id of its schedule.
-//! - [`versions`] says which SQL versions a library serves.
+//! - [`repeat`] gives the moments and slots of `every` and `cron` in a time zone.
+//! - [`calendar`] decides when a calendar is open, and counts its open time.
+//! - [`http`] lists the methods, headers and success statuses of HTTP calls.
+//! - [`uri`] gives the normal spelling of an endpoint's URI, and the id of its schedule.
+//! - [`versions`] decides whether a library serves the installed SQL.
 //! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
 //!
-//! Invariant: the same arguments give the same answer, the current time is an argument, and no function panics or allocates more than its
-//! answer ([`repeat::Remembered`] keeps the last thousand answers of a zone).
+//! Invariant: the same arguments give the same answer, and the current time is an argument. No function panics or
+//! allocates more than its answer. Only [`repeat::Remembered`] keeps answers, the last thousand of a zone.
 //!
 //! Example: an order placed at 10:05 is checked after three hours, with slots of 15 minutes.
 //!

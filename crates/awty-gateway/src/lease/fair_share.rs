@@ -13,8 +13,8 @@ const PART: usize = 4;
 /// quarter of all places and `CALLS` calls per free place. One place is kept for each job without calls, up to half of
 /// all places.
 ///
-/// A job at three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim exceeds no limit,
-/// even if all its leases belong to one job.
+/// A job at three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim
+/// exceeds no limit, even if all its leases belong to one job.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,
