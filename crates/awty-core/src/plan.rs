@@ -229,7 +229,7 @@ mod tests {
     fn helpers_leave_a_place_for_a_role_without_a_worker() {
         let plan = at_ten(&[behind(5000), behind(5000)], caps(4, 2));
         assert_eq!((plan.start, plan.waiting), (vec![0], 0));
-        // With these caps, one role may have all places.
+        // Two caps of 2 allow one role to have all places.
         assert_eq!(at_ten(&[behind(5000)], caps(2, 2)).start, [0]);
     }
 

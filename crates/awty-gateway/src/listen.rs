@@ -55,7 +55,7 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Perhaps too many files are open. Other connections will end and free some.
+                // The process may have too many open files. Some are closed when other connections end.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

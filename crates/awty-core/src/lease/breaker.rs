@@ -38,11 +38,11 @@ pub struct Breaker {
 /// Which calls to the target the breaker lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The breaker lets all calls through.
+    /// The closed breaker lets all calls through.
     Closed,
-    /// The breaker lets calls through only from this time on.
+    /// The open breaker lets no call through before this time.
     Open(Time),
-    /// The breaker lets one call at a time through.
+    /// The half-open breaker lets one call at a time through.
     HalfOpen,
 }
 

@@ -40,7 +40,7 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // This moment is still ahead only because of the old delay. With the new delay it has already come.
+            // The moment is still ahead only because of the old delay. With the new delay it has already come.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }

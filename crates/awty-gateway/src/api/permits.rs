@@ -42,7 +42,7 @@ pub(super) struct Role {
 /// Memory that is reserved for a request's body or answer. The role is not forgotten while it holds such memory.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
-/// The role of a request. It is set when the token has been checked.
+/// The role of a request, which is set once the token has been checked.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<OnceLock<String>>);
 

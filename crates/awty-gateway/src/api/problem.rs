@@ -106,7 +106,7 @@ impl From<Trouble> for Problem {
                 return Problem::new("invalid-field", message).with("errors", json!([fault]));
             }
             Kind::Standby => "read-only-standby",
-            // awty has no other message with a problem name of its own.
+            // Only this message of awty has a problem of its own.
             Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },

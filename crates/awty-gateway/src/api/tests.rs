@@ -2,7 +2,7 @@ use super::*;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
-/// If AWTY_WRITE is set, the test writes the file.
+/// The test writes openapi.json if AWTY_WRITE is set.
 #[test]
 fn the_file_in_the_sources_is_the_document() {
     let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";

@@ -13,7 +13,7 @@ const KEPT: usize = 1_024;
 pub struct Facts<'a> {
     /// Seconds between the check's slot and the start of the call.
     pub lateness: f64,
-    /// How long the lease waited in the gateway before its call started.
+    /// Time that the lease waited in the gateway before its call began.
     pub queue: Duration,
     pub fault: Option<&'static str>,
     /// Whether the body of the answer is stored.
