@@ -19,7 +19,7 @@ impl<const N: usize> Ids<N> {
         self.len = 0;
     }
 
-    /// Adds ids to the list. Ids for which the list has no room are ignored.
+    /// Adds ids to the list, as many as fit.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);

@@ -1,6 +1,6 @@
-//! Recognises an SQL command where a user should have written the name of a function, for the HINT of the error.
+//! Recognises an SQL command in place of a function's name, for the HINT of an error.
 //!
-//! Invariant: a function name is never taken for a command, because a name has no space after its first word.
+//! Invariant: no function name is taken for a command, because a name has no space after its first word.
 
 /// A BEGIN ATOMIC function may contain a command that begins with one of these words.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
@@ -10,8 +10,7 @@ const QUOTED: [&str; 13] = [
     "GRANT",
 ];
 
-/// Returns a CREATE FUNCTION statement for a function `name` that runs the SQL command `text`. Returns `None` if `text`
-/// is not an SQL command.
+/// Returns a CREATE FUNCTION statement that runs the SQL command `text`, or `None` if `text` is not a command.
 ///
 /// ```
 /// # use awty_core::command::function_for;

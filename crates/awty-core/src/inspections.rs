@@ -1,8 +1,8 @@
-//! Decides when the launcher inspects each database of the server next, and in which order.
+//! Decides when each database of the server is inspected next, and in which order.
 //!
-//! Invariant: every database is inspected once after it appears, whether awty is installed in it or not. A database
-//! with awty is inspected again within [`AUDIT`], and on request. A database with awty precedes a database that may
-//! lack awty by at most [`AFTER_KNOWN`].
+//! Invariant: each database is inspected once after it appears, with or without awty. A database with awty is inspected
+//! again within [`AUDIT`], and on request. A database with awty precedes a database that may lack awty by at most
+//! [`AFTER_KNOWN`].
 
 use crate::Mono;
 use std::collections::BTreeMap;
@@ -13,11 +13,10 @@ pub const AUDIT: Duration = Duration::from_secs(60);
 /// Time until the next inspection of a database whose inspection failed or whose extension needs an update. No event
 /// announces the update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// Time until the next attempt, if no process was free for the inspection or if a command such as DROP DATABASE needed
-/// the database.
+/// Time until the next attempt, if no process was free or if a command such as DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// A database that may lack awty comes this much later in the order of due databases. An inspection costs about 10 ms
-/// of CPU, and a server may have hundreds of databases.
+/// Databases that may lack awty are due this much later. An inspection costs about 10 ms of CPU, and a server may have
+/// hundreds of databases.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 /// The result of a database's inspection.
@@ -46,7 +45,7 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Forgets all databases and requests the list, so that every database is inspected again.
+    /// Makes the list and every database due for inspection.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
@@ -72,8 +71,8 @@ impl<K: Copy + Ord> Inspections<K> {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // A database without an entry left the list during its inspection, because it allows no connections. No entry
-        // is added for it, so that the database counts as new when it appears again.
+        // The database left the list during its inspection, because it allows no connections. It gets no entry, so that
+        // it counts as new when it appears again.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -100,8 +99,8 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the databases that are due for inspection in order, and the time until another database is due.
-    /// `is_known` says whether awty is installed in a database.
+    /// Returns the due databases in order, and the time until the next one. `is_known` says whether a database has
+    /// awty.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

@@ -31,7 +31,7 @@ pub struct JobRow {
     pub claimed_at: Option<Time>,
     /// Time at which an external worker last got checks of this job.
     pub served_at: Option<Time>,
-    /// The target that the last claim of the job's checks reached. The next claim starts after this target.
+    /// The target at which the last claim stopped. The next claim starts after it.
     pub target: TargetName,
 }
 
@@ -87,8 +87,7 @@ impl JobRow {
     }
 }
 
-/// A table of `N` rows. At most `JOBS` rows belong to single jobs. The remaining rows are for the other jobs of each
-/// database.
+/// A table of `N` rows: `JOBS` for single jobs, and the rest for the other jobs of each database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
     /// Hash of each row's database and job name; 0 for a free row. Comparing all names would take longer than many
@@ -121,8 +120,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Finds or creates the row of a job. The second value is the database whose oldest job was merged to make room.
-    /// The row is `None` if the job's name is too long, or if no row is left for the other jobs of another database.
+    /// Finds or creates the row of a job. Also returns the database whose oldest job was merged to make room. The row
+    /// is `None` if the job's name is too long, or if no row is left for the other jobs of another database.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -140,7 +139,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Merges the job with the oldest last run into the other jobs of its database. Returns that database.
+    /// Merges the job with the oldest last run into the other jobs of the returned database.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
@@ -194,8 +193,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the overdue summaries of log entries that were suppressed for the jobs of a database. Each summary comes
-    /// with the job's name.
+    /// Returns the overdue summaries of a database's suppressed log entries, each with the job's name.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

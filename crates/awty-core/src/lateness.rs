@@ -1,10 +1,9 @@
-//! Computes how late a run starts after the slot of its check. A run is never early, so the result is not negative.
+//! Lateness is the time from a check's slot to the start of its run. It is never negative.
 
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Returns the time from a check's `slot` to the `start` of its run. If the clock was set back and `start` is earlier,
-/// the result is zero.
+/// Returns the time from `slot` to `start`. If the clock was set back and `start` is earlier, the time is zero.
 pub fn lateness(start: Time, slot: Time) -> TimeDelta {
     start.signed_duration_since(slot).max(TimeDelta::zero())
 }

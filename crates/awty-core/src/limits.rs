@@ -29,7 +29,7 @@ pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
 pub const MAX_OCCURRENCES: u16 = 10_000;
 
 labels! {
-    /// What awty does with a check whose slot passed while no check could run, for example because the server was down.
+    /// What happens to a check whose slot passed while no check could run.
     OnMissed for "on_missed" {
         /// A check whose slot was missed runs once, late.
         Run = "run",

@@ -1,7 +1,7 @@
-//! Limits how often awty writes the failures of one job to the server log.
+//! Limits the log entries about the failures of one job.
 //!
-//! Invariant: a job gets at most one log entry per second and [`ENTRIES`] entries per minute. Failures without an entry
-//! are counted, and a later entry or a summary reports their number after the minute.
+//! Invariant: a job gets at most one entry per second and [`ENTRIES`] per minute. Other failures are counted, and the
+//! next entry or a summary reports their number after the minute.
 
 use crate::Mono;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Passed {
     pub ends: u64,
 }
 
-/// The log entries and the suppressed failures of one job in the current minute.
+/// Log entries and suppressed failures of one job in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
     /// Time of the first failure in the current minute. `None` if the job has not failed since the last report.

@@ -13,7 +13,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Counts the edits that turn one name into the other. A swap of two neighbours is one edit (optimal string alignment).
+/// Counts the edits between two names. A swap of neighbours is one edit (optimal string alignment).
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

@@ -16,8 +16,8 @@ pub enum Occupancy {
     Starting,
     /// A worker is running at the place. The next state is `Free`, or `Abandoned` if a run ended the worker's process.
     Taken,
-    /// A run ended the worker's process, or ignored its timeout until the server ended the process. The next worker of
-    /// the role cleans up, and the place becomes `Free`. The place becomes `Starting` if no other place is free.
+    /// A run ended the worker's process, or made the server end it by ignoring its timeout. The role's next worker
+    /// cleans up. The next state is `Free`, or `Starting` if no other place is free.
     Abandoned,
 }
 

@@ -1,4 +1,4 @@
-//! Remembers which checks a worker could not run, and when it tries each of them again.
+//! Remembers which checks a worker could not run, and until when each rests.
 //!
 //! Invariant: a check that is locked by a client is tried again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const BEHIND: Duration = Duration::from_secs(1);
 /// The launcher sleeps for at least this time.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// The launcher sleeps for at most this time, so that it notices a jump of the wall clock before a slot is missed.
+/// The launcher sleeps for at most this time, so that it notices a jump of the wall clock.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// A role of one database, as the launcher sees it.

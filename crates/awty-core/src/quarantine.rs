@@ -58,8 +58,8 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records that the run of a suspect, or the process of the worker at `place`, has ended. Returns whether that
-    /// suspect was the last to enter.
+    /// Records that a suspect's run, or the process of the worker at `place`, has ended. Returns whether that suspect
+    /// entered last.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

@@ -6,7 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// A token is stored as this many parts. At a rate of `r` tokens per second, each microsecond brings `r` parts.
+/// Units of one token. At a rate of `r` tokens per second, each microsecond brings `r` units.
 const TOKEN: u64 = 1_000_000;
 
 /// A bucket with the tokens that were left at the time `last`.

@@ -1,7 +1,7 @@
-//! Enforces the time limits of runs. A run that exceeds its time limit is first cancelled, as by `pg_cancel_backend()`.
-//! If the run catches the cancellation, its process is terminated after [`GRACE`].
+//! Enforces the time limits of runs. An overdue run is first cancelled, as by `pg_cancel_backend()`. If the run catches
+//! the cancellation, its process is terminated after [`GRACE`].
 //!
-//! Invariant: no run is cancelled or terminated too early. Times are of the monotonic clock, which is never set back.
+//! Invariant: no run is cancelled or terminated too early, because times are of the monotonic clock.
 
 use crate::Mono;
 use std::time::Duration;

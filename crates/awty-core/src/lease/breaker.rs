@@ -14,7 +14,7 @@ use chrono::TimeDelta;
 
 /// A breaker opens after this many failures in a row.
 const ROW: u32 = 10;
-/// A breaker opens only if at least this time has passed since the first of the failures.
+/// Least time between the first failure and the opening of a breaker.
 const OVER: TimeDelta = TimeDelta::seconds(10);
 /// A breaker is open for this time at first. If the next call fails, it is open for twice as long.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
@@ -22,7 +22,7 @@ const LONGEST: TimeDelta = TimeDelta::minutes(15);
 /// A breaker whose opening lies further in the future than this is half open, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// The recent failures of a target, by which its breaker opens and closes.
+/// The recent failures of a target, and the openings of its breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
     /// Number of calls in a row that failed.
@@ -58,7 +58,7 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Returns the state of the target's breaker after a failed call, or `None` if the failure changes nothing.
+    /// Returns the breaker after a failed call, or `None` if the failure changes nothing.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
@@ -76,8 +76,7 @@ impl Breaker {
         }
     }
 
-    /// Returns whether a successful call closes the breaker. While the breaker is open, such a call began earlier and
-    /// changes nothing.
+    /// Returns whether an answer closes the breaker. The answer to a call that began earlier does not.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH: usize = 26;
 
-/// Tells databases apart, so that two databases never give the same key to different work.
+/// Identifies the database in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The random number that awty drew when it was installed in the database.
@@ -18,7 +18,7 @@ pub struct Home {
     pub database: u32,
 }
 
-/// Returns the key for the next answer to a check that external workers have answered `check_count` times.
+/// Returns the key of a check's next answer, after `check_count` answers.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());

@@ -22,7 +22,7 @@ pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDel
 /// An idle external worker asks again after at most this time, because it gets no notification of checks that become
 /// due between two slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Waits before retries are spread by this many thousandths, so that failed calls are not all retried at once.
+/// Waits before retries are spread by this many thousandths, so that calls are not all retried at once.
 const SPREAD: u64 = 200;
 
 labels! {

@@ -1,4 +1,4 @@
-//! Decides how many calls a target allows now. A target is the entity name of the checks of a job for external workers.
+//! Decides how many calls a target allows. A target is the entity name of checks of a job for external workers.
 //!
 //! Invariant: a target has at most `concurrency` live leases, none while it is blocked or its breaker is open, and one
 //! while its breaker is half open.
@@ -98,8 +98,8 @@ impl Target {
         }
     }
 
-    /// Returns the tokens that are left after `leases` new leases, and the time at which the bucket will be full again.
-    /// Returns `None` if the target has no rate.
+    /// Returns the tokens after `leases` new leases, and the time at which the bucket will be full. Returns `None` if
+    /// the target has no rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

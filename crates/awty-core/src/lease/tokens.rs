@@ -29,13 +29,13 @@ pub struct Tokens {
 }
 
 impl Pace {
-    /// Returns the pace for `per_s` calls per second. At least one call, and by default the calls of one second, may
-    /// begin at once.
+    /// Returns the pace of `per_s` calls per second. At least one call may begin at once, by default the calls of one
+    /// second.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
 
-    /// Returns how many tokens the bucket has at `now`. The bucket of a target without calls is full.
+    /// Returns the tokens in the bucket at `now`. An unused bucket is full.
     pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
         match tokens {
             Some(tokens) if tokens.at - now <= FORGET => {

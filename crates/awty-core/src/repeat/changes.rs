@@ -1,8 +1,5 @@
-//! Zone data in memory. [`Changes`] is a zone with a list of its offset changes. [`Remembered`] caches the answers of a
-//! zone whose look-ups are expensive.
-//!
-//! A cached span may begin later than the span of the zone, because the cache knows only the moments for which it was
-//! asked.
+//! Zone data in memory. [`Changes`] is a zone with a list of its offset changes. [`Remembered`] caches a zone whose
+//! look-ups are expensive. A cached span may begin later than the zone's span.
 
 use super::Zone;
 use super::civil::micros;
@@ -67,7 +64,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The cache knows this span from a later moment on, so it now knows the span from `t` on.
+            // The cache knows this span only from a later moment on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),

@@ -27,8 +27,8 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Returns the date of a day number. Day 0 is 1970-01-01. The years of the computation begin in March, so that a
-    /// leap day is the last day of its year and each era of 400 years has the same length.
+    /// Returns the date of a day number. Day 0 is 1970-01-01. Years of the computation begin in March, so that a leap
+    /// day is a year's last day and each era of 400 years has the same length.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));

@@ -42,10 +42,10 @@ impl fmt::Display for EveryError {
 impl std::error::Error for EveryError {}
 
 impl Every {
-    /// Returns the distance for the three parts of a PostgreSQL interval.
+    /// Returns the distance for the parts of a PostgreSQL interval.
     ///
     /// # Errors
-    /// [`EveryError`] if the interval is empty, has negative parts, or has both calendar time and clock time.
+    /// [`EveryError`] if the interval is empty, has negative parts, or mixes calendar time and clock time.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),
@@ -60,8 +60,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the local time from which a plan without a start counts: the beginning of 1970, or for whole weeks its
-    /// first Monday.
+    /// Returns the local time from which a plan without a start counts: the start of 1970, or its first Monday for
+    /// whole weeks.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,

@@ -1,8 +1,8 @@
 //! Time zones say how far local time is from UTC, and which moment a local time means when clocks change.
 //!
-//! Invariant: later local times give later or equal moments. If clocks skip a local time, it means the end of the gap.
-//! If clocks show a local time twice, it means the first time. PostgreSQL provides the zone data, because a second copy
-//! would sooner or later differ from PostgreSQL's.
+//! Invariant: later local times give later or equal moments. A local time that clocks skip means the end of the gap. A
+//! local time that clocks show twice means the first time. PostgreSQL provides the zone data, because two copies would
+//! sooner or later differ.
 
 use super::civil::SECOND;
 use super::steps::step;
@@ -64,8 +64,7 @@ impl Zone for Fixed {
     }
 }
 
-/// Asks the zone for the period that contains `t`, and makes sure that it ends after `t`, so that loops over periods
-/// end.
+/// Makes sure that the period ends after `t`, so that every loop over periods ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

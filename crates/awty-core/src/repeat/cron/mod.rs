@@ -1,8 +1,8 @@
 //! Cron expressions and the moments that they match in a zone.
 //!
 //! Invariant: days match as in Vixie cron. A time is *fixed* if neither the minute nor the hour begins with `*`. A
-//! fixed time comes once a day. If clocks skip it, it comes at the end of the gap, and if clocks show it twice, it
-//! comes the first time. Any other time comes whenever the wall clock shows it.
+//! fixed time comes once a day: at the end of the gap if clocks skip it, and the first time if clocks show it twice.
+//! Any other time comes whenever the wall clock shows it.
 
 mod fault;
 mod field;
@@ -78,8 +78,8 @@ impl Cron {
         &self.text
     }
 
-    /// Returns whether a time zone would change the moments by more than the minute, because the hour, the day, the
-    /// month or the weekday is restricted.
+    /// Returns whether a time zone changes the moments by more than minutes, because the hour, the day, the month or
+    /// the weekday is restricted.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }

@@ -1,7 +1,7 @@
-//! Reads a cron expression of 5 fields, or of 6 fields with the second first, or one of five words such as `@daily`.
+//! Reads a cron expression of 5 fields, of 6 fields with the second first, or of a word such as `@daily`.
 //!
-//! Invariant: ambiguous text is refused, with a suggestion. The work depends only on the length of the text and not on
-//! its numbers. Only an error message allocates memory.
+//! Invariant: ambiguous text is refused, with a suggestion. The work is bounded by the length of the text, whatever its
+//! numbers. Only an error message allocates memory.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};

@@ -77,7 +77,7 @@ impl Cron {
     }
 
     /// Returns whether the expression matches two days in a row. The pattern of weekdays and leap years repeats after
-    /// 28 years, so a search of 28 years is enough.
+    /// 28 years.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {
