@@ -1,9 +1,9 @@
-/* A wall clock that a test can set: preloaded into a server, it adds the seconds that a file holds to the time of day.
+/* A preloaded library that adds the seconds in a file to the server's time of day, so that a test can set the wall clock.
  *
- * libfaketime would do, but for the background workers of PostgreSQL 15: these are forked in a signal handler during
- * select(), where libfaketime has switched itself off, and stays off in the child.
+ * libfaketime does not work with the background workers of PostgreSQL 15. PostgreSQL forks them in a signal handler
+ * during select(), where libfaketime has switched itself off, and libfaketime stays off in the child.
  *
- * The monotonic clock is left alone, as when an administrator sets the clock of a real machine. */
+ * The monotonic clock is unaffected, as when an administrator sets the clock of a real machine. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,10 +1,11 @@
-/* A disk that fails, or is slow, when a test says so: preloaded into a server, it makes writes and flushes of the server's files fail,
- * in all of its processes at once, and counts what it refused; or it makes each flush of WAL take a while, and counts these.
+/* A preloaded library that makes the server's disk fail or slow when a test wants it. Writes and flushes of the server's files
+ * fail in all server processes at once, and the library counts the failed calls. It can also make each flush of WAL slow, and
+ * counts the slow flushes.
  *
- * A file system of limited size would do for writes, but only root can make one, and nothing but this makes fsync fail.
+ * A small file system could make writes fail, but only root can mount one, and it would not make fsync fail.
  *
- * Flushes that do not fail are left out: processes are killed here, never the machine, and the kernel keeps what they wrote. So a
- * server can run with fsync on and at the speed of fsync off. */
+ * A flush that does not fail does nothing, so a server with fsync on is as fast as with fsync off. Tests kill processes and never
+ * the machine, so the kernel keeps written data. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,11 +18,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* As in src/disk.rs. */
+/* These numbers must match `DiskFault` in src/disk.rs. */
 enum { WRITE_WAL = 1, WRITE_TABLES = 2, WRITE_REST = 4, FLUSH_WAL = 8, FLUSH_DATA = 16 };
 enum { WRITE = WRITE_WAL | WRITE_TABLES | WRITE_REST, FLUSH = FLUSH_WAL | FLUSH_DATA };
 
-/* A flush takes so many microseconds; so many were that slow. */
+/* `slow` is the microseconds that each flush of WAL takes, and `flushed` counts the slow flushes. */
 static struct { volatile int64_t fails, refused, slow, flushed; } *disk;
 
 __attribute__((constructor)) static void find_file(void)
@@ -36,7 +37,7 @@ __attribute__((constructor)) static void find_file(void)
         close(file);
 }
 
-/* Where a file of the server's data lies. Sockets, pipes, the log, and the files by which it is started are not that. */
+/* Finds the path of an open file. Returns whether the file is in the data directory, unlike sockets, pipes and the log. */
 static int path_of(int file, char *path, size_t size)
 {
     char link[64];
@@ -50,7 +51,7 @@ static int path_of(int file, char *path, size_t size)
     return strstr(path, "/data/") != NULL;
 }
 
-/* Is this file WAL, of a table, or else data of the server? */
+/* Returns whether this call on this file must fail: the file may be WAL, a table, or other data of the server. */
 static int refuses(int file, int call)
 {
     int64_t fails = disk ? disk->fails & call : 0;

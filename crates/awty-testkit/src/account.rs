@@ -1,13 +1,14 @@
-//! PostgreSQL refuses to run as root, so root's clusters run as `postgres`. All other users run clusters as themselves.
+//! The account in which a cluster's programs run. PostgreSQL refuses to run as root, so root's clusters run as the user
+//! `postgres`. All other users run clusters as themselves.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The Debian packages create this account.
+/// The Debian packages of PostgreSQL create this account.
 const SERVER_USER: &str = "postgres";
 
-/// Builds a command that starts in a directory that every account may enter.
+/// Builds a command that starts in `/tmp`, because every account may enter that directory.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");
@@ -20,7 +21,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Builds a command without a process in between, so that signals to the child are signals to the program.
+/// Builds a command without a process in between, so that a signal to the child reaches the program itself.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

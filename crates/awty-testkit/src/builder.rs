@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use crate::{Cluster, account, files, preload, stage};
 
-/// Collects a cluster's settings. Later settings win.
+/// Collects the settings of a cluster and creates the cluster. Later settings override earlier ones.
 #[derive(Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
@@ -20,56 +20,55 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets a server setting. The value is quoted here.
+    /// Sets a server setting. The caller gives the plain value, because this function quotes it.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.into(), value.into()));
         self
     }
 
-    /// Appends lines of a `postgresql.conf`.
     pub fn conf(mut self, lines: &str) -> Self {
         self.conf.push_str(lines);
         self
     }
 
-    /// Runs `initdb` for this cluster, with checksums. Otherwise all clusters are copies of one, with the same system
-    /// identifier.
+    /// Runs `initdb` for this cluster, with checksums. Without this call, a cluster is a copy of a template, so all
+    /// copies have the same system identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
     }
 
-    /// Leaves `shared_preload_libraries` empty.
+    /// Starts the server without awty in `shared_preload_libraries`.
     pub fn without_preload(mut self) -> Self {
         self.without_preload = true;
         self
     }
 
-    /// Lets a test set the server's clock, see [`Cluster::set_clock`].
+    /// Lets a test set the server's clock with [`Cluster::set_clock`].
     pub fn with_movable_clock(mut self) -> Self {
         self.movable_clock = true;
         self
     }
 
-    /// Lets a test make the server's disk fail or slow, see [`Cluster::fail_disk`] and [`Cluster::slow_down_flushes`].
+    /// Lets a test make the server's disk fail or slow, with [`Cluster::fail_disk`] and [`Cluster::slow_down_flushes`].
     pub fn with_failing_disk(mut self) -> Self {
         self.failing_disk = true;
         self
     }
 
-    /// Creates the cluster in this directory, which must not exist, and leaves it running when the process ends.
+    /// Creates the cluster in this directory, which must not exist. The cluster keeps running when the test process
+    /// ends.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
         self
     }
 
-    /// Runs another staged PostgreSQL than the process's default.
+    /// Runs the server from this staged PostgreSQL instead of the process's default.
     pub fn stage(mut self, directory: &Path) -> Self {
         self.stage = Some(directory.into());
         self
     }
 
-    /// Creates the cluster and starts it.
     #[track_caller]
     pub fn start(self) -> Cluster {
         let mut cluster = self.create();
@@ -77,7 +76,6 @@ impl Builder {
         cluster
     }
 
-    /// Creates the cluster without starting it.
     #[track_caller]
     pub fn create(self) -> Cluster {
         static SWEPT: Once = Once::new();
@@ -117,7 +115,7 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // Tests kill processes and never the machine, so the kernel keeps written data.
+            // Tests kill processes and never the machine, so the kernel keeps written data without fsync.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);
@@ -145,7 +143,7 @@ pub(crate) fn read(file: &Path) -> String {
 }
 
 impl Builder {
-    /// Appends a whole configuration file.
+    /// Appends the lines of a configuration file to the cluster's `postgresql.conf`.
     #[track_caller]
     pub fn conf_file(self, file: &Path) -> Self {
         let lines = read(file);

@@ -1,7 +1,8 @@
-//! One throwaway server.
+//! Starts, stops and controls one throwaway server.
 //!
-//! Invariant: dropping the value stops the server and removes its directory, unless it is lasting. The drop panics if
-//! the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
+//! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster is lasting. The
+//! drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's
+//! tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,18 +14,16 @@ use crate::builder::{append, network};
 use crate::poll::PATIENCE;
 use crate::{Builder, account, files, preload};
 
-/// PostgreSQL's three ways to stop a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Waits for all clients to leave.
+    /// The server waits until all clients have left.
     Smart,
-    /// Ends all clients, then writes everything.
+    /// The server ends all clients and then writes all data to disk.
     Fast,
-    /// Like a crash: the next start recovers.
+    /// The server ends without writing its data, as in a crash. The next start recovers the data from WAL.
     Immediate,
 }
 
-/// A throwaway server.
 #[derive(Debug)]
 pub struct Cluster {
     directory: PathBuf,
@@ -35,7 +34,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The port of all servers. Each has a socket directory of its own.
+    /// All servers use this port, because each server has a socket directory of its own.
     pub const PORT: u16 = 5432;
 
     /// Returns a builder for a cluster with awty preloaded and slots of one second.
@@ -47,17 +46,16 @@ impl Cluster {
         Cluster { directory, lasting, stage, looked_for_faults: AtomicUsize::new(0) }
     }
 
-    /// Returns the data directory.
+    /// Returns the cluster's data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.join("data")
     }
 
-    /// Returns the directory of the server's socket: the `host` to connect to.
+    /// Returns the directory of the server's Unix socket. A client uses this directory as its `host`.
     pub fn socket_directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns the staged PostgreSQL that the server runs.
     pub fn stage(&self) -> &Path {
         &self.stage
     }
@@ -66,12 +64,10 @@ impl Cluster {
         self.stage.join("bin").join(name)
     }
 
-    /// Returns the server's log file.
     pub fn log_file(&self) -> PathBuf {
         self.directory.join("log")
     }
 
-    /// Starts the server and waits until it accepts connections.
     #[track_caller]
     pub fn start(&mut self) {
         let mut start = self.pg_ctl(&["start", "-w", "-t", "180", "-l"]);
@@ -82,7 +78,6 @@ impl Cluster {
         }
     }
 
-    /// Stops the server and waits for its end.
     #[track_caller]
     pub fn stop(&mut self, how: Stop) {
         let mode = match how {
@@ -93,33 +88,32 @@ impl Cluster {
         self.ctl(&["stop", "-w", "-t", "180", "-m", mode]);
     }
 
-    /// Stops the server in fast mode and starts it again.
     #[track_caller]
     pub fn restart(&mut self) {
         self.stop(Stop::Fast);
         self.start();
     }
 
-    /// Reloads the configuration. The processes follow soon, but not at once.
+    /// Reloads the configuration. Each server process applies the new settings a little later.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
     }
 
-    /// Promotes a standby, and waits until it is a primary.
+    /// Promotes a standby, and waits until the standby is a primary.
     #[track_caller]
     pub fn promote(&mut self) {
         self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
-    /// Appends lines to `postgresql.conf`. They take effect with [`reload`](Self::reload) or
+    /// Appends lines to `postgresql.conf`. The lines take effect with [`reload`](Self::reload) or
     /// [`restart`](Self::restart).
     #[track_caller]
     pub fn configure(&self, lines: &str) {
         append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
     }
 
-    /// Returns a standby of this server, started and streaming.
+    /// Creates and starts a standby that streams from this server.
     #[track_caller]
     pub fn standby(&self) -> Cluster {
         let mut standby = self.base_backup(&["-R"]);
@@ -127,7 +121,8 @@ impl Cluster {
         standby
     }
 
-    /// Returns a base backup of this server, with additional options of `pg_basebackup`, not started.
+    /// Takes a base backup of this server, with additional options of `pg_basebackup`. The backup's server is not
+    /// started.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -140,12 +135,11 @@ impl Cluster {
         copy
     }
 
-    /// Whether the postmaster runs.
+    /// Returns whether the postmaster runs.
     pub fn is_running(&self) -> bool {
         files::postmaster(&self.data()).is_some()
     }
 
-    /// Returns the postmaster's process id.
     #[track_caller]
     pub fn postmaster_pid(&self) -> i32 {
         let pid = files::postmaster(&self.data());
@@ -167,7 +161,6 @@ impl Cluster {
         printed
     }
 
-    /// Sends a signal to a server process, which may have ended already.
     #[track_caller]
     pub fn kill(&self, signal: Signal, pid: i32) {
         let target = Pid::from_raw(pid).filter(|_| pid > 1);
@@ -196,20 +189,19 @@ impl Cluster {
         account::run(account::command("prlimit").args([format!("--nofile={files}:"), format!("--pid={pid}")]));
     }
 
-    /// Kills the postmaster, and waits until all its children are gone.
     #[track_caller]
     pub fn kill_server(&mut self) {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse
-        // to start.
+        // In a container without an init process, the dead postmaster keeps its process id, and a new postmaster would
+        // refuse to start.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }
     }
 
-    /// Runs in the server's account, which may write into the cluster's directory.
+    /// Builds a command in the server's account, because this account may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

@@ -1,4 +1,4 @@
-//! Connections to a cluster, client tools, and common queries.
+//! Connects to a cluster, runs client tools, and asks common queries.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,12 +10,11 @@ use crate::poll::{PATIENCE, poll};
 use crate::{Cluster, account};
 
 impl Cluster {
-    /// Connects, or returns the error.
     pub fn try_client(&self, database: &str, role: &str) -> Result<Client, postgres::Error> {
         self.config(database, role).connect(NoTls)
     }
 
-    /// Returns the settings of a connection, for use in another thread.
+    /// Returns the settings of a connection, so that another thread can connect.
     pub fn config(&self, database: &str, role: &str) -> Config {
         let mut config = Config::new();
         config.host_path(self.socket_directory()).port(Self::PORT).dbname(database).user(role);
@@ -23,14 +22,12 @@ impl Cluster {
         config
     }
 
-    /// Connects.
     #[track_caller]
     pub fn client(&self, database: &str, role: &str) -> Client {
         let client = self.try_client(database, role);
         client.unwrap_or_else(|error| panic!("cannot connect to {database} as {role}: {error}"))
     }
 
-    /// Connects as superuser.
     #[track_caller]
     pub fn superuser(&self, database: &str) -> Client {
         self.client(database, "postgres")
@@ -47,7 +44,7 @@ impl Cluster {
         }
     }
 
-    /// Installs the extension.
+    /// Installs awty in this database.
     #[track_caller]
     pub fn create_extension(&self, database: &str) {
         self.execute(database, &["CREATE EXTENSION awty"]);
@@ -66,7 +63,7 @@ impl Cluster {
         );
     }
 
-    /// Returns one value, as superuser. The statement must return exactly one row.
+    /// Runs a query as superuser that must return exactly one row, and returns its value.
     #[track_caller]
     pub fn value<T: for<'a> postgres::types::FromSql<'a>>(&self, database: &str, sql: &str) -> T {
         let row = self.superuser(database).query_one(sql, &[]);
@@ -84,13 +81,13 @@ impl Cluster {
         });
     }
 
-    /// [`poll`]s, and panics at the deadline.
+    /// Waits with [`poll`], and panics at the deadline.
     #[track_caller]
     pub fn await_that<T>(&self, what: &str, within: Duration, ask: impl FnMut() -> Result<T, String>) -> T {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// Returns the processes whose `backend_type` has this prefix; `"awty"` for all of awty's.
+    /// Returns the processes whose `backend_type` has this prefix. The prefix `"awty"` matches all processes of awty.
     #[track_caller]
     pub fn pids(&self, backend_type: &str) -> Vec<i32> {
         let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";
@@ -99,8 +96,8 @@ impl Cluster {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Returns a PostgreSQL tool (`pg_dump`, `pgbench`, ...) in the caller's account, which connects to this server as
-    /// superuser.
+    /// Builds a command for a PostgreSQL tool (`pg_dump`, `pgbench`, ...) that connects to this server as superuser.
+    /// The tool runs in the caller's account.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {
@@ -115,7 +112,7 @@ impl Cluster {
         [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]
     }
 
-    /// Returns psql's output (unaligned, rows only) for a script that must succeed.
+    /// Runs a script with psql, and returns its rows without headers or alignment. The script must succeed.
     #[track_caller]
     pub fn psql(&self, database: &str, script: &str) -> String {
         let mut psql = self.tool("psql");

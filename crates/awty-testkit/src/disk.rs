@@ -1,17 +1,17 @@
-//! A server's disk that fails or is slow on request.
+//! Makes a server's disk fail or slow while a test wants it.
 
 use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// Kind of failure, with the number that `disk.c` uses.
+/// Kind of disk failure, with the number that `disk.c` uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// The disk has no space for WAL. By design, the server goes down.
     FullForWal = 1,
     /// The disk has no space for tables and indexes. Operations that need space fail.
     FullForTables = 2,
-    /// No space at all.
+    /// The disk has no space for any of the server's files.
     Full = 1 | 2 | 4,
     /// Flushes of WAL fail. By design, the server goes down.
     FlushOfWal = 8,
@@ -20,21 +20,21 @@ pub enum DiskFault {
 }
 
 impl Cluster {
-    /// Makes the disk fail from now on. Needs [`with_failing_disk`](crate::Builder::with_failing_disk).
+    /// Makes the server's disk fail from now on. Needs [`with_failing_disk`](crate::Builder::with_failing_disk).
     #[track_caller]
     pub fn fail_disk(&self, how: DiskFault) {
         DISK.set(self, 1, 0);
         DISK.set(self, 0, how as i64);
     }
 
-    /// Repairs the disk. Returns the number of calls that failed.
+    /// Repairs the server's disk. Returns the number of writes and flushes that failed.
     #[track_caller]
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);
         DISK.get(self, 1)
     }
 
-    /// Makes each flush of WAL take at least this long; zero ends the delay. Needs
+    /// Makes each flush of WAL take at least this long. A delay of zero ends the slowness. Needs
     /// [`with_failing_disk`](crate::Builder::with_failing_disk).
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
@@ -42,7 +42,7 @@ impl Cluster {
         DISK.set(self, 2, i64::try_from(to.as_micros()).unwrap_or(i64::MAX));
     }
 
-    /// Returns the number of slowed flushes since then, in all server processes.
+    /// Returns the number of flushes that the server has slowed since [`slow_down_flushes`](Self::slow_down_flushes).
     #[track_caller]
     pub fn slow_flushes(&self) -> i64 {
         DISK.get(self, 3)

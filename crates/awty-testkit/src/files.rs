@@ -1,6 +1,6 @@
-//! The directories of clusters, and the removal of those whose test was killed.
+//! Creates the directories of clusters, and removes the clusters of killed tests.
 //!
-//! Invariant: a directory is removed only if its name and owner match, and the process in its name is gone.
+//! Invariant: a directory is removed only if its name and owner match, and the process in its name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,11 +12,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// `$TMPDIR` would not do: a Unix socket's path must be short, and root's servers run in another account.
+/// `$TMPDIR` is no choice, because the path of a Unix socket must be short, and root's servers run in another account.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
-/// Belongs to the server's account and is closed to others, because connections are trusted.
+/// Only the server's account may enter the directory, because the server trusts every connection.
 #[track_caller]
 pub(crate) fn new_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -31,7 +31,8 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// Returns the postmaster of a data directory, if the process is a server on this directory.
+/// Returns the postmaster of a data directory. Returns none if the process in `postmaster.pid` is not a server on this
+/// directory.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -40,7 +41,7 @@ pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     on_this_directory.then_some(Pid::from_raw(pid)).flatten()
 }
 
-/// Finds server processes even without a postmaster.
+/// Finds the server processes of a directory, even if the postmaster has ended.
 pub(crate) fn processes(data: &Path) -> Vec<Pid> {
     working(|cwd| cwd == data)
 }
@@ -56,7 +57,7 @@ fn working(here: impl Fn(&Path) -> bool) -> Vec<Pid> {
     entries.flatten().filter(working_here).filter_map(pid).collect()
 }
 
-/// Ends the server by force if needed.
+/// Ends a directory's server, by force if needed, and removes the directory.
 pub(crate) fn remove(directory: &Path) {
     let data = directory.join("data");
     if let Some(pid) = postmaster(&data) {
@@ -74,7 +75,8 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Servers get the chance to free their shared memory.
+/// Ends all processes below a directory. Servers get SIGQUIT instead of SIGKILL, so that they can free their shared
+/// memory.
 fn end_all(directory: &Path) {
     let is_server = |pid: &Pid| {
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
@@ -104,7 +106,6 @@ pub(crate) fn await_end(data: &Path, within: Duration) -> Result<(), String> {
     })
 }
 
-/// Removes the clusters of killed or interrupted test processes.
 pub fn sweep() {
     let Ok(entries) = fs::read_dir(HOME) else { return };
     for entry in entries.flatten() {
@@ -112,7 +113,7 @@ pub fn sweep() {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
-        // A dead process that its parent has not collected has no command line.
+        // The parent of a dead process may not have collected it yet. Such a process has no command line.
         let runs = fs::read(format!("/proc/{owner}/cmdline")).is_ok_and(|line| !line.is_empty());
         if ours && !runs {
             remove(&entry.path());

@@ -1,4 +1,5 @@
-//! Setup of most tests: jobs, their checks and ends, refusals, and a cluster with a role `shop`.
+//! The fixture of most tests: a cluster with a role `shop`, and functions that create jobs, schedule checks and read
+//! the history.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -7,13 +8,13 @@ use chrono::{DateTime, Utc};
 use postgres::{Client, SimpleQueryMessage};
 use std::time::Duration;
 
-/// Body of a job that writes a note and is done.
+/// Body of a job that writes a note and ends the check as done.
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// A run waits here while the gate is closed.
+/// Statement for a job's body. The run waits here while the gate is closed.
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// A run waits here while the door is closed.
+/// Statement for a job's body. The run waits here while the door is closed.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
@@ -22,79 +23,69 @@ const TOO_SLOW: &str = "TSLOW";
 
 /// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
 pub struct Shop {
-    /// The cluster.
     pub cluster: Cluster,
 }
 
-/// How a check ended: its row in the history.
+/// A row of the history, which says how a check ended.
 #[derive(Debug)]
 pub struct End {
-    /// Id of the check.
     pub id: i64,
-    /// Outcome, such as `done`.
+    /// Outcome of the check, such as `done`.
     pub outcome: String,
-    /// SQLSTATE of its last error.
+    /// SQLSTATE of the check's last error.
     pub sqlstate: Option<String>,
-    /// Message of its last error.
     pub message: Option<String>,
-    /// Number of runs that have succeeded.
+    /// Number of successful runs of the check.
     pub check_count: i32,
-    /// Number of attempts of the last run.
+    /// Number of attempts of the check's last run.
     pub attempts: i32,
-    /// Slot of the first run.
+    /// Slot of the check's first run.
     pub first: DateTime<Utc>,
-    /// Slot of the last run.
+    /// Slot of the check's last run.
     pub slot: DateTime<Utc>,
-    /// When the last run started.
+    /// Time at which the check's last run started.
     pub started: Option<DateTime<Utc>>,
-    /// Duration of the runs in seconds.
+    /// Duration of all runs of the check, in seconds.
     pub run_time: f64,
 }
 
 impl End {
-    /// Outcome and SQLSTATE.
     pub fn why(&self) -> (&str, Option<&str>) {
         (&self.outcome, self.sqlstate.as_deref())
     }
 
-    /// Returns the message, or an empty text.
+    /// Returns the message of the check's last error, or an empty text.
     pub fn message(&self) -> &str {
         self.message.as_deref().unwrap_or_default()
     }
 
-    /// Returns the time when the last run started.
     #[track_caller]
     pub fn started(&self) -> DateTime<Utc> {
         self.started.unwrap_or_else(|| panic!("it ended without a run: {self:?}"))
     }
 
-    /// Expects that the check is done, without an error.
     #[track_caller]
     pub fn is_done(&self) {
         assert_eq!(self.why(), ("done", None), "{self:?}");
     }
 
-    /// Expects that the check failed with this SQLSTATE.
     #[track_caller]
     pub fn failed_with(&self, sqlstate: &str) {
         assert_eq!(self.why(), ("failed", Some(sqlstate)), "{self:?}");
     }
 }
 
-/// The server's refusal of a statement.
 #[derive(Debug)]
 pub struct Refusal {
-    /// SQLSTATE.
     pub sqlstate: String,
-    /// Message.
     pub message: String,
-    /// Detail, or an empty text.
+    /// Detail of the error, or an empty text.
     pub detail: String,
-    /// Hint, or an empty text.
+    /// Hint of the error, or an empty text.
     pub hint: String,
 }
 
-/// Runs a script that the server must refuse.
+/// Runs a script that the server must refuse, and returns the refusal.
 #[track_caller]
 pub fn refusal(client: &mut Client, script: &str) -> Refusal {
     let Err(error) = client.batch_execute(script) else { panic!("this was not refused: {script}") };
@@ -116,8 +107,8 @@ impl Cluster {
         }
     }
 
-    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers it with
-    /// options: `", timeout => '1 s'"`.
+    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers the function
+    /// as a job. `options` are more arguments of `awty.register`, such as `", timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -158,12 +149,12 @@ impl Cluster {
 }
 
 impl Shop {
-    /// Returns a shop on a cluster with one-second slots.
+    /// Starts a cluster with slots of one second, and returns a shop on this cluster.
     pub fn open() -> Self {
         Self::on(Cluster::builder().start())
     }
 
-    /// Returns a shop on a given cluster.
+    /// Installs awty in a given cluster, and returns a shop on this cluster.
     pub fn on(cluster: Cluster) -> Self {
         cluster.create_extension("postgres");
         cluster.create_user("postgres", "shop");
@@ -175,19 +166,18 @@ impl Shop {
         shop
     }
 
-    /// Returns a connection as the role.
     pub fn client(&self) -> Client {
         self.cluster.client("postgres", "shop")
     }
 
-    /// Runs a script as the role.
     #[track_caller]
     pub fn run(&self, script: &str) {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as the role in one transaction that ends before `{first}`, and returns that time. `{first}` is `seconds` after the start
-    /// of the transaction. A machine that is too slow for this gets a later `{first}`.
+    /// Runs statements as `shop` in one transaction that ends before the time `{first}`, and returns that time.
+    /// `{first}` is `seconds` after the start of the transaction. A machine that is too slow for this gets a later
+    /// `{first}`.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -209,54 +199,51 @@ impl Shop {
         time.unwrap().parse().unwrap()
     }
 
-    /// Creates a job of the role, as [`Cluster::create_job`] does.
+    /// Creates a job of the role `shop`, as [`Cluster::create_job`] does.
     #[track_caller]
     pub fn job(&self, name: &str, body: &str, options: &str) {
         self.cluster.create_job("shop", name, body, options);
     }
 
-    /// Creates a set-based job; `j` is the array of checks.
+    /// Creates a set-based job of the role `shop`. In the body, `j` is the array of checks.
     #[track_caller]
     pub fn set_job(&self, name: &str, body: &str, options: &str) {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// Closes the gate: runs wait at [`GATE`] until the returned client is dropped.
+    /// Closes the gate: runs wait at [`GATE`] until the test drops the returned client.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
         holder
     }
 
-    /// Whether a run waits at the gate.
     pub fn is_at_gate(&self) -> bool {
         self.cluster.value("postgres", AT_GATE)
     }
 
-    /// Waits until a run waits at the gate.
     #[track_caller]
     pub fn await_at_gate(&self) {
         self.await_true("a run at the gate", AT_GATE);
     }
 
-    /// Closes a door that stays closed over a restart. Runs wait in a loop at [`DOOR`].
+    /// Closes the door: runs wait in a loop at [`DOOR`]. The door stays closed when the server restarts.
     pub fn close_door(&self) {
         self.run("INSERT INTO shop.closed_door VALUES (true)");
     }
 
-    /// Waits until a run waits at the door.
     #[track_caller]
     pub fn await_at_door(&self) {
         let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep')";
         self.await_true("a run at the door", sql);
     }
 
-    /// Opens the door.
     pub fn open_door(&self) {
         self.run("DELETE FROM shop.closed_door");
     }
 
-    /// Schedules a check of an order. `when` is SQL, such as `"after => '1 s'"`.
+    /// Schedules a check of an order, and returns the check's id. `when` is an argument in SQL, such as `"after => '1
+    /// s'"`.
     #[track_caller]
     pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
         let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");
@@ -264,13 +251,13 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
     }
 
-    /// Waits until an order has its only row in the history.
+    /// Waits until an order has a row in the history, and expects that there is only one.
     #[track_caller]
     pub fn end_of(&self, key: &str) -> End {
         self.end_within(key, PATIENCE)
     }
 
-    /// As [`end_of`](Self::end_of), with another deadline.
+    /// Waits as [`end_of`](Self::end_of) does, but until the given deadline.
     #[track_caller]
     pub fn end_within(&self, key: &str, deadline: Duration) -> End {
         let what = format!("order {key} in the history");
@@ -286,30 +273,28 @@ impl Shop {
         self.cluster.ends(&format!("entity_name = 'orders' AND entity_key = '{key}'"))
     }
 
-    /// Returns the pending check of an order, as text.
     pub fn pending(&self, key: &str) -> String {
         let sql = format!("SELECT p FROM awty.future_job AS p WHERE entity_key = '{key}'");
         self.cluster.psql("postgres", &sql).trim().to_owned()
     }
 
-    /// Returns the number of notes that a job has written for an order.
+    /// Returns the number of notes that jobs have written for an order.
     pub fn notes(&self, key: &str) -> i64 {
         self.cluster.value("postgres", &format!("SELECT count(*) FROM shop.note WHERE entity_key = '{key}'"))
     }
 
-    /// Waits until a query as superuser returns true.
     #[track_caller]
     pub fn await_true(&self, what: &str, sql: &str) {
         self.cluster.await_sql("postgres", what, sql);
     }
 
-    /// Waits until no check is pending.
     #[track_caller]
     pub fn await_all_ended(&self) {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Schedules a check of an order and returns its slot. One transaction, so that no run comes between.
+    /// Schedules a check of an order and returns the check's slot. Both statements are in one transaction, so that the
+    /// check does not run in between.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();
@@ -323,7 +308,7 @@ impl Shop {
         slot
     }
 
-    /// Sets the server's clock past a time. The cluster must have a movable clock.
+    /// Sets the server's clock two seconds past a time. The cluster must have a movable clock.
     #[track_caller]
     pub fn pass(&self, time: DateTime<Utc>) {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);
@@ -335,7 +320,7 @@ impl Shop {
         self.await_true("the workers to leave", "SELECT workers = 0 FROM awty.status");
     }
 
-    /// Waits until the server's clock is a number of seconds past a time.
+    /// Waits until the test's clock is a number of seconds past a time.
     #[track_caller]
     pub fn await_time(&self, time: DateTime<Utc>, seconds: i64) {
         let then = time + chrono::TimeDelta::seconds(seconds);
@@ -343,18 +328,16 @@ impl Shop {
         self.cluster.await_that(&format!("{then}"), PATIENCE, late);
     }
 
-    /// Returns the time when the server was last ready for connections, from its log.
     pub fn ready_at(&self) -> DateTime<Utc> {
         ready_at(&self.cluster)
     }
 
-    /// Returns the slot of an order's pending check.
     pub fn slot_of(&self, key: &str) -> DateTime<Utc> {
         self.cluster.value("postgres", &format!("SELECT next_check_at FROM awty.future_job WHERE entity_key = '{key}'"))
     }
 }
 
-/// Returns the time when a server was last ready for writing connections, from its log.
+/// Returns the time at which a server was last ready for writing connections. The time comes from the server's log.
 pub fn ready_at(cluster: &Cluster) -> DateTime<Utc> {
     let log = cluster.log_since(0);
     let line = log.lines().rfind(|line| line.contains("database system is ready to accept connections"));

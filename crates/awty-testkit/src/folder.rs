@@ -1,7 +1,7 @@
 //! A folder for servers that other programs start, such as Patroni.
 //!
-//! Invariant: dropping the value ends each process that works below the folder and removes the folder. The next test
-//! does so if this one was killed.
+//! Invariant: dropping a [`Folder`] ends each process that works below the folder, and removes the folder. The next
+//! test removes the folder of a killed test.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use std::process::Command;
 
 use crate::{account, files, stage};
 
-/// A folder that belongs to the servers' account and is closed to all others.
+/// A folder that belongs to the servers' account and is closed to all other accounts.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a folder, and removes those of killed tests.
+    /// Makes a folder, and removes the folders of killed tests.
     #[track_caller]
     #[allow(clippy::new_without_default)] // it writes to the disk
     pub fn new() -> Self {
@@ -22,12 +22,11 @@ impl Folder {
         Self(files::new_directory())
     }
 
-    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Makes a directory in it that only the servers' account may enter, and returns its path.
+    /// Makes a directory in the folder that only the servers' account may enter, and returns its path.
     #[track_caller]
     pub fn directory(&self, name: &str) -> PathBuf {
         let path = self.0.join(name);
@@ -35,14 +34,14 @@ impl Folder {
         path
     }
 
-    /// Returns a command that runs in the folder as the servers' account. The child is the program itself.
+    /// Builds a command that runs in the folder as the servers' account. The child process is the program itself.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = account::direct(program);
         command.current_dir(&self.0);
         command
     }
 
-    /// Returns a command for an executable of the staged PostgreSQL.
+    /// Builds a command for an executable of the staged PostgreSQL.
     pub fn server_tool(&self, name: &str) -> Command {
         self.command(stage::directory().join("bin").join(name))
     }

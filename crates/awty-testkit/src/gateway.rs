@@ -1,4 +1,4 @@
-//! A gateway as a separate process, and its tenants.
+//! Starts a gateway as a separate process, and creates the gateway's tenants.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long a test waits for a gateway.
+/// Longest time that a test waits for a gateway to do something.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 const DEFAULTS: [(&str, &str); 5] = [
@@ -21,14 +21,14 @@ const DEFAULTS: [(&str, &str); 5] = [
     ("--log-level", "debug"),
 ];
 
-/// [`poll`]s for as long as a gateway may take, and panics at the deadline.
+/// Waits with [`poll`] as long as a gateway may take, and panics at the deadline.
 #[track_caller]
 pub fn until<T>(what: &str, ask: impl FnMut() -> Result<T, String>) -> T {
     poll(what, PATIENCE, ask).unwrap_or_else(|last| panic!("{last}"))
 }
 
 impl Cluster {
-    /// Installs awty and awty_http, with a role `gateway` that may claim for these new tenants.
+    /// Installs awty and awty_http, and creates a role `gateway` that may claim checks for the given new tenants.
     #[track_caller]
     pub fn create_gateway(&self, tenants: &[&str]) {
         self.create_extension("postgres");
@@ -38,7 +38,6 @@ impl Cluster {
         tenants.iter().for_each(|tenant| self.create_tenant(tenant));
     }
 
-    /// Creates a role that is a tenant of the gateway.
     #[track_caller]
     pub fn create_tenant(&self, role: &str) {
         self.execute(
@@ -52,7 +51,6 @@ impl Cluster {
         );
     }
 
-    /// Returns the database URL of a role.
     pub fn url(&self, role: &str) -> String {
         format!("postgresql:///postgres?user={role}&host={}", self.socket_directory().display())
     }
@@ -66,25 +64,24 @@ pub fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Creates a credentials directory.
 #[track_caller]
 pub fn create_credentials(program: &Path, directory: &Path) {
     output(Command::new(program).args(["init", "--credentials"]).arg(directory));
 }
 
-/// A gateway's process. It is killed when the value is dropped.
+/// A gateway's process. Dropping the value kills the process.
 pub struct Gateway {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Gateway {
-    /// Starts a gateway that may call this machine.
+    /// Starts a gateway that may call endpoints on this machine.
     pub fn start(program: &Path, database: &str, credentials: &Path, flags: &[&str]) -> Self {
         Self::start_by(Command::new(program), database, credentials, flags)
     }
 
-    /// Starts a gateway by a command that runs its program.
+    /// Starts a gateway with a command for the gateway's program, to which this function adds arguments.
     pub fn start_by(mut command: Command, database: &str, credentials: &Path, flags: &[&str]) -> Self {
         command.arg("serve");
         for (flag, value) in DEFAULTS.iter().filter(|(flag, _)| !flags.contains(flag)) {
@@ -94,7 +91,7 @@ impl Gateway {
         Self::spawn(command)
     }
 
-    /// Starts a gateway by a complete command.
+    /// Starts a gateway with a complete command, to which this function adds nothing.
     pub fn spawn(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (log, lines) = (Arc::<Mutex<Vec<String>>>::default(), BufReader::new(child.stderr.take().unwrap()).lines());
@@ -103,23 +100,23 @@ impl Gateway {
         Gateway { child, log }
     }
 
-    /// Returns the lines of the log.
+    /// Returns the lines of the gateway's log.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().join("\n")
     }
 
-    /// Returns the number of threads.
+    /// Returns the number of threads of the gateway's process.
     pub fn threads(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
 
-    /// Returns the main address from the gateway's log.
+    /// Returns the address of the main listener, which the gateway's log names.
     #[track_caller]
     pub fn address(&self) -> String {
         self.logged("listen")
     }
 
-    /// Returns the address of `/metrics` from the gateway's log.
+    /// Returns the address of `/metrics`, which the gateway's log names.
     #[track_caller]
     pub fn address_of_metrics(&self) -> String {
         self.logged("metrics")
@@ -134,14 +131,14 @@ impl Gateway {
         })
     }
 
-    /// Returns status and body of an answer.
+    /// Sends a GET request to the main listener, and returns the answer's status and body.
     #[track_caller]
     pub fn get(&self, path: &str) -> (u16, String) {
         let address = if path == "/metrics" { self.address_of_metrics() } else { self.address() };
         self.get_at(&address, path)
     }
 
-    /// As [`get`](Self::get), at another address.
+    /// Sends a GET request as [`get`](Self::get) does, but to the given address.
     #[track_caller]
     pub fn get_at(&self, address: &str, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -152,13 +149,13 @@ impl Gateway {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// Returns the memory in KiB.
+    /// Returns the resident memory of the gateway's process in KiB.
     #[track_caller]
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// Returns the largest memory that the process has had, in KiB.
+    /// Returns the largest resident memory that the gateway's process has had, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")
@@ -172,30 +169,28 @@ impl Gateway {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Returns the process id.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// Sends a signal, such as `TERM`.
+    /// Sends a signal, such as `TERM`, to the gateway's process.
     #[track_caller]
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Kills the process and waits for its end.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Returns the exit status if the process has ended.
+    /// Returns the exit status if the gateway's process has ended.
     pub fn exit(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// Waits for the end. Returns the exit code.
+    /// Waits until the gateway's process has ended, and returns its exit code.
     #[track_caller]
     pub fn ended(&mut self) -> Option<i32> {
         until("the gateway to end", || self.exit().ok_or_else(|| "it runs".to_owned())).code()

@@ -1,11 +1,11 @@
-//! Lines of Markdown, at most 140 columns wide where they are no rows of a table.
+//! Writes Markdown whose lines are at most 140 columns wide, except for rows of tables.
 
 use std::fmt::Write as _;
 
-/// The widest line: 140 columns with the indent of a list.
+/// Longest width of a line. An item of a list may add its indent, which makes 140 columns.
 pub const WIDTH: usize = 138;
 
-/// Returns a paragraph, wrapped, after an empty line.
+/// Returns an empty line and then the paragraph, wrapped to the width of a page.
 pub fn paragraph(text: &str) -> String {
     format!("\n{}", wrap(text))
 }
@@ -31,7 +31,7 @@ pub fn wrap(text: &str) -> String {
     lines
 }
 
-/// Returns a table; a row is one line however long it is.
+/// Returns a table. Each row is one line, however long the row is.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
     for row in rows {
@@ -48,7 +48,8 @@ pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// Returns the text as a sentence of its own. A sentence may begin with a function's name, which stays as it is.
+/// Returns the text as a full sentence with a capital and a full stop. A text that begins with a function's name keeps
+/// its first letter.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
     let is_name = comment.split(' ').next().is_some_and(|word| word.contains('('));

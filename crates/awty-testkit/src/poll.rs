@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a test waits for an immediate event. Generous, so that a loaded machine fails no test.
+/// How long a test waits for an event that should happen at once. The time is generous so that no test fails because
+/// the machine is busy.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Calls `ask` until it returns `Ok`, or returns a message after `within`. An `Err` describes the observation.
+/// Calls `ask` until it returns `Ok`, or returns a message after the time `within`. An `Err` of `ask` describes what it
+/// observed.
 pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, String>) -> Result<T, String> {
     let start = Instant::now();
     loop {
@@ -23,7 +25,7 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
 
 #[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // Random, so that observations do not keep step with slots.
+    // The pause is random, so that observations do not keep step with slots.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

@@ -1,5 +1,5 @@
-//! Preloaded libraries that let a test control a server's wall clock (`clock.c`) and disk (`disk.c`). All server
-//! processes map a file of numbers that controls them.
+//! Builds preloaded libraries, with which a test controls a server's wall clock (`clock.c`) and disk (`disk.c`). All
+//! server processes map a file of numbers, and the test writes these numbers.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 pub(crate) struct Library {
     name: &'static str,
-    /// Holds the name of the file of numbers.
+    /// Environment variable that tells the library the name of the file of numbers.
     variable: &'static str,
     source: &'static str,
 }
@@ -40,18 +40,19 @@ impl Library {
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run in another account. The directory is closed to all others.
+        // The server may run in another account. The directory is closed to all other accounts, so the file may be
+        // open.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");
         account::run(&mut compiler);
     }
 
-    /// Sets one of the numbers. The server sees the number at once.
+    /// Sets one of the numbers. The server sees the new number at once.
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);
-        // No truncation, because the server has mapped the file.
+        // The file must not be truncated, because the server has mapped it.
         let open = OpenOptions::new().write(true).open(&file);
         let written = open.and_then(|open| open.write_all_at(&number.to_ne_bytes(), (place * NUMBER) as u64));
         must("write", &file, written);

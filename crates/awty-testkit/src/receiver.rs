@@ -1,4 +1,4 @@
-//! An HTTP receiver for tests: it reads whole requests and leaves the answers to the test. Its threads end with the
+//! An HTTP receiver for tests. It reads whole requests and leaves the answers to the test. Its threads end with the
 //! process.
 
 use std::collections::BTreeMap;
@@ -7,18 +7,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A request that has arrived completely.
+/// An HTTP request that has arrived completely.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Method, such as `POST`.
     pub method: String,
-    /// Path with its query.
+    /// Path of the request, with its query.
     pub path: String,
-    /// Headers by their names in lower case.
+    /// Headers of the request, by their names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// Body, of the length that the headers say.
+    /// Body of the request, whose length the headers give.
     pub body: Vec<u8>,
-    /// When the first line arrived.
+    /// Time at which the first line of the request arrived.
     pub at: SystemTime,
 }
 
@@ -29,8 +28,8 @@ impl Request {
     }
 }
 
-/// Listens on an address and returns it. Each connection gets a thread that calls `serve`; an error ends the
-/// connection.
+/// Listens on an address, and returns the address with its port. Each connection gets a thread that calls `serve`. An
+/// error of `serve` ends the connection.
 #[track_caller]
 pub fn accept(
     address: impl ToSocketAddrs,
@@ -48,7 +47,7 @@ pub fn accept(
     address
 }
 
-/// Reads requests of a connection until it ends or `each` returns false.
+/// Reads requests of a connection until the connection ends or `each` returns false.
 pub fn requests(stream: &TcpStream, mut each: impl FnMut(Request) -> io::Result<bool>) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     while let Some(request) = read(&mut reader)? {
@@ -59,7 +58,7 @@ pub fn requests(stream: &TcpStream, mut each: impl FnMut(Request) -> io::Result<
     Ok(())
 }
 
-/// Sends an answer. Each of the headers ends with `\r\n`.
+/// Sends an HTTP answer. Each of the headers must end with `\r\n`.
 pub fn answer(mut stream: &TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
     write!(stream, "HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
@@ -69,7 +68,7 @@ pub fn hang(mut stream: &TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
 
-/// Returns none if the connection ended before a whole request.
+/// Reads one request. Returns none if the connection ended before a whole request.
 #[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut first = String::new();

@@ -1,10 +1,11 @@
-//! The staged PostgreSQL: a copy of the installed one, with the built awty.
+//! Finds the staged PostgreSQL, which is a copy of the installed PostgreSQL with the built awty.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the stage's directory: `AWTY_STAGE` from the environment, or made by `scripts/stage` once per process.
+/// Returns the stage's directory. `AWTY_STAGE` in the environment names it. Otherwise, `scripts/stage` makes it once
+/// per process.
 pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
@@ -13,8 +14,8 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// Returns the checkout. The variable at compile time may be outdated, because a checkout can be copied or moved after
-/// a build.
+/// Returns the directory of the checkout. The variable at compile time may be outdated, because a checkout can be
+/// copied or moved after a build.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));

@@ -1,12 +1,12 @@
-//! pg_upgrade between clusters of two major versions.
+//! Runs pg_upgrade between clusters of two major versions.
 
 use std::process::Command;
 
 use crate::{Cluster, account};
 
 impl Cluster {
-    /// Runs pg_upgrade into this cluster, which was never started, and returns its output. An error contains all output
-    /// and logs.
+    /// Upgrades a cluster into this cluster, which was never started, and returns the output of pg_upgrade. An error
+    /// contains all output and logs.
     pub fn upgrade_from(&self, old: &Cluster, options: &[&str]) -> Result<String, String> {
         let mut upgrade = self.server_tool("pg_upgrade");
         upgrade.current_dir(self.socket_directory()).args(["-U", "postgres", "-s"]).arg(self.socket_directory());
@@ -27,7 +27,8 @@ impl Cluster {
         find.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 
-    /// Starts the server as pg_upgrade does: for superusers only, without background activity.
+    /// Starts the server in binary upgrade mode, as pg_upgrade does: only superusers may connect, and no background
+    /// activity runs.
     #[track_caller]
     pub fn start_for_upgrade(&mut self) {
         let log = self.log_file();

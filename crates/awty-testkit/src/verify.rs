@@ -1,7 +1,7 @@
 //! Checks awty's tables and indexes with amcheck.
 //!
-//! Invariant: the database is unchanged afterwards. amcheck is installed for one transaction only, unless it already
-//! was.
+//! Invariant: the database is unchanged afterwards. If amcheck is not installed, one transaction installs it and rolls
+//! back.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -9,7 +9,7 @@ use postgres::error::SqlState;
 use crate::Cluster;
 use crate::connect::explain;
 
-/// awty's tables, and their TOAST tables.
+/// Collects awty's tables and their TOAST tables.
 const TABLES: &str = "
     CREATE TEMPORARY TABLE awty_verified ON COMMIT DROP AS
     WITH own AS (
@@ -20,15 +20,15 @@ const TABLES: &str = "
     WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
       AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
 
-/// A test may have left other values.
+/// Sets the session's settings, because the test may have changed their defaults.
 const PREPARE: &str = "
     SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
     SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// Expects that amcheck finds no damage in awty's tables, partitions and indexes in a database. awty need not be
-    /// installed.
+    /// Expects that amcheck finds no damage in awty's tables, partitions and indexes in a database. The database passes
+    /// if awty is not installed.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
@@ -37,8 +37,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the faults that amcheck finds, and none if the server is down or a standby. Prints and skips a database
-    /// that a test has made inaccessible.
+    /// Returns the faults that amcheck finds in all databases. A stopped server or a standby has none. A database that
+    /// a test has made inaccessible is printed and skipped.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -63,7 +63,7 @@ impl Cluster {
         faults
     }
 
-    /// Returns none on a standby, because amcheck cannot be installed there.
+    /// Returns the databases to check. A standby has none, because amcheck cannot be installed there.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the database `postgres`.
         let mut client =
@@ -93,7 +93,7 @@ fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
         "SELECT format('%s, block %s, row %s: %s', v.oid::regclass, blkno, offnum, msg)
          FROM awty_verified AS v CROSS JOIN LATERAL {schema}.verify_heapam(v.oid, check_toast => true)"
     );
-    // Any finding is an error, so the first is enough.
+    // amcheck raises an error at the first damage in an index, so at most one is found.
     let indexes = format!(
         "SELECT count({schema}.bt_index_check(i.indexrelid, true)) FROM awty_verified AS v
          JOIN pg_index AS i ON i.indrelid = v.oid JOIN pg_class AS c ON c.oid = i.indexrelid
@@ -121,8 +121,8 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Whether a test has made the database inaccessible, by locks, a full disk, too many connections, a role without
-/// rights, or a shutdown.
+/// Returns whether the test has made the database inaccessible: by locks, a full disk, too many connections, a role
+/// without rights, or a shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

@@ -1,4 +1,4 @@
-//! The clusters themselves, without awty.
+//! Tests of the throwaway clusters themselves, without awty.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -13,7 +13,7 @@ fn plain() -> Cluster {
     Cluster::builder().without_preload().start()
 }
 
-/// Whether a process is alive. A process that ended but was not waited for has no command line any more.
+/// Returns whether a process is alive. An ended process that its parent has not collected has an empty command line.
 fn is_alive(pid: &str) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| !command_line.is_empty())
 }
@@ -73,14 +73,13 @@ fn a_copied_cluster_has_its_originals_identity_unless_told_otherwise() {
     assert_ne!(identity(&one), identity(&other));
 }
 
-/// If a test was killed, the next test removes its directory.
 #[test]
 fn the_cluster_of_a_killed_process_is_swept() {
     let conf = std::env::temp_dir().join(format!("awty-sweep-{}.conf", std::process::id()));
     std::fs::write(&conf, "shared_preload_libraries = ''\n").unwrap();
     let mut runner = Command::new(env!("CARGO_BIN_EXE_with-cluster"));
-    // `cat` ends when `wait` closes its standard input. It would otherwise outlive the runner and keep the output of
-    // the tests open.
+    // `cat` ends when `wait` closes its standard input. Otherwise, `cat` would outlive the runner and keep the output
+    // of the tests open.
     let mut runner = runner.arg("--conf").arg(&conf).args(["--", "cat"]).stdin(Stdio::piped()).spawn().unwrap();
     let directory = format!("/tmp/awty-test-{}-1", runner.id());
     let postmaster = poll("the other process's server", PATIENCE, || {
@@ -114,7 +113,7 @@ fn a_cluster_whose_log_has_a_failed_assertion_panics_when_it_is_dropped() {
     assert_eq!(cluster.new_faults(), Vec::<String>::new());
 }
 
-/// A schema with awty's name is enough, so the server needs no awty.
+/// The server needs no awty, because a schema with awty's name is enough.
 #[test]
 fn a_cluster_whose_tables_are_corrupt_panics_when_it_is_dropped() {
     let unindexed = "UPDATE pg_index SET indisready = false, indisvalid = false WHERE indexrelid = 'awty.t_pkey'::regclass;

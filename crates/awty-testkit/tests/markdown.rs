@@ -1,4 +1,4 @@
-//! The width of Markdown pages, and the links between them.
+//! Tests the width of Markdown pages and the links between them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const WIDTH: usize = 140;
 
-/// Pages whose lines are still longer.
+/// Pages that may still have longer lines.
 const WIDER: &[&str] =
     &["docs/attacks.md", "docs/failover.md", "docs/gateway.md", "docs/neighbours.md", "docs/reliability.md"];
 
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns the pages, including new files that are not committed yet.
+/// Returns the Markdown pages, including new files that are not committed yet.
 fn pages() -> Vec<(String, String)> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let files = Command::new("git").current_dir(root()).args(list).output().unwrap();
@@ -35,7 +35,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Whether a line is a row of a table, which cannot be wrapped.
+/// Returns whether a line is a row of a table, which cannot be wrapped.
 fn is_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
@@ -47,7 +47,7 @@ fn long_lines(name: &str, text: &str) -> Vec<String> {
 
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose(text).flat_map(|(number, line)| {
-        // An odd number of backticks before a link makes it code.
+        // After an odd number of backticks, the text is code and therefore no link.
         let starts = line.match_indices("](").filter(|(at, _)| line[..*at].matches('`').count() % 2 == 0);
         starts.filter_map(move |(at, _)| Some((number, line[at + 2..].split_once(')')?.0)))
     })

@@ -1,4 +1,4 @@
-//! Writes docs/reference.md: `make reference`.
+//! Writes docs/reference.md. `make reference` runs this program.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,8 @@
-//! Runs a command with a throwaway cluster: `with-cluster [--conf FILE] -- COMMAND...`, or `with-cluster --sweep`.
+//! Runs a command with a throwaway cluster: `with-cluster [--conf FILE] -- COMMAND...`. `with-cluster --sweep` removes
+//! the clusters of killed tests.
 //!
 //! The command's `PGHOST`, `PGPORT` and `PGUSER` point to the cluster, which is removed when the command ends. The exit
-//! status is that of the command.
+//! status is the command's exit status.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

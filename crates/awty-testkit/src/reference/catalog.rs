@@ -1,20 +1,20 @@
-//! Functions, tables, views and settings, as the server's catalog and its COMMENTs have them.
+//! Describes functions, tables, views and settings for the reference, from the server's catalog and its COMMENTs.
 
 use crate::markdown::{WIDTH, paragraph, sentence, table};
 use postgres::{Client, Row};
 use std::fmt::Write as _;
 
-/// A function with its COMMENT.
+/// A function and its COMMENT.
 pub struct Function {
     pub name: String,
     arguments: Vec<String>,
     returns: String,
     comment: String,
-    /// The defaults of the arguments, by their names.
+    /// Default values of the function's arguments, by the names of the arguments.
     pub defaults: Vec<(String, String)>,
 }
 
-/// The words by which a COMMENT says that an overload needs no text of its own.
+/// A COMMENT with these words refers to another overload, so this overload needs no text of its own.
 const OVERLOAD: &str = "The same for a key";
 
 const FUNCTIONS: &str = "
@@ -29,7 +29,6 @@ const FUNCTIONS: &str = "
         pg_get_function_result(p.oid)
     FROM pg_proc AS p WHERE p.pronamespace = $1::text::regnamespace AND p.prorettype <> 'trigger'::regtype ORDER BY 1, p.pronargs, p.oid";
 
-/// Returns all functions of a schema.
 pub fn functions(client: &mut Client, schema: &str) -> Vec<Function> {
     let tried = columns(client, "awty.tried");
     let returned = tried.iter().map(|row| format!("{} {}", text(row, 0), short(&text(row, 1)))).collect::<Vec<_>>();
@@ -75,7 +74,7 @@ fn text(row: &Row, column: usize) -> String {
     row.get::<_, Option<String>>(column).unwrap_or_default()
 }
 
-/// Returns the section of one function.
+/// Returns the section of the page about one function.
 pub fn function(functions: &[Function], name: &str) -> String {
     let mut section = format!("\n#### {name}\n");
     let all = functions.iter().filter(|function| function.name == name);
@@ -128,7 +127,7 @@ fn columns(client: &mut Client, relation: &str) -> Vec<Row> {
     client.query(columns, &[&relation]).expect("the columns")
 }
 
-/// Returns each table, view and row type of a schema, without the partitions.
+/// Returns the sections about the tables, views and row types of a schema. Partitions have no section.
 pub fn relations(client: &mut Client, schema: &str) -> String {
     let relations = "SELECT c.relname::text, obj_description(c.oid, 'pg_class'), c.relkind::text FROM pg_class AS c
         WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p', 'v', 'c') AND NOT c.relispartition
@@ -153,7 +152,8 @@ pub fn relations(client: &mut Client, schema: &str) -> String {
     sections
 }
 
-/// Returns the arguments of `awty.register()` after the function, with the meaning that their columns have.
+/// Returns the arguments of `awty.register()` that follow the function. Their meaning comes from the columns of the
+/// same names.
 pub fn options(client: &mut Client, functions: &[Function]) -> String {
     let register = functions.iter().find(|function| function.name == "register").expect("awty.register()");
     let columns = columns(client, "awty.job");
@@ -171,7 +171,8 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 
 /// Returns all settings of the library, with default, range and context.
 pub fn settings(client: &mut Client) -> String {
-    // The query reads the library's defaults (`boot_val`), because the cluster's file changes a few settings.
+    // The query reads the library's defaults (`boot_val`), because the cluster's configuration file changes a few
+    // settings.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

@@ -1,4 +1,4 @@
-//! Outcomes and errors, as the source has them.
+//! Reads outcomes and errors for the reference from awty's source.
 
 use crate::markdown::table;
 use crate::{Cluster, checkout};
@@ -19,7 +19,6 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the outcomes, in the order of the source.
 pub fn outcomes() -> String {
     let source = read(checkout().join("crates/awty-core/src/outcome.rs"));
     let list = source.split("Outcome for \"outcome\"").nth(1).expect("the list of outcomes");
@@ -43,7 +42,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// Each literal, and each format with an ellipsis in place of a value.
+/// Collects each literal of an expression, and each format with an ellipsis in place of a value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
@@ -82,7 +81,7 @@ fn called(expression: &Expr) -> Option<String> {
     function.path.is_ident("call").then(|| format!("SELECT {}(…);", name.value()))
 }
 
-/// Returns a format with an ellipsis, or the next call, for each of its values.
+/// Fills the values of a format. Each value becomes the next call, or an ellipsis when no call is left.
 fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();
@@ -128,7 +127,8 @@ impl<'ast> Visit<'ast> for Said {
     }
 }
 
-/// Returns the errors of the library with SQLSTATE, message and hint: by SQLSTATE, then in the order of the source.
+/// Returns the library's errors with SQLSTATE, message and hint. They are sorted by SQLSTATE, then by their order in
+/// the source.
 pub fn of_the_library(cluster: &Cluster) -> Vec<Vec<String>> {
     let states = states(cluster);
     let mut said = Said::default();
@@ -159,7 +159,6 @@ fn states(cluster: &Cluster) -> BTreeMap<String, String> {
     list.lines().filter_map(row).collect()
 }
 
-/// Returns the errors of awty_http.
 pub fn of_awty_http() -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for path in files("http/sql", "sql") {

@@ -52,12 +52,11 @@ from the catalog and the source, and a test compares. [jobs.md](jobs.md) explain
 [Settings](#settings) · [Outcomes](#outcomes) · [Errors](#errors) · [Extension awty_http](#extension-awty_http)
 ";
 
-/// Returns the file of the page.
 pub fn page() -> PathBuf {
     checkout().join("docs/reference.md")
 }
 
-/// Returns the text of the page, from a fresh server.
+/// Starts a cluster, and returns the text of docs/reference.md from its catalog.
 pub fn reference() -> String {
     let cluster = Cluster::builder().start();
     cluster.create_extension("postgres");

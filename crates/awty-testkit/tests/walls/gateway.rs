@@ -1,11 +1,11 @@
-//! The walls between the gateway's rooms.
+//! Tests which modules of the gateway may know which others. A room is a top-level module.
 
 use super::arrows::Arrows;
 use super::source::{Source, root};
 
 const FOLDER: &str = "crates/awty-gateway/src";
 
-/// The lowest layer comes first. A room may know only the rooms below its own layer.
+/// Layers of the gateway's rooms, from the lowest to the highest. A room may know only the rooms below its own layer.
 const LAYERS: &[&[&str]] = &[
     &["clock", "duration", "notify", "secrets", "sqlstate"],
     &["net"],
@@ -70,7 +70,7 @@ fn delivery_and_network_of_the_gateway_know_no_database() {
     assert!(found.is_empty(), "they know the database:\n{}", found.join("\n"));
 }
 
-/// Functions of awty do all writing.
+/// The gateway writes only by calling functions of awty.
 #[test]
 fn sql_of_the_gateway_stands_in_db_and_writes_nothing_itself() {
     let mut found = Vec::new();

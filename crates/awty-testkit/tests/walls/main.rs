@@ -1,7 +1,7 @@
-//! The walls between awty's modules.
+//! Tests which modules of awty may know which others. A room is a top-level module.
 //!
 //! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments. A method
-//! names no module, but a file that gets a value of another file's type has named it somewhere.
+//! call names no module, but a file that gets a value of another file's type has named the type somewhere.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -13,7 +13,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::BTreeSet;
 
-/// The lowest room comes first. A room knows only the rooms before it.
+/// Rooms from the lowest to the highest. A room knows only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -40,7 +40,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// These rooms must not know the others even through a third room. The text says why.
+/// Rooms that must not know the second rooms, even through a third room. The text says why.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -51,7 +51,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// awty-core could read a clock or wait by these. Its [`chrono`] is built without a clock.
+/// With these names, awty-core could read a clock or wait. Its [`chrono`] is built without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -103,8 +103,8 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// So each statement is prepared, qualified and run as the owner. `pg` has VACUUM, which SPI does not know. `pg::unbound` declares the C functions
-/// that `statements` call.
+/// Because SQL stands only there, each statement is prepared, qualified and run as the owner. The module `pg` runs
+/// VACUUM, which SPI does not support. `pg::unbound` declares the C functions that `statements` calls.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();

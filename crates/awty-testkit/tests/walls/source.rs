@@ -1,5 +1,5 @@
-//! One source file: its module, and the paths that it names. `syn` reads the file; a macro's arguments are searched as
-//! tokens.
+//! Reads one source file, and finds the file's module and the paths that the file names. `syn` parses the file. The
+//! arguments of macros are searched as tokens.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::HashMap;
@@ -16,13 +16,13 @@ pub struct Source {
     /// Path of the file, relative to the repository.
     pub file: String,
     pub lines: usize,
-    /// The module, such as `["store", "job"]`; empty for lib.rs.
+    /// Module of the file, such as `["store", "job"]`. It is empty for lib.rs.
     pub module: Vec<String>,
-    /// The `mod x;` lines of the file.
+    /// Child modules that the file declares with `mod x;`.
     pub children: Vec<String>,
-    /// The `pub use a::b;` lines of the file, by the name that other files see.
+    /// Paths that the file exports with `pub use a::b;`, by the name that other files see.
     pub exports: HashMap<String, Vec<String>>,
-    /// Every other path, and the module that contains it.
+    /// Every other path in the file, and the module that contains the path.
     pub named: Vec<(Vec<String>, Vec<String>)>,
     inline: Vec<String>,
 }
@@ -54,7 +54,7 @@ impl Source {
         if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
             module.pop();
         }
-        // `#[path = "x_tests.rs"] mod tests;` of x.rs is the module x::tests.
+        // The file x_tests.rs is the module x::tests, because x.rs has `#[path = "x_tests.rs"] mod tests;`.
         if let Some(tested) = module.last().and_then(|last| last.strip_suffix("_tests")).map(str::to_owned) {
             module.splice(module.len() - 1.., [tested, "tests".to_owned()]);
         }
@@ -78,7 +78,7 @@ impl Source {
         self.named.push((path, within));
     }
 
-    /// Paths among tokens: names with `::` between them.
+    /// Finds the paths among the tokens of a macro, which are names with `::` between them.
     fn search(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;
@@ -132,7 +132,7 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// `pub(super)` and the like say who may know this, not whom it knows.
+    /// A visibility such as `pub(super)` says who may know the item, not what the item knows.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -1,7 +1,8 @@
-//! The second part of the demo: the gateway and its endpoints, two processes that run until `scripts/demo stop`.
+//! The second part of the demo: starts the gateway and a process that serves its endpoints. Both run until
+//! `scripts/demo stop`.
 //!
-//! Invariant: both have the demo's directory in their command line and their process id in a file there, so that the
-//! script can end them.
+//! Invariant: both processes have the demo's directory in their command line and write their process id into that
+//! directory, so that the script can end them.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};
@@ -24,7 +25,8 @@ const RIGHTS: &[&str] = &[
     "SELECT awty_http.add_tenant('shop')",
 ];
 
-/// A call of the misbehaving endpoint was repeated successfully, and the missing endpoint is known.
+/// Query that is true when a repeated call of the misbehaving endpoint has succeeded, and the missing endpoint counts
+/// as failing.
 const SHOWN: &str = "SELECT EXISTS (SELECT FROM awty.attempt AS f JOIN awty.attempt AS s USING (key)
     WHERE f.entity_key = '/carrier' AND NOT f.ok AND s.ok)
     AND EXISTS (SELECT FROM awty_http.endpoint WHERE failing_since IS NOT NULL)";
@@ -88,7 +90,7 @@ fn gateway(directory: &Path) -> Result<String, String> {
         return Err(String::from_utf8_lossy(&init.stderr).into_owned());
     }
     let log = File::create(directory.join("gateway.log")).map_err(|error| error.to_string())?;
-    // The default port, unless another gateway uses it.
+    // The gateway gets its default port, unless another gateway uses that port.
     let is_free = TcpListener::bind("127.0.0.1:8470").is_ok();
     let address = if is_free { "127.0.0.1:8470" } else { "127.0.0.1:0" };
     let database = format!("postgresql:///{SHOP}?user=gateway&host={}", directory.display());

@@ -1,7 +1,6 @@
-//! The demo: a shop with late orders, and a gateway with misbehaving endpoints, on a throwaway cluster that keeps
-//! running.
+//! The demo runs a shop with late orders, and a gateway with misbehaving endpoints. It leaves its cluster running.
 //!
-//! Exit status 0 only if exactly the orders that did not ship in time have their alerts.
+//! The exit status is 0 only if exactly the orders that did not ship in time have their alerts.
 
 mod gateway;
 mod receiver;
@@ -18,7 +17,7 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// The last check comes 5 seconds after the last order. The rest is for a slow machine.
+/// The last check runs 5 seconds after the last order. A slow machine may need the rest of this time.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

@@ -1,4 +1,5 @@
-//! The demo's endpoints: a sound one, one that misbehaves sometimes, and a missing one. `scripts/demo stop` ends them.
+//! Serves the demo's endpoints until `scripts/demo stop` ends the process. The first endpoint works, the second fails
+//! sometimes, and the third does not exist.
 
 use awty_testkit::receiver::{accept, answer, hang, requests};
 use std::net::TcpStream;

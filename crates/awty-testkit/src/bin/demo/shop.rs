@@ -1,4 +1,4 @@
-//! The shop: its cluster, its schema (`demo/shop.sql`) and its customers (pgbench).
+//! Opens the demo's shop, which has a cluster, a schema (`demo/shop.sql`) and customers (pgbench).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,6 @@ impl Shop {
 pub(crate) struct Customers(Child);
 
 impl Customers {
-    /// Returns whether pgbench still runs after `time`.
     pub(crate) fn is_busy_for(&mut self, time: Duration) -> bool {
         let ended = poll("pgbench to end", time, || match self.0.try_wait() {
             Ok(Some(_)) => Ok(()),

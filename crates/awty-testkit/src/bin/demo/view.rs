@@ -1,6 +1,5 @@
-//! The live view, queried every second.
-//!
-//! On a terminal it redraws itself. Otherwise it prints one line per second.
+//! Shows the state of the demo's shop every second. On a terminal, the view redraws itself. Otherwise it prints one
+//! line per second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use awty_testkit::postgres::{Client, Row};
 
 use crate::shop::SHOP;
 
-/// Slots in the chart.
+/// Number of slots that the chart shows.
 const SLOTS: i32 = 20;
 
 const NUMBERS: &str = "
@@ -21,7 +20,8 @@ SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::
        (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
-/// A check's first run was at its first slot; the history has the time of its second run.
+/// Counts the runs in each slot. No check of the demo runs more than twice, so the first slot and the last slot of a
+/// check in the history are all of its runs.
 const CHART: &str = "
 WITH run AS (
     SELECT first_check_at AS slot FROM awty.future_job_history WHERE check_count >= 1
@@ -61,7 +61,7 @@ impl View {
         let runs: Vec<i64> = chart.iter().map(|row| row.get("runs")).collect();
         let n = |column: &str| -> i64 { numbers.get(column) };
         if !self.terminal {
-            // The last second may still be running, so the one before is shown.
+            // The last second may still be running, so the line shows the second before.
             let last = runs.iter().rev().nth(1).copied().unwrap_or(0);
             println!(
                 "{seconds:>4} s   orders {:>4}   shipped {:>4}   pending {:>4}   lag {:>4} ms   runs in the last slot {last:>3}   \
@@ -110,7 +110,7 @@ fn frame(seconds: u64, numbers: &Row, runs: &[i64]) -> String {
     frame
 }
 
-/// Draws the bars, which are five lines high. The oldest slot comes first.
+/// Draws the chart of runs. Its bars are five lines high, and the oldest slot comes first.
 fn bars(runs: &[i64]) -> String {
     const HEIGHT: i64 = 5;
     let most = runs.iter().copied().max().unwrap_or(0).max(1);
@@ -119,7 +119,7 @@ fn bars(runs: &[i64]) -> String {
         let label = if level == HEIGHT { most.to_string() } else { String::new() };
         chart.push_str(&format!("  {label:>4} |"));
         for &count in runs {
-            // Rounded up, so that a single run is visible.
+            // The height is rounded up so that a single run is visible.
             let height = (count * HEIGHT + most - 1) / most;
             chart.push_str(if height >= level { "##" } else { "  " });
             chart.push(' ');
