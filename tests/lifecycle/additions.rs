@@ -1,5 +1,5 @@
-//! Triggers, rules, columns and keys that an administrator adds to awty's tables apply to each way in which a check
-//! ends.
+//! Tests that triggers, rules, columns and keys that an administrator adds to awty's tables apply to every way in which
+//! a check ends.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
@@ -36,7 +36,6 @@ fn open() -> Shop {
     shop
 }
 
-/// Schedules a check for each way and runs `more` in one transaction. Then waits until all have ended.
 #[track_caller]
 fn end_each_way(shop: &Shop, name: &str, more: &str) {
     let keys = WAYS.map(|(way, _)| format!("'{way}'")).join(", ");
@@ -103,7 +102,6 @@ fn a_column_of_the_history_gets_its_default() {
     end_each_way(&shop, "dropped", "");
 }
 
-/// The check stays pending until the history accepts it.
 #[test]
 fn a_check_that_the_history_refuses_stays_pending() {
     for (constraint, gone) in [

@@ -1,4 +1,4 @@
-//! Bad jobs: each fails by its own fault, is archived, and does not stop other jobs.
+//! Tests that a bad job fails by its own fault, is archived, and does not stop other jobs.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -74,7 +74,6 @@ fn a_run_without_measure_fails_with_its_sqlstate() {
     }
 }
 
-/// PostgreSQL makes one of the two runs fail, and awty tries that run again.
 #[test]
 fn a_deadlock_between_two_runs_is_resolved() {
     let shop = Shop::on(Cluster::builder().set("deadlock_timeout", "100ms").start());

@@ -1,4 +1,4 @@
-//! Clients beside runs: a client does not wait for a run, and its commit wins.
+//! Tests clients beside runs: a client does not wait for a run, and the client's commit wins.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

@@ -1,4 +1,4 @@
-//! The server's wall clock is set while checks wait and run.
+//! Tests what happens when the server's wall clock is set while checks wait and run.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -8,7 +8,8 @@ fn open() -> Shop {
     Shop::on(Cluster::builder().with_movable_clock().start())
 }
 
-/// Timeouts use the monotonic clock. PostgreSQL's timers use the wall clock, which was set back by two minutes.
+/// The test sets the wall clock back by two minutes. awty's timeouts use the monotonic clock, unlike PostgreSQL's own
+/// timers.
 #[test]
 fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     let shop = open();
@@ -30,7 +31,6 @@ fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     for job in ["sleepy", "stubborn"] {
         let end = shop.end_of(job);
         assert_eq!(end.why(), ("timed_out", Some("57014")), "{end:?}");
-        // The run time comes from the monotonic clock.
         assert!((3.0..30.0).contains(&end.run_time), "{end:?}");
     }
 }
@@ -49,7 +49,7 @@ fn what_falls_due_by_a_jump_forward_runs_and_not_before() {
     assert!(end.started() >= end.slot && end.started() - end.slot < TimeDelta::minutes(1), "{end:?}");
 }
 
-/// After the clock was set back, checks are scheduled by the new time, and older ones wait for their slot.
+/// New checks follow the new time, and checks that were scheduled before the change wait for their slot.
 #[test]
 fn nothing_runs_twice_when_the_clock_is_set_back() {
     let shop = open();

@@ -1,11 +1,12 @@
-//! Crashes, signals and restarts: each run takes effect once, and due checks continue at once.
+//! Tests crashes, signals and restarts: each run takes effect once, and due checks continue at once.
 
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// P5. Less than the minute between two audits, and long enough for a busy machine to start processes.
+/// Property P5 allows this time after a crash. It is shorter than the minute between two audits, and long enough for a
+/// busy machine to start processes.
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +51,6 @@ fn a_run_whose_worker_is_killed_is_done_once_and_at_once() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT count(*), bool_or(held) FROM awty.future_job").trim(), "5|f");
 }
 
-/// `awty.release()` lets the held check run again.
 #[test]
 fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
@@ -99,7 +99,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// Suspects run one at a time, so the long run that was in progress at each crash is not held.
+/// awty runs suspects one at a time after a crash. A long run that was in progress at each crash is therefore not held.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -188,7 +188,6 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// Terminating a worker is no failure of the job. Cancelling a run is one.
 #[test]
 fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     let shop = Shop::open();
@@ -197,7 +196,7 @@ fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     shop.close_door();
     shop.schedule("terminated", "slow", "after => '0'");
     shop.await_at_door();
-    // The worker is connected as the role.
+    // The role may terminate the worker, because the worker is connected as this role.
     shop.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'");
     shop.open_door();
     let end = shop.end_of("terminated");

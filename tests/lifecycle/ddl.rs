@@ -1,10 +1,10 @@
-//! DDL beside awty: on databases, the extension, and the functions and roles of jobs.
+//! Tests DDL beside awty: on databases, on the extension, and on the functions and roles of jobs.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::error::SqlState;
 
-/// `slow` sleeps for ten minutes, and its timeout is a second.
+/// Opens a shop with a database `d`. Its job `slow` sleeps for ten minutes, and has a timeout of one second.
 fn with_database() -> Shop {
     let shop = Shop::open();
     shop.cluster.execute("postgres", &["CREATE DATABASE d OWNER shop"]);
@@ -23,7 +23,7 @@ fn with_database() -> Shop {
     shop
 }
 
-/// Leaves a connected worker and a check in the future.
+/// Leaves a connected worker and a future check in database `d`.
 fn keep_busy(shop: &Shop, job: &str) {
     shop.cluster.execute(
         "d",
@@ -53,7 +53,7 @@ fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
     }
 }
 
-/// The database's owner may use WITH (FORCE).
+/// The owner of the database may use DROP DATABASE … WITH (FORCE), even while a worker is connected.
 #[test]
 fn a_database_can_be_dropped_by_force_in_the_middle_of_a_run() {
     let shop = with_database();
@@ -200,11 +200,10 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
         ("login", "ALTER ROLE shop NOLOGIN", "ALTER ROLE shop LOGIN"),
         ("connect", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC", "GRANT CONNECT ON DATABASE postgres TO shop"),
     ];
-    // From PostgreSQL 17 on, a worker may connect as a role that cannot log in.
     let no_login_needed: bool =
         shop.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000");
     for (key, revoke, grant) in ways {
-        // A connected worker would still run the check.
+        // A worker that is still connected would run the check, although the role may no longer connect.
         shop.await_workers_gone();
         let position = shop.cluster.log_position();
         shop.cluster.execute("postgres", &[revoke]);
@@ -236,7 +235,8 @@ fn the_checks_of_a_dropped_role_fail() {
     shop.cluster.execute("postgres", &[schedule]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
-    // A registration asks for an inspection. Otherwise the audit finds the check within a minute.
+    // A registration makes the maintainer inspect the database. Otherwise, only the audit would find the check, within
+    // a minute.
     shop.cluster
         .client("postgres", "other")
         .batch_execute(
@@ -264,7 +264,8 @@ fn a_database_that_allows_no_connections_keeps_its_checks() {
     await_done_in_d(&shop);
 }
 
-/// Waits until the check in database `d` is done. The launcher reads the list of databases once a minute.
+/// Waits until the check in database `d` is done. The deadline is long because the launcher reads the list of databases
+/// only once a minute.
 fn await_done_in_d(shop: &Shop) {
     let deadline = std::time::Duration::from_secs(150);
     let mut client = shop.cluster.superuser("d");
@@ -288,7 +289,7 @@ fn checks_of_a_role_without_usage_still_run() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// A worker keeps its locks on awty's relations from one quick run to the next.
+/// A worker keeps its locks on awty's relations from one quick run to the next, so its end must release them.
 #[test]
 fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
     let shop = Shop::open();

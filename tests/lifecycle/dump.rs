@@ -1,4 +1,4 @@
-//! Copies of a database, restored or cloned, run nothing before `awty.adopt()`.
+//! Tests that restored or cloned copies of a database run nothing before `awty.adopt()`.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-/// Has a finished check, a pending one that has failed once, and an overdue one.
+/// Opens a shop with a finished check, an overdue check, and a pending check that has failed once.
 fn source() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -60,7 +60,7 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");
-    // Resuming asks for an inspection, which reports the hold.
+    // Resuming a job makes the maintainer inspect the database. The maintainer then reports the hold.
     cluster.client(database, "shop").batch_execute("SELECT awty.pause('note'), awty.resume('note')").unwrap();
     cluster.await_log(&["awty maintainer", "WARNING", database], 0);
     let untouched =
@@ -104,7 +104,7 @@ fn a_restore_into_another_cluster_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&other, "postgres");
 }
 
-/// The restore has jobs and checks, but not yet the row that says where they come from.
+/// The restore already has jobs and checks, but not yet the row that says from which server they come.
 #[test]
 fn a_restore_is_held_before_it_is_complete() {
     let shop = source();
@@ -123,7 +123,6 @@ fn a_clone_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&shop.cluster, "original");
 }
 
-/// The test restores in parallel, and then in one transaction.
 #[test]
 fn a_restore_from_an_archive_is_complete() {
     let shop = source();
@@ -140,7 +139,7 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
-/// Logical replication copies no sequences, so an adopted copy skips the numbers of its rows.
+/// Logical replication does not copy sequences, so an adopted copy must skip the numbers that its rows already use.
 #[test]
 fn an_adopted_copy_gives_no_number_again() {
     let shop = source();

@@ -1,4 +1,5 @@
-//! Effects of a run: they belong to its role, exist if and only if its history row exists, and reach no other run.
+//! Tests the effects of a run: they belong to the job's role, exist if and only if the run's history row exists, and do
+//! not reach other runs.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
@@ -109,7 +110,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // Dropping a table writes to pg_depend, so this lock makes the drop wait until it is cancelled.
+    // Dropping a table writes to pg_depend, so this lock makes the drop wait until its statement is cancelled.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);
@@ -176,7 +177,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // The role's own sessions cannot write now.
+    // With these settings, the role's own sessions could not write, so a superuser schedules the check.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

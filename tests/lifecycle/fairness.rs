@@ -1,4 +1,4 @@
-//! Fairness between databases, roles and jobs.
+//! Tests that databases, roles and jobs share the workers fairly.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
@@ -53,7 +53,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
           "SELECT awty.schedule('at once', n::text, 'r2', at => now() + interval '2 s') FROM generate_series(1, 300) AS n"],
     );
     shop.await_all_ended();
-    // 3 s of work. In shares of 50 ms per slot it would take a minute.
+    // The backlog is 3 s of work. If it got only 50 ms of each slot, it would take a minute.
     let in_time = "SELECT max(started_at) FILTER (WHERE job = 'r2') < max(started_at) FILTER (WHERE job = 'r1')
                    FROM awty.future_job_history";
     assert!(shop.cluster.value::<bool>("postgres", in_time), "the backlog was not done when the last slot came");
@@ -61,7 +61,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
 
 #[test]
 fn with_room_for_one_process_everything_is_done() {
-    // One process is for the logical replication launcher, and one for awty's launcher.
+    // PostgreSQL's logical replication launcher and awty's launcher each take one of the three processes.
     let shop = Shop::on(Cluster::builder().set("max_worker_processes", "3").start());
     roles(&shop, 9);
     shop.cluster
@@ -109,7 +109,7 @@ fn a_role_with_slow_runs_does_not_hold_up_another_role() {
     shop.await_all_ended();
 }
 
-/// The databases have the same names and ids.
+/// The databases contain roles and jobs with the same names, and checks with the same ids.
 #[test]
 fn databases_run_beside_each_other() {
     let shop = Shop::open();
@@ -166,14 +166,14 @@ fn bad_jobs_stop_nobody() {
     }
 }
 
-/// Two workers of a role divide the checks without waiting for each other.
 #[test]
 fn two_workers_divide_a_backlog() {
     let shop = Shop::open();
     shop.run("CREATE TABLE shop.done (by integer NOT NULL)");
     shop.job(
         "quick",
-        // The first worker is slow until the second one works, which may start seconds later.
+        // The first worker is slow until the second worker runs a check, because the second worker may start seconds
+        // later.
         "BEGIN PERFORM pg_sleep(CASE WHEN EXISTS (SELECT FROM shop.done WHERE by <> pg_backend_pid()) THEN 0.001 ELSE 0.02 END);
          INSERT INTO shop.done VALUES (pg_backend_pid()); RETURN NULL; END",
         "",

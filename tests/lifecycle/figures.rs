@@ -1,9 +1,10 @@
-//! `awty.job_status` counts each run once. `awty.forecast()` predicts runs.
+//! Tests that `awty.job_status` counts each run once, and that `awty.forecast()` predicts runs.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 
-/// Waits until the figures are stored. A change of a job asks for an inspection, which stores them.
+/// Waits until the maintainer has stored the figures. Pausing a job makes the maintainer inspect the database, and an
+/// inspection stores the figures.
 fn await_stored(shop: &Shop, condition: &str) {
     let mut client = shop.cluster.superuser("postgres");
     client.batch_execute("SELECT awty.pause('spare')").unwrap();
@@ -16,7 +17,6 @@ fn figures(shop: &Shop) -> String {
     shop.cluster.psql("postgres", sql)
 }
 
-/// Figures survive crashes and restarts.
 #[test]
 fn each_run_is_counted_once_over_crashes() {
     let mut shop = Shop::open();
@@ -84,7 +84,8 @@ fn a_job_that_is_registered_again_begins_at_nothing() {
     await_stored(&shop, "count(*) = 0");
 }
 
-/// Shared memory counts 2,048 jobs. The job that has not run for longest is merged into the row of the other jobs.
+/// Shared memory has room for the figures of 2,048 jobs. The job that has not run for the longest time is counted with
+/// the other jobs.
 #[test]
 fn one_job_too_many_is_counted_with_the_other_jobs() {
     let mut shop = Shop::open();
@@ -102,7 +103,7 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     let seen = "SELECT count(*) = 2051 AND sum(runs) = 2049 AND count(*) FILTER (WHERE runs = 1) = 2049
                 AND max(runs) FILTER (WHERE job = 'other jobs') = 1 AND max(runs) FILTER (WHERE job = 'job 1') = 0 FROM awty.job_status";
     assert!(shop.cluster.value::<bool>("postgres", seen), "{}", figures(&shop));
-    // Only monitoring roles see the row of the other jobs.
+    // Only monitoring roles see the row that counts the other jobs.
     let own: i64 = shop.client().query_one("SELECT count(*) FROM awty.job_status", &[]).unwrap().get(0);
     assert_eq!(own, 2050);
     await_stored(&shop, "count(*) = 2049 AND sum(runs) = 2049");
@@ -111,7 +112,7 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     shop.await_true("the same after a crash", seen);
 }
 
-/// The checks of a paused job are not overdue.
+/// The checks of a paused job do not count as overdue.
 #[test]
 fn what_is_pending_is_counted_by_job() {
     let mut shop = Shop::open();
@@ -180,7 +181,7 @@ const READS: [&str; 5] = [
     "SELECT * FROM awty.forecast('1 hour', '1 min')",
 ];
 
-/// Reads in a read-only transaction, with no lock above the weakest.
+/// Runs each read in a read-only transaction, and expects that it takes only ACCESS SHARE locks.
 fn read_all(cluster: &Cluster, role: &str) {
     let mut client = cluster.client("postgres", role);
     for read in READS {

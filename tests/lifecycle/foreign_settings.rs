@@ -1,9 +1,8 @@
-//! Settings of roles and sessions.
+//! Tests that settings of roles and sessions apply to the job's own statements, but not to awty's statements.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
 
-/// awty's statements are planned once and not at each run.
 #[test]
 fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
     let server = Cluster::builder()
@@ -20,7 +19,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, current_setting('plan_cache_mode'));
                 RETURN NULL; END";
     shop.job("note", note, "");
-    // The polling query itself does not count.
+    // The query excludes the statement with which the test polls.
     let count = "SELECT calls, plans, query FROM pg_stat_statements
                  WHERE query ~ 'awty\\.' AND query !~ '^SELECT NOT EXISTS' AND calls > 100 ORDER BY calls DESC";
     shop.run(
@@ -38,11 +37,11 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
     assert_eq!(shop.cluster.value::<String>("postgres", modes), "force_custom_plan");
 }
 
-/// A restore and a subscription fire no ordinary triggers. A client and a worker in the middle of a turn use the new
-/// definition at once.
+/// A restore or a subscription changes `awty.job` without firing ordinary triggers. A client, and a worker in the
+/// middle of a turn, must still use the new definition at once.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
-    // With one worker, no second worker runs the second check while the first one waits.
+    // The server allows one worker, because a second worker would run the second check while the first check waits.
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let gated = format!(
         "BEGIN IF j.entity_key = '1' THEN {GATE} END IF;

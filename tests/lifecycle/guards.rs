@@ -1,9 +1,9 @@
-//! Guards: each limit of a job ends its checks with its own outcome.
+//! Tests the limits of a job: each limit ends checks with its own outcome.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 
-/// The runs would take this many seconds without a guard.
+/// Without a limit, the runs of these tests would take this many seconds.
 const ENDLESS: f64 = 600.0;
 
 #[test]
@@ -64,7 +64,8 @@ fn a_check_that_asks_too_often_ends_as_exhausted() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(what, ' ' ORDER BY n) FROM shop.note").trim(), "0 1 2");
 }
 
-/// A next time that is not after the check's own slot is no progress. A later time that has passed means the next slot.
+/// A job makes no progress if it returns a time that is not after the check's own slot. A later time that has already
+/// passed stands for the next slot.
 #[test]
 fn a_check_that_makes_no_progress_ends_as_past() {
     let shop = Shop::open();
@@ -85,7 +86,6 @@ fn a_check_that_makes_no_progress_ends_as_past() {
     assert!(end.slot >= end.first + TimeDelta::seconds(2), "the slot after the run: {end:?}");
 }
 
-/// An infinite time is beyond the horizon as well.
 #[test]
 fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
     let shop = Shop::open();
@@ -102,7 +102,7 @@ fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
 #[test]
 fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
     let shop = Shop::open();
-    // Each attempt waits at its own gate until its slot has been read.
+    // Each attempt waits at its own gate until the test has read the attempt's slot.
     let bad = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
                PERFORM pg_advisory_xact_lock_shared(50 + j.attempt); PERFORM 1 / 0; RETURN NULL; END";
     shop.job("bad", bad, ", max_attempts => 3, retry_after => '2 s'");
@@ -143,7 +143,7 @@ fn a_success_forgets_the_failures_before_it() {
     assert_eq!((end.check_count, end.attempts), (2, 4), "{end:?}");
 }
 
-/// The SQLSTATE for success is archived as an exception.
+/// A job may raise the SQLSTATE that means success. awty still archives it as an exception.
 #[test]
 fn a_sqlstate_of_the_jobs_own_is_archived() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! awty creates the history's partitions in advance, and drops old ones.
+//! Tests that awty creates the history's partitions in advance and drops old partitions.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -63,10 +63,9 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
     assert_eq!(shop.cluster.value::<i64>("postgres", deleted), 0);
 }
 
-/// The reader delays the drop of its own day only.
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // The maintainer must leave the old day alone until the reader has locked it.
+    // The retention is long at first, so that the maintainer does not drop the old day before the reader has locked it.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -99,7 +98,6 @@ fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     shop.await_true("the old day to be gone", &format!("SELECT to_regclass('{old}') IS NULL"));
 }
 
-/// An administrator adds a trigger, an index on an expression, and a partition with its columns in another order.
 #[test]
 fn what_an_administrator_adds_to_the_history_is_honoured() {
     let shop = Shop::open();
@@ -164,7 +162,7 @@ fn what_an_administrator_adds_to_the_history_is_honoured() {
     );
 }
 
-/// A trigger forces a full INSERT.
+/// A trigger on the history makes awty archive with an ordinary INSERT instead of its faster way.
 #[test]
 fn every_way_to_archive_says_the_same() {
     let shop = Shop::open();

@@ -1,11 +1,11 @@
-//! `awty_internal.in_flight` names the suspects after a crash.
+//! Tests that `awty_internal.in_flight` names the checks that may have caused a crash.
 
 use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// Both workers name the check, because the second took over checks of the first. A worker of another database already
-/// uses the same entry.
+/// Both workers have the check in their lists, because the second worker took over checks of the first. A worker of
+/// another database already uses the same entry of shared memory.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();
@@ -30,7 +30,7 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.close_door();
     shop.schedule("1", "slow", "after => '0'");
     shop.await_at_door();
-    // The rows look as if workers had been about to run the other database's check.
+    // These rows make it look as if workers had been about to run the check of the other database.
     let about_to_run = "INSERT INTO awty_internal.in_flight SELECT 0, ARRAY[id] FROM awty.future_job
                         UNION ALL SELECT 1, ARRAY[-1, id] FROM awty.future_job
                         UNION ALL SELECT 2, ARRAY[id] FROM awty.future_job";
@@ -41,7 +41,6 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.cluster.start();
     shop.await_at_door();
     shop.cluster.execute("postgres", &["ALTER DATABASE other ALLOW_CONNECTIONS true"]);
-    // A change of a job asks for an inspection.
     shop.cluster.execute("other", &["SELECT awty.alter('note', max_checks => 3)"]);
     let left = "SELECT NOT EXISTS (SELECT FROM awty_internal.in_flight)";
     shop.cluster.await_sql("other", "what was in flight to be taken up", left);
@@ -49,7 +48,8 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.open_door();
 }
 
-/// A run has ended its process, and a client has locked its check. The role continues once the exit is counted.
+/// A run has ended its own process while a client has locked its check. The role's other checks continue once the crash
+/// is counted.
 #[test]
 fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1").start());
@@ -60,7 +60,7 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     shop.close_door();
     let id = shop.schedule("bad", "leave", "after => '0'");
     shop.await_at_door();
-    // These are the steps of cancel(), one by one.
+    // The client does what `awty.cancel()` does, step by step.
     let mut client = shop.cluster.superuser("postgres");
     let mut cancelling = client.transaction().unwrap();
     cancelling.execute("SELECT FROM awty.future_job WHERE id = $1 FOR UPDATE", &[&id]).unwrap();
@@ -84,7 +84,7 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     assert_eq!((shop.end_of("good").outcome, shop.end_of("another").outcome), ("done".into(), "done".into()));
 }
 
-/// The termination counts even while no process can record it.
+/// The termination clears the suspect even while no process can record it.
 #[test]
 fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());

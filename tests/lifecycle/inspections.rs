@@ -1,9 +1,9 @@
-//! Inspections by the maintainer find checks that were not announced.
+//! Tests that the maintainer's inspections find checks of which the launcher was not notified.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
-/// Statement that writes due checks without notifying the launcher.
+/// Writes due checks without notifying the launcher.
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
@@ -19,7 +19,6 @@ fn a_check_is_heard_of_at_its_commit() {
     assert_eq!(shop.end_of("after").outcome, "done");
 }
 
-/// The second inspection follows at once, not at the next audit.
 #[test]
 fn an_inspection_that_is_asked_for_during_another_is_made() {
     let shop = Shop::open();
@@ -38,7 +37,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A prepared lock survives the restart and makes the inspection fail.
+    // A prepared transaction keeps its lock when the server restarts, so the first inspection fails.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);
@@ -50,7 +49,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     assert_eq!(shop.end_of("late").outcome, "done");
 }
 
-/// A process that is killed at the wrong moment leaves awty's own rows of a check behind.
+/// If a process is killed at the wrong moment, awty's own rows about a check outlive the check.
 #[test]
 fn what_is_left_of_checks_that_are_gone_is_removed() {
     let shop = Shop::open();

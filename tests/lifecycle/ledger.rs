@@ -1,11 +1,11 @@
-//! Every check that was ever scheduled is in exactly one place, and was done at most once.
+//! Tests that every check that was ever scheduled is in exactly one place, and was done at most once.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
 const NOTE_ID: &str = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id); RETURN NULL; END";
 
-/// A check took effect if and only if its history row says so.
+/// Expects that each check took effect if and only if its history row says that it did.
 #[track_caller]
 fn expect_balanced(shop: &Shop) {
     let wrong = shop.cluster.psql(
@@ -28,7 +28,6 @@ fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
         let mut ids = Vec::new();
         let mut random = seed;
         let done = "SELECT count(*) > 5 FROM shop.note";
-        // Continues until some checks have run beside the clients.
         for step in 0.. {
             if step >= 400 && step % 50 == 0 && client.query_one(done, &[]).unwrap().get(0) {
                 break;
@@ -90,7 +89,7 @@ fn many_checks_over_several_crashes_are_done_once_each() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.check_stat"), 0);
 }
 
-/// The run ends after the command has ended or waits for a lock.
+/// Lets a run end only after the command has ended or waits for a lock.
 #[track_caller]
 fn rewrite_meets_a_run(shop: &Shop, key: &str, command: &str) {
     let gate = shop.close_gate();
@@ -134,7 +133,8 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
             rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
     }
-    // The audit finds a check whose row moved between two reads. Resuming asks for an inspection now.
+    // The audit finds a check whose row moved between two reads. Resuming the job makes the maintainer inspect the
+    // database now.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";

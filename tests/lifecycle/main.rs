@@ -1,6 +1,6 @@
-//! What awty does over the life of a server. Each test has its own cluster.
+//! Tests what awty does over the life of a server. Each test has its own cluster.
 //!
-//! A new kind of tests is a directory like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.
+//! A new kind of test is a directory like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

@@ -1,4 +1,4 @@
-//! Clients schedule and cancel checks of many overlapping entities at once.
+//! Tests many clients that schedule and cancel checks of overlapping entities at the same time.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -11,13 +11,13 @@ const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 
 #[derive(Default, Debug)]
 struct Told {
-    /// Checks written for the job that is not repeated.
+    /// Number of checks that the calls of `schedule` have written for the job that is not repeated.
     written: i64,
-    /// Checks cancelled for both jobs.
+    /// Number of checks that the calls of `cancel` have ended, for both jobs.
     cancelled: i64,
 }
 
-/// Returns the job if the call writes, and the SQL.
+/// Returns the SQL of a call, and the job if the call writes a check.
 fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static str>, String) {
     let job = jobs[step / 2 % jobs.len()];
     let on_conflict = ON_CONFLICT[(step / 6 + session) % 4];
@@ -40,7 +40,7 @@ fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static 
     }
 }
 
-/// Every eighth call is rolled back.
+/// Makes the calls of one session. The session rolls back every eighth call.
 fn work(mut client: Client, session: usize, jobs: &[&'static str]) -> Result<Told, String> {
     let seed = session as f64 / SESSIONS as f64;
     client.batch_execute(&format!("SET client_min_messages = warning; SELECT setseed({seed})")).unwrap();
@@ -105,7 +105,6 @@ fn overlapping_sessions_neither_fail_nor_lose_anything() {
     expect_nothing_is_lost(&shop, &told);
 }
 
-/// Runs of a repeated job end checks at the same time.
 #[test]
 fn overlapping_sessions_and_runs_of_repetitions_neither_fail_nor_lose_anything() {
     let (shop, told) = busy(&["one", "beat"]);

@@ -1,4 +1,4 @@
-//! Checks that fell due while nothing could run.
+//! Tests checks that fell due while no worker could run.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
@@ -17,7 +17,7 @@ fn schedule(shop: &Shop) -> DateTime<Utc> {
     shop.slot_of("skip")
 }
 
-/// Expects that missed checks ended by their jobs' policies. Nothing could run before `able`.
+/// Expects that missed checks ended by their jobs' policies. No check could run before the time `able`.
 fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
     let end = shop.end_of("run");
     assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");
@@ -35,7 +35,7 @@ fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
 
 #[test]
 fn what_fell_due_while_the_server_was_down_follows_on_missed() {
-    // Disabled, so that no check runs before the stop.
+    // awty is disabled so that no check runs before the server stops.
     let mut shop = Shop::on(Cluster::builder().set("awty.enabled", "off").start());
     jobs(&shop);
     let slot = schedule(&shop);
@@ -80,7 +80,6 @@ fn what_fell_due_while_a_job_was_paused_follows_on_missed() {
     expect_policies(&shop, able);
 }
 
-/// Only the check that is running may finish.
 #[test]
 fn a_pause_ends_a_batch_that_is_going_on() {
     let shop = Shop::open();
@@ -102,7 +101,6 @@ fn a_pause_ends_a_batch_that_is_going_on() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 20);
 }
 
-/// Checks of new slots do not wait behind missed ones.
 #[test]
 fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "5").start());
@@ -127,7 +125,7 @@ fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8
          FROM awty.future_job_history WHERE entity_key LIKE 'old%'",
     );
-    // 25 checks at 5 per second, with one second's worth at once.
+    // The rate lets 5 checks run at once, and 5 more in each second, so 25 checks take about 4 seconds.
     assert!(took >= 3.5, "the backlog took {took} s");
 }
 

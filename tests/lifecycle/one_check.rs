@@ -1,4 +1,4 @@
-//! `check_now`, `hold` and `release` of one pending check while workers run.
+//! Tests `check_now`, `hold` and `release` of one pending check while workers run.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
@@ -37,7 +37,6 @@ fn a_check_that_is_running_is_not_asked_again() {
     assert_eq!((end.why(), end.attempts, shop.notes("1")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// The check that the run leaves pending is held.
 #[test]
 fn a_hold_lets_the_run_under_way_end_and_keeps_what_it_leaves_pending() {
     let shop = Shop::open();
@@ -90,7 +89,7 @@ fn a_held_check_stands_still_until_it_is_released() {
     assert_eq!((end.why(), end.attempts, shop.notes("2")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// An inspection applies a hold that commits after the end of the run.
+/// The run could not see the hold, so a later inspection applies it.
 #[test]
 fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     let shop = Shop::open();

@@ -1,8 +1,7 @@
-//! Runs that schedule or cancel checks: other checks, and their own.
+//! Tests runs that schedule or cancel checks, including their own check.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The run is done, and its result is ignored.
 #[test]
 fn a_run_may_replace_its_own_check() {
     let shop = Shop::open();
@@ -36,7 +35,8 @@ fn a_run_may_cancel_its_own_check() {
     assert_eq!((shop.notes("1"), shop.pending("1")), (1, String::new()));
 }
 
-/// A trigger cancels the check because the run changes its row. The times of earlier runs count as well.
+/// The run changes the row that the check is about, and a trigger on this row cancels the check. The run time of the
+/// check includes its earlier runs.
 #[test]
 fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
     let shop = Shop::open();
@@ -149,7 +149,7 @@ fn a_run_may_unregister_its_own_job() {
 
 #[test]
 fn a_run_may_pause_its_own_job() {
-    // A second worker could be in a run at the moment of the pause.
+    // The server allows one worker, because a second worker could be in a run at the moment of the pause.
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let pausing =
         "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); PERFORM awty.pause(j.job); RETURN NULL; END";

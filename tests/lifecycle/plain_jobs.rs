@@ -1,4 +1,4 @@
-//! Jobs without an argument, a result or limits.
+//! Tests jobs without an argument, a result or limits.
 
 use awty_testkit::fixture::Shop;
 

@@ -1,7 +1,7 @@
-//! Each of awty's statements can be planned on the actual tables, and finds its rows by an index.
+//! Tests that PostgreSQL can plan each of awty's statements on the actual tables, and finds the rows by an index.
 //!
-//! The tables are empty, as they may be when a process plans its statements, but may have millions of rows before the
-//! next ANALYZE.
+//! The tables are empty, because they may be empty when a process plans its statements. They may have millions of rows
+//! before the next ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
@@ -24,7 +24,7 @@ const SORTED: &[(&str, &str)] = &[
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk_targets", "the targets that were walked to, in that order"),
 ];
-/// Each of these indexes is small, or the statement stops early.
+/// Statements that may read a whole index, because the index is small or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("inspected::select_first_per_role", "job_role_idx"),
@@ -37,7 +37,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// Each run, or each call of a client, must use this index of this table.
+/// Statements of each run, or of each call of a client. Each statement must use this index of this table.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),
@@ -83,7 +83,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("in_flight::write", "in_flight", "in_flight_pkey"),
 ];
 
-/// The planner may know little of the table.
+/// The planner must choose an index even if it has no statistics about the table.
 #[test]
 fn every_statement_is_planned_by_index() {
     let cluster = Cluster::builder().start();

@@ -1,10 +1,10 @@
-//! Prepared transactions: another session sends COMMIT PREPARED, and their locks stay without a session.
+//! Tests prepared transactions. Another session can commit them, and their locks exist without a session.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Less than the minute until the next audit, and long enough for a busy machine.
+/// This deadline is shorter than the minute until the next audit, and long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {
@@ -17,7 +17,7 @@ fn open() -> Shop {
     shop
 }
 
-/// Sends each statement alone, because a batch would be one transaction.
+/// Prepares a transaction that calls awty. Each statement is sent alone, because a batch would be one transaction.
 fn prepare(shop: &Shop, name: &str, call: &str) {
     let mut client = shop.client();
     for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {
@@ -41,7 +41,6 @@ fn a_check_of_a_prepared_transaction_runs_soon_after_its_commit() {
     }
 }
 
-/// awty stops looking for the check.
 #[test]
 fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
     let shop = open();
@@ -53,14 +52,14 @@ fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
     assert_eq!((shop.notes("never"), shop.ends("never").len()), (0, 0));
 }
 
-/// The check runs after a rollback, and is cancelled after a commit.
+/// A check whose row was locked runs after a rollback, and is cancelled after a commit.
 #[test]
 fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     let shop = open();
     for (key, end_it, why, notes) in
         [("rolled back", "ROLLBACK PREPARED", "done", 1), ("committed", "COMMIT PREPARED", "cancelled", 0)]
     {
-        // Paused, so that the row is locked before the check can run.
+        // The job is paused, so that the transaction locks the row before the check can run.
         shop.run("SELECT awty.pause('note')");
         shop.schedule(key, "note", "after => '0'");
         prepare(&shop, key, &format!("SELECT awty.cancel('orders', '{key}')"));
@@ -69,7 +68,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
         shop.schedule(&other, "note", "after => '0'");
         let end = shop.end_of(&other);
         assert_eq!(end.why(), ("done", None));
-        // By then the worker has tried the locked check several times.
+        // Within these four seconds, the worker has tried the locked check several times.
         shop.await_time(end.started(), 4);
         assert_eq!((shop.notes(key), shop.ends(key).len()), (0, 0), "it ran, although its row was locked");
         shop.cluster.execute("postgres", &[&format!("{end_it} '{key}'")]);
@@ -78,7 +77,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     }
 }
 
-/// A prepared transaction keeps its locks over a restart.
+/// A prepared transaction keeps its locks when the server restarts.
 #[test]
 fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     let mut shop = open();
@@ -87,7 +86,7 @@ fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     shop.cluster.restart();
     assert_eq!(shop.end_of("due").why(), ("done", None));
     shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
-    // No process knows of the check, so only an audit finds it.
+    // No process knows of the new check after the restart, so only an audit finds it.
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     let end = shop.end_within("new", SOON);
     assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");

@@ -6,7 +6,7 @@ fn reload(shop: &Shop, lines: &str) {
     shop.cluster.reload();
 }
 
-/// Checks at boundaries of the old width run there.
+/// Checks that were scheduled at boundaries of the old slot width run at these boundaries.
 #[test]
 fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let shop = Shop::open();
@@ -23,7 +23,7 @@ fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let next: DateTime<Utc> = shop.cluster.value("postgres", "SELECT awty.next_slot(now() + interval '1 s')");
     assert_eq!((next.minute(), next.second()), (0, 0), "{next}");
 
-    // A width that does not divide the coarser one comes in between.
+    // The new width does not divide the coarser slot width of the job.
     shop.schedule("new", "note", "at => now() + interval '1 s'");
     shop.run("SELECT awty.cancel('orders', 'new')");
     reload(&shop, "awty.slot = '3s'");

@@ -1,5 +1,5 @@
-//! Errors that a job catches and raises again. PostgreSQL makes no new error for `RAISE;`, so the hook does not report
-//! it twice.
+//! Tests errors that a job catches and raises again. PostgreSQL creates no new error for `RAISE;`, so awty's hook must
+//! not report the error twice.
 
 use awty_testkit::fixture::Shop;
 

@@ -1,14 +1,15 @@
-//! A restored server runs nothing in a database before `awty.adopt()` there. A crash and a promotion are no restores.
+//! Tests that a restored server runs nothing in a database before `awty.adopt()` there. A crash and a promotion do not
+//! count as restores.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
 const NOTES: &str = "SELECT count(*) FROM shop.note";
-/// The maintainer writes this row when it has inspected the database.
+/// True once the maintainer has inspected the database and written its row.
 const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
 
-/// Opens a shop in which one check is about to be due in each of two databases.
+/// Opens a shop with two databases. In each database, one check is about to be due.
 fn source() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -67,7 +68,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     copy.restart();
     copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
     copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
-    // The database itself knows, so that pg_upgrade and a dump carry the hold along.
+    // The hold is stored in the database itself, so that pg_upgrade and a dump keep it.
     copy.stop(Stop::Fast);
     std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
     copy.start();
@@ -75,7 +76,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     expect_held(&copy, "second");
 }
 
-/// The original was restored and adopted before, which does not count.
+/// The first copy was restored and adopted, but each later copy needs its own adoption.
 #[test]
 fn each_recovery_of_an_archive_is_held_anew() {
     let shop = source();
@@ -155,14 +156,14 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
-/// PostgreSQL starts a copy of the disks as it starts the server itself, so awty cannot distinguish them.
+/// PostgreSQL starts on a copy of the disks as on the original disks, so awty cannot distinguish them.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();
     let mut copy = shop.cluster.base_backup(&[]);
     shop.cluster.stop(Stop::Fast);
     let (from, to) = (shop.cluster.data(), copy.data());
-    // The backup keeps its configuration and gets the files of the stopped server.
+    // The script replaces the backup's files with the files of the stopped server, except the configuration.
     let script = r#"cd "$2" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec rm -rf {} + &&
                     cd "$1" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec cp -a {} "$2" \;"#;
     let copied = std::process::Command::new("sh").args(["-c", script, "sh"]).args([&from, &to]).status().unwrap();

@@ -1,7 +1,7 @@
-//! A table or index is rewritten, emptied or replaced between two runs of one turn.
+//! Tests tables and indexes that are rewritten, emptied or replaced between two runs of one turn.
 //!
-//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that locks a table
-//! exclusively waits for the current run, and comes before the next one.
+//! A worker chooses the checks of a turn in one transaction and runs each check in another transaction. A statement
+//! that locks a table exclusively waits for the current run, and gets its lock before the next run.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -32,7 +32,7 @@ fn schedule_turn(shop: &Shop, name: &str) {
     ));
 }
 
-/// Several statements are one transaction.
+/// Runs statements in one transaction between two runs of a turn.
 #[track_caller]
 fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
     let gate = shop.close_gate();
@@ -72,8 +72,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that a row's place still exists before reading it. Otherwise a page of another table becomes one
-/// of this table (PostgreSQL 16 and later).
+/// A worker must check that a row's place still exists before the worker reads the row. Otherwise, a page of another
+/// table can become a page of this table (PostgreSQL 16 and later).
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();
@@ -109,7 +109,7 @@ fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     expect_no_internal_error(&shop);
 }
 
-/// The next turn is done at its first attempt as well.
+/// The turn after the rewrite must also succeed at its first attempt.
 #[test]
 fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     let shop = open();
@@ -133,7 +133,8 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
         ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
         ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
     ] {
-        // Moved rows must not end up at their old places.
+        // The cancelled checks leave free places, so that rows do not return to their old places when the table is
+        // rewritten.
         shop.run(
             "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
         );
@@ -146,7 +147,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// The day's partition of the history is replaced, and its index rebuilt.
+/// An administrator replaces the day's partition of the history and rebuilds its index.
 #[test]
 fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     let shop = open();
@@ -189,10 +190,10 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// The checks of the table are gone, and later ones run.
+/// The checks that the table contained are lost, but later checks run.
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // With one worker, no second worker runs the other checks while the first one waits.
+    // The server allows one worker, because a second worker would run the other checks while the first check waits.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();
@@ -203,7 +204,6 @@ fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// Administrators may add columns to awty's tables.
 #[test]
 fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
     let shop = open();
@@ -223,7 +223,7 @@ fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// Each attempt counts, and none is made twice.
+/// The failure counts as one attempt, and no attempt is made twice.
 #[test]
 fn a_failure_is_booked_where_its_row_has_been_moved() {
     let shop = open();

@@ -1,4 +1,4 @@
-//! Set-based jobs: many checks of one slot in one call, each with its own result.
+//! Tests set-based jobs, which get many checks of one slot in one call and return a result for each check.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
@@ -9,7 +9,7 @@ fn schedule(shop: &Shop, n: i32) {
     ));
 }
 
-/// Notes the size of the set as well.
+/// SQL for a job's body that writes a note for each check, with the size of the set.
 const NOTE_ALL: &str =
     "INSERT INTO shop.note (entity_key, what) SELECT c.entity_key, cardinality(j) FROM unnest(j) AS c;";
 
@@ -87,7 +87,7 @@ fn a_check_that_is_cancelled_meanwhile_leaves_its_set() {
     }
 }
 
-/// Each of its checks then runs alone.
+/// After the set has timed out, each of its checks runs alone.
 #[test]
 fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
     let shop = Shop::open();
@@ -108,7 +108,7 @@ fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
     }
 }
 
-/// The arguments are toasted.
+/// The arguments are so long that PostgreSQL stores them in a TOAST table.
 #[test]
 fn the_history_of_a_set_with_long_arguments_is_found_by_its_indexes() {
     let shop = Shop::open();

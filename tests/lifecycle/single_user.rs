@@ -1,4 +1,4 @@
-//! Single-user mode and binary upgrades: no process runs checks, and no check is lost.
+//! Tests single-user mode and binary upgrades, in which no process runs checks and no check may be lost.
 
 use awty_testkit::Stop;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -28,7 +28,7 @@ SELECT awty.schedule(NULL, NULL, NULL)
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(entity_key, ' ') FROM shop.note").trim(), "1");
 }
 
-/// Scheduled checks run afterwards, and calls that need the library are refused.
+/// Checks that are scheduled during the upgrade run afterwards. Calls that need the library are refused.
 #[test]
 fn nothing_runs_in_a_binary_upgrade() {
     let mut shop = Shop::open();

@@ -1,4 +1,4 @@
-//! A check runs once, at its slot, and is found in the history.
+//! Tests that a check runs once, at its slot, and is found in the history.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -42,7 +42,7 @@ fn a_check_runs_at_its_slot_and_is_archived_as_done() {
     assert_eq!(cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "0");
 }
 
-/// With a coarser slot, the job's slots count.
+/// If a job has a coarser slot, its checks run at the job's slots.
 #[test]
 fn every_check_starts_in_its_slot_and_never_early() {
     let shop = Shop::open();

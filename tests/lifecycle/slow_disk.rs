@@ -1,14 +1,14 @@
-//! The in-flight list of a turn is flushed before its runs, also by a slow disk.
+//! Tests that a worker flushes the in-flight list of a turn before the turn's runs, even if the disk is slow.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 const CHECKS: i64 = 2_000;
-/// A flush takes longer than a turn otherwise does (20 ms).
+/// A flush takes longer than the usual 20 ms of a turn.
 const FLUSH: Duration = Duration::from_millis(50);
 
-/// Quick checks share flushes, however long a flush takes.
+/// Quick checks share a flush, however long the flush takes.
 #[test]
 fn where_flushes_are_slow_turns_do_not_shrink_to_one_check() {
     let server = Cluster::builder().with_failing_disk().set("awty.max_workers_per_role", "1");

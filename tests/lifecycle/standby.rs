@@ -1,4 +1,4 @@
-//! Standbys run nothing. After a promotion, everything that is due runs once.
+//! Tests that standbys run nothing, and that after a promotion each due check runs once.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop, ready_at};
 use awty_testkit::postgres::NoTls;
@@ -58,7 +58,7 @@ fn what_is_due_runs_at_once_after_a_promotion() {
     standby.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
 }
 
-/// While a synchronous standby is away, clients wait, but awty does not.
+/// While a synchronous standby is missing, clients wait for it, but awty does not.
 #[test]
 fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     let mut shop = Shop::open();
@@ -74,7 +74,6 @@ fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     shop.cluster.kill_server();
     drop(gate);
     shop.cluster.start();
-    // A client's commit waits for the standby, unless its session turns that off.
     shop.await_true("the check to be done", "SELECT count(*) = 1 FROM awty.future_job_history WHERE outcome = 'done'");
     assert_eq!(shop.notes("1"), 1);
     assert_eq!(
@@ -83,7 +82,7 @@ fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     );
 }
 
-/// Counts each start of a run, even if the run is undone.
+/// Opens a shop that counts each start of a run, even if the run is rolled back.
 fn counting() -> Shop {
     let shop = Shop::open();
     shop.run("CREATE SEQUENCE shop.begun");
@@ -92,7 +91,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Sets the name of a standby that is away, or none.
+/// Requires a standby that does not exist, or no standby.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -101,7 +100,8 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // The checkpointer tells the other processes of the setting, so this client commits until a commit waits.
+    // The checkpointer tells the other processes of the new setting a little later, so this client commits until one of
+    // its commits waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -135,7 +135,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
         "SELECT EXISTS (SELECT FROM awty.explain('orders', '1') WHERE detail LIKE '%waits for a synchronous standby%')";
     shop.await_true("the reason of the check", explained);
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 0, "it has begun");
-    // Such a worker leaves if a command waits to drop its database (P10).
+    // A worker that waits for a standby must still leave when a command waits to drop or rename its database (P10).
     let mut client = shop.cluster.superuser("template1");
     client.batch_execute("SET synchronous_commit = local").unwrap();
     client.batch_execute("ALTER DATABASE postgres RENAME TO renamed").unwrap();
@@ -162,7 +162,7 @@ fn a_timeout_ends_no_wait_for_a_standby() {
     let waits =
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep'";
     shop.await_true("the commit of the run to wait", waits);
-    // Both strikes of the worker's timer and of the watchdog have passed.
+    // After nine seconds, the worker's timer and the watchdog have both tried twice to end the run.
     shop.await_time(began, 9);
     assert!(shop.cluster.value::<bool>("postgres", waits), "something ended the wait");
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1, "another run has begun");

@@ -1,4 +1,4 @@
-//! The statements in `statement!` of the source, parsed by `syn`.
+//! Reads the statements in `statement!` from awty's source, with `syn`.
 
 use awty_testkit::checkout;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,8 @@ use syn::{
 };
 
 pub struct Statement {
-    /// Name such as `future_job::select_due`.
+    /// Name of the statement, such as `future_job::select_due`.
     pub name: String,
-    /// The types of the parameters in SQL.
     pub types: Vec<String>,
     pub sql: String,
 }
@@ -21,7 +20,7 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Statements {
     pub all: Vec<Statement>,
-    /// The pairs of strings in `src/store/statement.rs`, which has no other pairs.
+    /// Settings with their values: the pairs of strings in `src/store/statement.rs`, which has no other pairs.
     pub settings: Vec<(String, String)>,
     file: PathBuf,
 }
@@ -72,7 +71,7 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
+/// The arguments of `statement!`: `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
 struct Written {
     name: Ident,
     types: Vec<String>,
@@ -110,7 +109,7 @@ fn typed(input: ParseStream) -> syn::Result<(Ident, Vec<String>)> {
     Ok((ident, types.collect()))
 }
 
-/// Maps types as `store::typed` does.
+/// Returns the SQL type of a Rust type, as `store::typed` maps types.
 fn sql_type_of(rust: &Type) -> String {
     match rust {
         Type::Reference(reference) => sql_type_of(&reference.elem),

@@ -1,4 +1,4 @@
-//! The statements of a run, and the blocks that they read.
+//! Tests which statements a run executes, and how many blocks they read.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -45,7 +45,7 @@ fn a_run_executes_no_statement_for_its_figures() {
         let ran = format!("SELECT count(*) = 0 AS poll FROM awty.future_job WHERE job = '{job}' AND check_count = 0");
         shop.await_true("the runs", &ran);
         let found: Vec<String> = per_run(&shop).into_iter().filter(|query| !query.contains("$job$")).collect();
-        // plpgsql evaluates RETURN as a statement of its own.
+        // plpgsql evaluates the expression of RETURN as a statement, so the test ignores this statement.
         let found: Vec<&str> = found.iter().map(String::as_str).filter(|query| !query.starts_with("now()")).collect();
         assert_eq!(found, statements, "{job}");
         let counting =
@@ -54,7 +54,7 @@ fn a_run_executes_no_statement_for_its_figures() {
     }
 }
 
-/// A run that does not fail reads as many buffers as without the index of failing checks.
+/// A successful run reads as many buffers with the index of failing checks as without it.
 #[test]
 fn a_run_reads_no_buffer_for_errors_that_it_has_not() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! `awty.travel()` does in one transaction what a worker would do.
+//! Tests that `awty.travel()` does in one transaction what a worker would do.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -21,7 +21,6 @@ fn runs(client: &mut Client, ahead: &str) -> Vec<(String, Option<String>)> {
     client.query(&sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// The transaction tries each way in which it could commit.
 #[test]
 fn no_transaction_that_has_travelled_commits() {
     let shop = shop();
@@ -110,7 +109,7 @@ fn checks_end_as_by_a_worker() {
     assert_eq!(notes, ["note"], "only what did not fail is there");
 }
 
-/// `max` limits the number of runs.
+/// The argument `max` limits the number of runs.
 #[test]
 fn only_what_would_run_runs() {
     let shop = shop();
@@ -150,7 +149,7 @@ fn refusals_name_what_is_wrong() {
     assert_eq!(refusal(&shop, "SELECT awty.travel('1 h')"), refused);
 }
 
-/// The clock stands still between two journeys, and ROLLBACK TO a savepoint undoes a journey.
+/// The clock stands still between two journeys. ROLLBACK TO a savepoint also undoes the journeys after the savepoint.
 #[test]
 fn the_clock_stands_still_and_comes_back() {
     let shop = shop();
@@ -172,7 +171,8 @@ fn the_clock_stands_still_and_comes_back() {
     assert_eq!(refused.as_db_error().unwrap().message(), TRAVELLED);
 }
 
-/// Slots follow the travelled clock in each row of a parallel query. The walk of a rule is no row of a journey.
+/// In each row of a parallel query, slots follow the clock of the journey. The walk of a rule over its table does not
+/// appear among the rows of a journey.
 #[test]
 fn slots_follow_the_travelled_clock() {
     let shop = shop();

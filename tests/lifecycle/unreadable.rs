@@ -1,4 +1,4 @@
-//! A row that awty cannot read, because the disk or an administrator has removed a part of it.
+//! Tests a row that awty cannot read, because the disk or an administrator has removed a part of the row.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
@@ -10,7 +10,7 @@ const BREAK: &str = "
         PERFORM heap_force_kill(toast, chunks);
     END $$";
 
-/// The log names the check as awty's own error. The check runs when its row can be read again.
+/// The log reports an error of awty and names the check. The check runs when its row can be read again.
 #[test]
 fn a_row_that_cannot_be_read_is_no_failed_run() {
     let shop = Shop::open();
@@ -21,7 +21,7 @@ fn a_row_that_cannot_be_read_is_no_failed_run() {
         ", max_attempts => 1",
     );
     let long = "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200))";
-    // Paused, so that no run comes before the rows are broken.
+    // The jobs are paused, so that no check runs before the rows are broken.
     shop.run("SELECT awty.pause('note'), awty.pause('notes')");
     let broken = [("single", "note"), ("of a set", "notes")]
         .map(|(key, job)| shop.schedule(key, job, &format!("after => '0', args => {long}")));

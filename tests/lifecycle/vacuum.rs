@@ -1,14 +1,14 @@
-//! Finished checks do not grow the table of pending ones, even if autovacuum comes too late.
+//! Tests that finished checks do not make the table of pending checks grow, even if autovacuum comes too late.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// Number of ended checks that makes awty vacuum the table itself. Fewer ended checks are left to autovacuum.
+/// After this number of ended checks, awty vacuums the table itself. It leaves fewer ended checks to autovacuum.
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
-/// Opens a shop without autovacuum, with one job for many checks and one job for few.
+/// Opens a shop without autovacuum. One job gets many checks, and another job gets few.
 fn open() -> Shop {
     let shop = Shop::on(Cluster::builder().set("autovacuum", "off").start());
     shop.job("note", NOTE, "");
@@ -40,10 +40,10 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // The limit counts all ended checks, because a vacuum may run in the middle.
+    // The limit counts all ended checks, because a vacuum may run in the middle of them.
     let clean = VACUUMED.replace("> 0", &format!("> 0 AND n_dead_tup < {MANY} / 10"));
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
-    // The same number again reuses the space of the first.
+    // The second batch of checks reuses the space of the first batch.
     let size = "SELECT pg_relation_size('awty.future_job')";
     let before: i64 = shop.cluster.value("postgres", size);
     run_many(&shop);
@@ -55,7 +55,7 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();
-    // Enough rows that a vacuum cleans the indexes. The reader can see only the rows after them.
+    // There must be enough rows that a vacuum cleans the indexes. The reader can see only the later rows.
     shop.run(
         "SELECT awty.schedule('orders', 'first ' || n, 'many', after => '1 s') FROM generate_series(1, 3000) AS n",
     );
@@ -72,13 +72,12 @@ fn a_vacuum_that_is_held_up_gives_up() {
     let given_up =
         |log: String| log.lines().any(|line| line.contains("vacuuming awty.future_job") && line.contains("57014"));
     keep_busy_until(&shop, "a vacuum to give up", || given_up(shop.cluster.log_since(0)));
-    // The next inspection announces this job.
     shop.job("next", NOTE, "");
     shop.schedule("next", "next", "after => '1 s'");
     assert_eq!(shop.end_of("next").outcome, "done");
 }
 
-/// Rolled back checks are dead rows as well, although they never ended.
+/// Checks that were rolled back leave dead rows as well, although these checks never ended.
 #[test]
 fn what_is_rolled_back_is_vacuumed_away() {
     let shop = open();

@@ -1,4 +1,5 @@
-//! Each cause alone is the first reason that `awty.status`, `awty.explain()` and `awty.doctor()` name, with its fix.
+//! Tests that `awty.status`, `awty.explain()` and `awty.doctor()` name each cause that keeps checks from running, with
+//! its fix.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::Client;
@@ -14,7 +15,7 @@ struct Cause<'a> {
     finding: &'a str,
 }
 
-/// The job's role asks for status and explanation.
+/// Expects that the views name the cause. The job's role asks for status and explanation.
 #[track_caller]
 fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     let Cause { reason, finding, .. } = cause;
@@ -34,7 +35,7 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     said("it not to be healthy", &mut admin, "SELECT awty.healthy('5 s')::text", "false");
 }
 
-/// The check becomes due after the cause exists, so that no worker has been started for it before.
+/// Creates the cause before the check becomes due, so that no worker starts for the check beforehand.
 #[track_caller]
 fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_workers_gone();
@@ -65,7 +66,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 0");
     for cause in [
         Cause {
-            // The launcher reads a new setting later than the session.
+            // The launcher reads a new setting later than the session does, so the test restarts the server.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
             fails: false,
@@ -74,7 +75,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // A running server reads its identity only now and then.
+            // A running server reads its identity only now and then, so the test restarts the server.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,
@@ -103,7 +104,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     }
 }
 
-/// A held check is no reason for the database.
+/// A held check is not a reason in the status of the database.
 #[test]
 fn a_pause_says_since_when_by_whom_and_why() {
     let shop = Shop::open();
@@ -129,7 +130,7 @@ fn a_pause_says_since_when_by_whom_and_why() {
     shop.await_true("no reason to be left", "SELECT why IS NULL AND awty.healthy() FROM awty.status");
 }
 
-/// Such states are a row that a client has locked, a run in progress, and a role whose workers are all busy.
+/// Temporary reasons are a row that a client has locked, a run in progress, and a role whose workers are all busy.
 #[test]
 fn what_passes_by_itself_is_named_too() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
@@ -166,7 +167,6 @@ fn what_passes_by_itself_is_named_too() {
     shop.await_true("no reason to be left", "SELECT why IS NULL FROM awty.status");
 }
 
-/// The role may also lack LOGIN (before PostgreSQL 17).
 #[test]
 fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "1").start());
@@ -198,7 +198,8 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // The check looks as if its role had been dropped. awty's own rows do not prevent DROP ROLE.
+    // The test gives the job a role that does not exist, as if the role had been dropped. awty's own rows do not
+    // prevent DROP ROLE.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);
@@ -271,7 +272,7 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     );
 }
 
-/// The views show the pending check as the last one.
+/// The time zone of the repetition is gone, so the views show the pending check as the last occurrence.
 #[test]
 fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let shop = Shop::open();
@@ -302,7 +303,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let unknown = "PostgreSQL no longer knows its time zone \"Atlantis/Capital\"; \
                    SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => …, entity_name => 'shops', entity_key => '1');";
     let of = "the repetition of job \"nightly\" for \"shops\" \"1\"";
-    // The doctor also reports an inspection that met a lock of this test, until the next inspection.
+    // `awty.doctor()` may also report, until the next inspection, that an inspection met a lock of this test.
     let mut expect = |finding: String| {
         shop.cluster.await_that("the one finding", PATIENCE, || {
             let found = findings(&mut client);
@@ -310,7 +311,6 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
         });
     };
     expect(format!("{of} ends after its pending check; {unknown}"));
-    // Without its check, the repetition has stopped.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job WHERE entity_key = '1'"]);
     expect(format!("{of} has no pending check; {unknown}"));
     assert_eq!(events(&mut client), ["waiting"]);
@@ -320,7 +320,6 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     assert_eq!(events(&mut other), Vec::<String>::new());
 }
 
-/// With the reason, the status reads the oldest check of each job once.
 #[test]
 fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     let shop = Shop::open();
@@ -344,7 +343,7 @@ fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     assert_eq!(["why", "fix", "concat(why, fix)", "s::text"].map(&mut look_ups), [3; 4]);
 }
 
-/// The test compares a hundred pending checks with a hundred thousand.
+/// The views must be equally quick with a hundred pending checks and with a hundred thousand.
 #[test]
 fn looking_costs_the_same_with_many_pending() {
     let shop = Shop::open();

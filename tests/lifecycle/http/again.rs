@@ -1,10 +1,10 @@
-//! Sending the same definition again: what changes and what does not.
+//! Tests what changes, and what does not, when a client sends the same definition of a schedule again.
 
 use super::Http;
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Returns the number of pending checks of the schedule.
+/// Sends a definition of the schedule, and returns the number of pending checks.
 fn again(http: &Http, fields: &str) -> String {
     http.ask("app", &format!("SELECT awty_http.schedule('{URI}', {fields})"));
     http.ask("app", "SELECT count(*) FROM awty.future_job")
@@ -32,7 +32,6 @@ fn a_repetition_that_was_ended_goes_on_when_it_is_scheduled_or_resumed() {
         assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.resume('{id}')")), "true");
         assert_eq!(http.ask("app", "SELECT count(*) FROM awty.future_job"), "1", "{end}");
     }
-    // A schedule that has ended by itself stays ended.
     http.ask("app", &format!("SELECT awty_http.unschedule('{URI}')"));
     let short = "'1 h', starts => now(), ends => now() + interval '61 min', jitter => '0'";
     assert_eq!(again(&http, short), "1");

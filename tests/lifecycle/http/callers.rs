@@ -1,4 +1,4 @@
-//! Single calls that the database itself sends: from triggers, checks and alerts.
+//! Tests HTTP calls that the database itself sends: from triggers, checks and alerts.
 
 use super::Http;
 

@@ -39,7 +39,6 @@ const ROWS: &str = "SELECT string_agg(concat(c.oid::regclass, ' ', (xpath('/row/
     FROM pg_extension AS e CROSS JOIN LATERAL unnest(e.extconfig) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid
     WHERE c.relkind IN ('r', 'p')";
 
-/// The dump is made by a superuser, the database's owner and a backup role.
 #[test]
 fn whoever_may_dump_has_every_row_of_every_table() {
     let http = Http::open();
@@ -94,7 +93,7 @@ fn whoever_may_dump_has_every_row_of_every_table() {
     }
 }
 
-/// The role would be a mere number, and another cluster could give that number to a different role.
+/// In a dump, a dropped role would be a mere number, and another cluster could give this number to a different role.
 #[test]
 fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let http = Http::open();
@@ -128,7 +127,7 @@ fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let script = dump(&http.cluster, &[]);
     http.cluster.execute("postgres", &["CREATE DATABASE copy"]);
     restore(&http.cluster, "copy", &script);
-    // Objects of the dropped role belong to others, and stay.
+    // Objects that the dropped role has made but that belong to other roles stay.
     assert_eq!(http.cluster.psql("copy", rows).trim(), format!("{app} {leaver}|app leaver|2|4"));
 }
 
@@ -139,7 +138,7 @@ fn the_extension_can_be_dropped_and_made_again() {
     http.cluster.execute("postgres", &["DROP EXTENSION awty_http"]);
     let left = "SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'awty_http%'";
     assert_eq!(http.cluster.psql("postgres", left).trim(), "");
-    // The jobs and their checks belong to awty, and stay.
+    // The jobs and their checks belong to awty, so they stay when awty_http is dropped.
     let jobs = "SELECT string_agg(job, ' ' ORDER BY job) FROM awty.job";
     assert_eq!(http.cluster.psql("postgres", jobs).trim(), "awty_http.roll_up http.app http.other");
     let found = http.cluster.psql("postgres", "SELECT finding || ': ' || detail FROM awty.doctor()");

@@ -1,4 +1,4 @@
-//! The extension awty_http: endpoints, sends and tokens, and the rights to see them.
+//! Tests the extension awty_http: endpoints, sends and tokens, and the rights to see them.
 
 mod again;
 mod callers;
@@ -16,7 +16,7 @@ mod waits;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Client;
 
-/// The role `gateway` may claim for the tenants `app` and `other`.
+/// A cluster with awty_http, in which the role `gateway` may claim checks for the tenants `app` and `other`.
 struct Http {
     cluster: Cluster,
 }
@@ -69,7 +69,7 @@ impl Http {
     }
 }
 
-/// Returns the SQLSTATE of the refusal. The error must have a hint.
+/// Runs a statement that the server must refuse with a hint, and returns the SQLSTATE.
 #[track_caller]
 fn refused(client: &mut Client, sql: &str) -> String {
     let refusal = awty_testkit::fixture::refusal(client, sql);

@@ -1,10 +1,11 @@
-//! Ownership of rows when jobs get another role, and when a role writes rows without the functions.
+//! Tests who owns rows after a job has got another role, or after a role has written rows without awty_http's
+//! functions.
 
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// The tenant's rows stay its own, and it gets a job with another name.
+/// Another role has taken the name of the tenant's job. The tenant keeps its rows, and gets a job with another name.
 #[test]
 fn who_takes_a_free_name_takes_nothing_with_it() {
     let http = Http::open();
@@ -23,7 +24,6 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("other", "SELECT role FROM awty_http.tenant"), "other");
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.endpoint"), "1");
     assert_eq!(refused(&mut http.client("app"), &schedule), "42501");
-    // The ids stay the same, and the schedule continues.
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('app')"), "http.app-2");
     assert_eq!(http.ask("app", &schedule), id);
     assert_eq!(http.ask("app", "SELECT job FROM awty.repetition"), "http.app-2");
@@ -61,7 +61,6 @@ fn a_job_that_bears_the_id_of_an_endpoint_shows_nothing() {
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// Only functions of the extension's owner write the tables.
 #[test]
 fn no_role_writes_the_tables_or_acts_as_another() {
     let http = Http::open();
@@ -123,7 +122,7 @@ fn an_old_snapshot_lends_no_right_to_calls() {
     assert_eq!(refused(&mut web, "SELECT awty_http.send('https://api.example.com/x')"), "42501");
 }
 
-/// No role prepares the name, ids or keys of a future tenant.
+/// Otherwise, a role could prepare the name, the ids or the keys of a future tenant.
 #[test]
 fn only_the_owner_of_the_extension_makes_tenants() {
     let http = Http::open();
@@ -151,13 +150,13 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     let job = http.ask("postgres", "SELECT awty_http.add_tenant('late')");
     assert!(job.starts_with("http.late-"), "{job}");
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), job);
-    // The names have 63 bytes with multi-byte characters.
+    // Both names have 63 bytes, with characters of several bytes.
     let long = "ü".repeat(31);
     http.cluster.execute("postgres", &[&format!("CREATE ROLE {long} LOGIN")]);
     http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));
     let job = http.ask("postgres", &format!("SELECT awty_http.add_tenant('{long}')"));
     assert!(job.starts_with("http.üüü"), "{job}");
-    // `add_tenant` waits a few seconds for a name that an open transaction has taken.
+    // `add_tenant` waits a few seconds for a name that an open transaction has taken, and then chooses another name.
     http.cluster.execute("postgres", &["CREATE ROLE later LOGIN"]);
     let mut other = http.client("other");
     other.batch_execute("BEGIN; SELECT awty.register('http.later')").unwrap();
@@ -165,7 +164,7 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     assert!(job.starts_with("http.later-"), "{job}");
 }
 
-/// The error tells the extension's owner how to drop the tenant nevertheless.
+/// The error tells the owner of the extension how to drop the tenant although its rows are locked.
 #[test]
 fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     let http = Http::open();
@@ -204,7 +203,6 @@ fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
     assert_eq!(http.ask("app", &schedule), id);
 }
 
-/// A member of several tenants chooses one with SET ROLE.
 #[test]
 fn a_role_schedules_for_the_tenant_whose_member_it_is() {
     let http = Http::open();
@@ -222,7 +220,7 @@ fn a_role_schedules_for_the_tenant_whose_member_it_is() {
     web.batch_execute(&format!("SET ROLE app; SELECT awty_http.schedule('{URI}', '1 h')")).unwrap();
 }
 
-/// Any tenant can give a role the right to schedule, so the right alone takes no calls away from another tenant.
+/// Any tenant can give a role the right to schedule. Such a right must not redirect the role's calls to another tenant.
 #[test]
 fn a_right_that_nobody_asked_for_draws_no_calls() {
     let http = Http::open();
@@ -239,10 +237,11 @@ fn a_right_that_nobody_asked_for_draws_no_calls() {
         http.ask("web", call);
     }
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http_internal.content"), "2");
-    // The setting gives no right. Without the right, no other tenant is taken instead.
+    // The setting `awty_http.tenant` gives no right. If the right is missing, the call fails and goes to no other
+    // tenant.
     http.ask("app", "SELECT awty.disallow('http.app', 'web')");
     assert_eq!(refused(&mut http.client("web"), &calls[0]), "21000");
-    // A setting of this database is stronger.
+    // A setting of the role in this database overrides the role's general setting.
     http.cluster.execute("postgres", &["ALTER ROLE web IN DATABASE postgres SET awty_http.tenant = 'other'"]);
     http.ask("web", &calls[0]);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http_internal.content"), "1");

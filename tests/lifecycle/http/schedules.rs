@@ -1,4 +1,4 @@
-//! Schedules: created, changed, paused and ended, and the requests that endpoints make in answers.
+//! Tests HTTP schedules: their creation, change, pause and end, and what an endpoint may ask for in its answers.
 
 use super::Http;
 
@@ -13,7 +13,6 @@ fn the_same_uri_is_there_once_however_it_is_written_and_the_same_again_changes_n
     assert_eq!(http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h', jitter => '0')")), id);
     assert_eq!(http.ask("app", "SELECT f FROM awty.future_job AS f"), before);
     assert_eq!(http.ask("app", "SELECT uri || ' ' || version FROM awty_http.endpoint"), format!("{URI} 1"));
-    // A new period is a new plan of the same schedule.
     http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h', jitter => '0', description => 'x')"));
     assert_eq!(http.ask("app", "SELECT f FROM awty.future_job AS f"), before);
     assert_eq!(http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '30 min', jitter => '0')")), id);
@@ -29,7 +28,8 @@ fn a_period_is_rounded_up_to_slots_and_says_from_what() {
     assert_eq!(http.ask("app", "SELECT every || ' ' || rounded_from FROM awty_http.endpoint"), "00:00:02 00:00:01.5");
 }
 
-/// The spread keeps endpoints of one period from meeting in one slot. A cron expression means its exact minute.
+/// The spread keeps endpoints with the same period from being called in the same slot. A cron expression stands for its
+/// exact minute, so it has no spread.
 #[test]
 fn a_period_is_spread_over_a_minute_at_most_and_cron_is_not_spread() {
     let http = Http::open();
@@ -78,7 +78,6 @@ fn a_paused_schedule_stands_still_and_goes_on() {
     assert_eq!(http.ask("app", "SELECT held FROM awty.future_job"), "true");
     let note = "SELECT paused_note || ' ' || version FROM awty_http.endpoint";
     assert_eq!(http.ask("app", note), "they move 3");
-    // NULL keeps the old note.
     for again in ["'until Monday'", "NULL"] {
         assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.pause('{id}', {again})")), "true");
         assert_eq!(http.ask("app", note), "until Monday 3", "{again}");
@@ -100,7 +99,7 @@ fn an_ended_schedule_keeps_its_row_and_its_id() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty.future_job"), "1");
 }
 
-/// The right to claim suffices to record an answer.
+/// A role needs only the right to claim to record the answer of an endpoint.
 #[test]
 fn an_endpoint_that_is_gone_is_held_and_one_that_has_enough_is_ended() {
     let http = Http::open();
@@ -131,7 +130,6 @@ fn an_endpoint_that_is_gone_is_held_and_one_that_has_enough_is_ended() {
     );
 }
 
-/// The second transaction waits, and its definition wins.
 #[test]
 fn two_transactions_that_schedule_one_uri_come_one_after_the_other() {
     let http = Http::open();

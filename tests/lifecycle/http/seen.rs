@@ -1,10 +1,10 @@
-//! Schedules and sends as a gateway shows them, with a tenant's rights.
+//! Tests what a gateway shows of schedules and sends, with a tenant's rights.
 
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Each call has: seconds ago, success, message, lateness and duration in seconds.
+/// Records calls of the schedule. Each call has: seconds ago, success, message, lateness and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -39,7 +39,6 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
             ),
         )
     };
-    // A bucket without calls is a gap.
     assert_eq!(sums("1 min"), "(4,6,4,1,1,1,00:00:00.012,00:00:00.7)");
     assert_eq!(sums("10 min"), "(3,6,4,1,1,1,00:00:00.012,00:00:00.7)");
     let wide: Vec<String> = ["1 h", "6 h", "1 day"].map(sums).into();
@@ -47,13 +46,12 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
         assert!(sum.ends_with(",6,4,1,1,1,00:00:00.012,00:00:00.7)"), "{sum}");
     }
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
-    // The last calls may be in the current hour.
+    // The latest calls may be in the current hour, which is rolled up only one hour later.
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 h')"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
-    // The sums of all schedules of the job, up to the last full hour.
     let of_all = |role: &str| {
         let day = "SELECT sum(count) FROM awty_http_internal.stats('http.app', '1 day', now() - interval '2 days', now() + interval '1 day')";
         http.ask(role, day)
@@ -75,7 +73,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     }
 }
 
-/// A query for all moments of a plan would take the server's memory.
+/// A query that computed all moments of a plan could use up the server's memory, so the number of moments is limited.
 #[test]
 fn no_query_computes_the_moments_of_a_plan_without_end() {
     let http = Http::open();
@@ -88,7 +86,7 @@ fn no_query_computes_the_moments_of_a_plan_without_end() {
     );
 }
 
-/// Percentiles assume that half of a histogram's step is below its middle.
+/// The computation of percentiles assumes that half of the calls in a histogram step are below the middle of this step.
 #[test]
 fn percentiles_lie_within_what_was_seen() {
     let http = Http::open();
@@ -165,7 +163,7 @@ fn a_send_says_what_became_of_it_and_can_be_cancelled() {
     let http = Http::open();
     let state =
         |key: &str| http.ask("app", &format!("SELECT state FROM awty_http_internal.send_status WHERE key = '{key}'"));
-    // One statement, so that all are due in the same slot.
+    // One statement schedules all sends, so that they are due in the same slot.
     http.ask(
         "app",
         "SELECT count(awty_http.send('https://api.example.com/x', key => k)) FROM unnest('{gone,done,failed}'::text[]) AS k",
@@ -222,7 +220,7 @@ fn what_failed_is_called_again_now() {
     assert_eq!(refused(&mut app, &retry(&past)), "42704");
 }
 
-/// Counts blocks and rows of awty and awty_http.
+/// Counts the blocks and rows of awty's and awty_http's tables that a query reads.
 fn read_by(http: &Http, sql: &str) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'awty%')";

@@ -1,4 +1,4 @@
-//! Single calls: each is sent once, and with its transaction.
+//! Tests that `awty_http.send` sends each call once, and only if its transaction commits.
 
 use super::{Http, refused};
 
@@ -40,7 +40,7 @@ fn a_key_is_remembered_when_its_call_is_over() {
     let forget = "SELECT awty_http_internal.roll_up(now() + interval '";
     http.cluster.execute("postgres", &[&format!("{forget}20 h')")]);
     assert_eq!(http.ask("app", SEND), id);
-    // The key is known while the attempt is kept.
+    // awty_http recognizes a repeated key as long as awty keeps the attempt.
     http.cluster.execute("postgres", &[&format!("{forget}3 days')")]);
     assert_eq!(http.ask("app", SEND), id);
     http.cluster.execute("postgres", &["DELETE FROM awty_internal.attempt", &format!("{forget}3 days')")]);
@@ -66,7 +66,7 @@ fn two_transactions_with_one_key_send_once() {
     assert_eq!(http.ask("app", SENT), "1");
 }
 
-/// A role cannot use up another role's key.
+/// One role must not be able to use up another role's key.
 #[test]
 fn equal_keys_of_two_roles_are_two_sends() {
     let http = Http::open();
@@ -94,7 +94,7 @@ fn equal_keys_of_two_roles_are_two_sends() {
     assert_eq!(http.ask("app", SENT), "2");
 }
 
-/// The content goes after a success at once, otherwise with the history row.
+/// After a success, the content of a send is deleted at once. Otherwise, it is deleted with the history row.
 #[test]
 fn the_content_of_a_send_goes_with_it() {
     let http = Http::open();
@@ -107,7 +107,7 @@ fn the_content_of_a_send_goes_with_it() {
     http.ask("gateway", "SELECT awty.fail(lease, 'no', final => true) FROM awty.lease WHERE entity_key LIKE '%/bad'");
     let well = "SELECT awty_http_internal.sent_well('{http.app,http.app,http.app}', array_fill('https://api.example.com'::text, '{3}'),
         '{/x#app/good,/x#app/gone,/x#app/bad}')";
-    // Neither a role that may not claim, nor a pending send, removes content.
+    // Content stays while its send is pending, and when a role without the right to claim asks for its removal.
     http.ask("other", well);
     assert_eq!(http.ask("app", content), "bad gone good");
     http.cluster.execute("postgres", &["SELECT awty.allow('http.app', 'other', 'claim')"]);

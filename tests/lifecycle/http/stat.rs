@@ -1,4 +1,4 @@
-//! Statistics are the same however often they are computed.
+//! Tests that the statistics of endpoints are the same however often they are computed.
 
 use super::Http;
 
@@ -9,7 +9,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     let ways = [
         "complete($1, NULL, '{\"lateness\": 0.0015, \"duration\": 0.25}')",
         "complete($1, NULL, '{\"lateness\": 60, \"duration\": 0.75}')",
-        // These values do not fit any claim.
+        // A lateness of -1 s and a duration of 3 s do not fit the claim, so the statistics ignore these values.
         "complete($1, NULL, '{\"lateness\": -1, \"duration\": 3}')",
         "fail($1, 'dropped: 12 s late', final => true, not_started => true)",
         "fail($1, 'HTTP 500', final => true, result => '{\"lateness\": 0.0005, \"duration\": 0.5}')",
@@ -34,14 +34,15 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
         ),
         "(5,3,1,1,2,00:00:00.002,00:00:00.0015,00:00:01.5)"
     );
-    // The steps are below 1 ms, 2 ms, 512 ms and 1024 ms.
+    // Step n of a histogram counts the values from 2^(n - 2) ms to 2^(n - 1) ms.
     assert_eq!(http.ask("app", &format!("SELECT (lateness_steps[1], lateness_steps[2], duration_steps[9], duration_steps[10], duration_steps[11]) {hours}")), "(1,1,1,1,1)");
     let all = "SELECT md5(string_agg(s::text, '' ORDER BY s::text)) FROM awty_http.stat AS s";
     let before = http.ask("app", all);
     http.cluster.execute("postgres", &[roll_up, roll_up]);
     assert_eq!(http.ask("app", all), before);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
-    // Hours are deleted after 90 days, days after five years, and then the unscheduled endpoint.
+    // awty_http deletes hourly statistics after 90 days and daily statistics after five years. Then it deletes the
+    // endpoint, which has no schedule.
     http.ask("app", "SELECT awty_http.unschedule('https://a.example.com/x')");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '100 days')"]);
     assert_eq!(http.ask("app", "SELECT string_agg(DISTINCT width::text, ' ') FROM awty_http.stat"), "24:00:00");
@@ -50,7 +51,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// Such numbers come from a worker's wrong report, or from a clock that was ahead.
+/// A wrong report of a worker, or a clock that was ahead, can produce such numbers.
 #[test]
 fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     let http = Http::open();
@@ -124,7 +125,7 @@ fn calls_of_x(ago: &str) -> String {
     )
 }
 
-/// The 24 hours begin in the middle of an hour.
+/// The last 24 hours begin in the middle of an hour, so the count needs a part of the first hour.
 #[test]
 fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     let http = Http::open();
@@ -137,7 +138,8 @@ fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     assert_eq!(http.ask("app", &counts), "(4,0,0)");
 }
 
-/// A period of a second gives 86,400 calls a day. A list shows the last call of each schedule.
+/// A schedule with a period of one second makes 86,400 calls a day, and a list of schedules shows the last call of
+/// each.
 #[test]
 fn the_last_of_many_calls_is_found_without_reading_the_others() {
     let http = Http::open();
@@ -149,7 +151,7 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
     );
     for analyzed in [false, true] {
         let mut client = http.client("app");
-        // The first query of a session fills its caches.
+        // The first query of a session fills the session's caches, so the test measures the second one.
         let plan: Vec<serde_json::Value> = (0..2).map(|_| client.query_one(&explain, &[]).unwrap().get(0)).collect();
         let blocks = &plan[1][0]["Plan"]["Shared Hit Blocks"];
         assert!(blocks.as_i64().is_some_and(|blocks| blocks < 200), "analyzed: {analyzed}, {blocks} blocks");
@@ -157,7 +159,7 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
     }
 }
 
-/// Each endpoint has three calls in the last hour and in the hour before.
+/// Creates endpoints with three calls each in the last hour, and three in the hour before.
 const MANY: &str = "
     INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, every, created_by)
     SELECT awty_http_internal.id(number, e.name || e.key), job, e.name || e.key, e.name, e.key, '1 h', 'app'
@@ -167,11 +169,11 @@ const MANY: &str = "
         'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
     FROM generate_series(0, 719) AS n, LATERAL (SELECT date_trunc('hour', now()) - interval '1 s' - n / 360 * interval '1 h' AS at) AS t";
 
-/// The rolled-up rows: calls of endpoints by hour, of the job by hour, and of both by day.
+/// Sums up the statistics: the calls of endpoints by hour, of the job by hour, and of both by day.
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// The sums of jobs come last, so their absence marks an unfinished hour.
+/// A roll-up writes the sums of jobs last, so their absence marks an unfinished hour.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();
@@ -199,7 +201,7 @@ fn a_roll_up_in_parts_counts_each_call() {
     assert!(counted.starts_with("240 720, 2 720, "), "{counted}");
 }
 
-/// A roll-up that is not finished leaves the remaining work to the next check of the job.
+/// A roll-up that stops before its end leaves the remaining work to the next check of the job.
 #[test]
 fn the_hourly_check_does_much_work_in_parts() {
     let http = Http::open();
@@ -209,7 +211,7 @@ fn the_hourly_check_does_much_work_in_parts() {
     http.cluster.execute("postgres", &[MANY, slow, trigger, now]);
     let left = "SELECT args ? 'after' FROM awty.future_job WHERE job = 'awty_http.roll_up'";
     http.cluster.await_sql("postgres", "a part to be left", left);
-    // The pause is nine times as long as the work.
+    // The pause after a piece of the roll-up is nine times as long as the piece.
     let sooner = "SELECT awty.check_now('job', 'awty_http.roll_up') FROM awty.future_job WHERE job = 'awty_http.roll_up' AND args ? 'after'";
     http.cluster.await_that("the roll-up to end", awty_testkit::PATIENCE, || {
         let _running = http.cluster.superuser("postgres").batch_execute(sooner);
@@ -222,7 +224,6 @@ fn the_hourly_check_does_much_work_in_parts() {
     http.cluster.await_sql("postgres", "three runs to be counted", runs);
 }
 
-/// The roll-up skips locked rows.
 #[test]
 fn locked_rows_hold_up_no_roll_up() {
     let http = Http::open();

@@ -1,4 +1,4 @@
-//! What other roles' jobs and tenants cost a role that reads.
+//! Tests that jobs and tenants of other roles add no cost to the queries of a role.
 
 use super::Http;
 use awty_testkit::postgres::Client;
@@ -36,7 +36,7 @@ fn read(client: &mut Client, table: &str) -> (i64, i64) {
 }
 
 impl Http {
-    /// Counts all function calls except those of PostgreSQL's own functions.
+    /// Makes the server count all function calls except calls of PostgreSQL's own functions.
     fn counting(&self, role: &str) -> Client {
         self.cluster.execute(
             "postgres",
@@ -57,7 +57,7 @@ impl Http {
     }
 }
 
-/// Separate checks of the rights took seconds with 5,000 jobs of other roles.
+/// When awty checked the rights of each job separately, a read took seconds with 5,000 jobs of other roles.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();
@@ -74,7 +74,7 @@ fn jobs_of_strangers_add_no_call_to_a_read() {
     assert!(few.iter().any(|(_, (_, calls))| *calls > 0), "no call is counted");
 }
 
-/// One look-up finds the rights to all tenants.
+/// One look-up finds the role's rights to all tenants.
 #[test]
 fn content_is_read_with_few_plans_however_many_tenants_there_are() {
     let http = Http::open();

@@ -1,4 +1,4 @@
-//! The rights to see and change endpoints, tokens and results.
+//! Tests which roles may see and change endpoints, tokens and results.
 
 use super::{Http, refused};
 

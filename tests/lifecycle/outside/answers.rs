@@ -1,4 +1,4 @@
-//! Effects of answers and failures.
+//! Tests the effects of the answers and failures that external workers report.
 
 use super::{await_claim, claim, claim_one, say, shop_with};
 
@@ -20,7 +20,6 @@ fn an_answer_is_part_of_the_workers_transaction() {
     assert!(shop.cluster.value::<bool>("postgres", attempt));
 }
 
-/// The last attempt ends the check.
 #[test]
 fn failures_are_retried_with_the_same_key_and_counted() {
     let shop = shop_with(", max_attempts => 2, retry_after => '1 ms'", 1);
@@ -39,7 +38,7 @@ fn failures_are_retried_with_the_same_key_and_counted() {
     shop.await_true("the figures", figures);
 }
 
-/// A past time ends the check.
+/// If the worker asks again for a past time, the check ends.
 #[test]
 fn asking_again_gives_another_key() {
     let shop = shop_with("", 1);
@@ -55,7 +54,7 @@ fn asking_again_gives_another_key() {
     assert_eq!(shop.end_of("1").why(), ("past", None));
 }
 
-/// After a final failure, the next occurrence follows. A hold stays.
+/// After a final failure, the repetition continues with its next occurrence. A hold on it stays.
 #[test]
 fn repetitions_go_on() {
     let shop = shop_with("", 0);
@@ -99,7 +98,7 @@ fn many_answers_are_one_transaction_and_each_its_own() {
     assert_eq!(attempts.trim(), "a");
 }
 
-/// An administrator's trigger refuses one row.
+/// An administrator's trigger makes the answer for one row fail.
 #[test]
 fn an_error_in_one_answer_stops_no_other() {
     let shop = shop_with("", 3);

@@ -1,4 +1,4 @@
-//! Distribution of claims.
+//! Tests how claims distribute checks among external workers.
 
 use super::{claim, claim_one, register, say, shop_with};
 use awty_testkit::fixture::Shop;
@@ -111,7 +111,7 @@ fn an_idle_worker_writes_nothing_and_is_told_how_long() {
         }
         shop.cluster.value::<i64>("postgres", lsn) - before
     };
-    // Other processes may write at the same time, but not in all of ten tries.
+    // Other processes may write at the same time, but not during each of ten claims.
     assert!((0..10).any(|_| writes() == 0), "idle claims write");
     shop.run("SELECT awty.check_now('orders', '1')");
     let wait: f64 =

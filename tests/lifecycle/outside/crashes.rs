@@ -1,11 +1,11 @@
-//! Crashes of workers and servers, and late answers.
+//! Tests crashes of external workers and of the server, and answers that come late.
 
 use super::{EXPIRE, await_claim, claim, claim_one, expire, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::{Cluster, Stop};
 
-/// A crash is no failure.
+/// A crash of the worker does not count as a failure of the job.
 #[test]
 fn a_worker_that_dies_is_replaced_until_its_check_is_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
@@ -31,13 +31,13 @@ fn a_worker_that_dies_is_replaced_until_its_check_is_held() {
     assert_eq!(say(&mut client, "complete($1)", claim_one(&shop).lease), "ended");
 }
 
-/// A heartbeat extends the lease.
+/// A heartbeat revives an expired lease, and an answer to an expired lease counts.
 #[test]
 fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     let shop = shop_with(", heartbeat => '10 min'", 2);
     let mut client = shop.client();
     let leased = await_claim(&shop, 2);
-    // No inspection may end the leases in between.
+    // The open transaction keeps an inspection from ending the expired leases.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute(&format!("BEGIN; {EXPIRE}")).unwrap();
     let beat: Vec<i64> = admin.query_one("SELECT awty.heartbeat($1)", &[&vec![leased[0].lease, 7]]).unwrap().get(0);
@@ -48,10 +48,10 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     assert_eq!(say(&mut client, "complete($1)", leased[0].lease), "ended");
 }
 
-/// An inspection may have ended the lease by then.
+/// An inspection may have ended the lease before this query looks for its deadline.
 const DEADLINE: &str = "SELECT NOT EXISTS (SELECT FROM awty.lease WHERE deadline >= clock_timestamp())";
 
-/// Without heartbeats, awty cannot distinguish a dead worker from a slow one.
+/// Without heartbeats, awty cannot distinguish a dead worker from a slow one, so the lease lasts until the timeout.
 #[test]
 fn what_is_not_answered_by_its_deadline_has_failed() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);
@@ -69,7 +69,7 @@ fn the_maintainer_books_what_nobody_claims() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);
     claim_one(&shop);
     shop.await_true("the deadline", DEADLINE);
-    // A registration asks for an inspection.
+    // A registration makes the maintainer inspect the database, and the inspection ends the lease.
     shop.run("SELECT awty.register('other')");
     assert_eq!(shop.end_of("1").why(), ("timed_out", Some("57014")));
 }
@@ -87,7 +87,7 @@ fn at_most_once_goes_out_once() {
     assert_eq!(shop.end_of(&leased[2].entity_key).why(), ("timed_out", Some("08006")));
 }
 
-/// The server is killed between claim, commit, complete and its commit.
+/// The test kills the server while a claim and an answer are not yet committed.
 #[test]
 fn a_server_that_is_killed_loses_and_repeats_nothing_that_was_committed() {
     let mut shop = shop_with(", timeout => '10 min'", 3);
@@ -115,7 +115,7 @@ fn a_server_that_is_killed_loses_and_repeats_nothing_that_was_committed() {
     );
 }
 
-/// A standby gives no lease.
+/// A standby is read-only, so it refuses every call of a worker until its promotion.
 #[test]
 fn leases_outlive_a_promotion() {
     let mut shop = shop_with(", timeout => '10 min'", 2);

@@ -1,4 +1,4 @@
-//! Leases after a worker's connection breaks, and leases in a copy of the database.
+//! Tests leases after a worker's connection has broken, and leases in a copy of the database.
 
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
@@ -15,8 +15,8 @@ fn keys(leased: &[Leased]) -> Vec<&str> {
     leased.iter().map(|one| one.key.as_str()).collect()
 }
 
-/// The worker becomes silent in the middle of its answer. When its session ends, the check is handed out again with the
-/// same key.
+/// The worker stops responding in the middle of its answer. When its session ends, the next claim hands out the check
+/// again with the same key.
 #[test]
 fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     let shop = shop_with(", heartbeat => '10 min'", 3);
@@ -59,7 +59,7 @@ fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     assert_eq!(shop.notes("1"), 1);
 }
 
-/// Leases stay with the original, and the dump has the attempts.
+/// The leases stay with the original database, but the dump contains the attempts.
 #[test]
 fn a_restored_copy_shares_no_key_with_its_original() {
     let shop = Shop::open();

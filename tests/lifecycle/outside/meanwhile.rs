@@ -1,4 +1,4 @@
-//! Actions of clients and operators while external workers hold leases.
+//! Tests actions of clients and operators while external workers hold leases.
 
 use super::{claim, claim_one, say, shop_with};
 use awty_testkit::postgres::error::SqlState;
@@ -44,7 +44,7 @@ fn a_cancel_waits_for_the_commit_of_an_answer() {
     assert_eq!(shop.end_of("1").why(), ("done", None));
 }
 
-/// `check_now` on the check and a function for the job are refused.
+/// While a lease exists, awty refuses `check_now` for its check, and refuses to give the job a function.
 #[test]
 fn a_hold_or_a_pause_lets_a_lease_go_on() {
     let shop = shop_with(", retry_after => '1 ms'", 1);
@@ -70,7 +70,7 @@ fn a_hold_or_a_pause_lets_a_lease_go_on() {
     assert_eq!(shop.end_of("2").why(), ("done", None));
 }
 
-/// DROP EXTENSION waits only for uncommitted claims.
+/// DROP EXTENSION waits for uncommitted claims, but not for leases.
 #[test]
 fn the_extension_can_be_dropped_under_leases() {
     let shop = shop_with("", 2);
@@ -88,7 +88,7 @@ fn the_extension_can_be_dropped_under_leases() {
     assert!(client.query_one("SELECT awty.complete($1)", &[&one.lease]).is_err());
 }
 
-/// The result is treated by the job's current terms.
+/// awty treats the result of a lease by the job's current terms.
 #[test]
 fn an_alter_moves_no_lease() {
     let shop = shop_with(", timeout => '10 min'", 2);

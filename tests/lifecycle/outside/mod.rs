@@ -1,4 +1,4 @@
-//! External workers: they claim checks, die and answer late, and no check is lost (P14).
+//! Tests external workers, which claim checks, die and answer late. No check may be lost (P14).
 
 mod answers;
 mod breaker;
@@ -22,7 +22,7 @@ struct Leased {
     key: String,
 }
 
-/// `mail` has no function, and its checks are due at once.
+/// Opens a shop whose job `mail` has no function, so that external workers run it. Its checks are due at once.
 fn shop_with(options: &str, checks: i32) -> Shop {
     let shop = Shop::open();
     register(&shop, options, checks);
@@ -35,7 +35,7 @@ fn register(shop: &Shop, options: &str, checks: i32) {
         "SELECT awty.schedule('orders', n::text, 'mail', after => '0') FROM generate_series(1, {checks}) AS n"
     ));
     if checks > 0 {
-        // This also shows that awty knows the database.
+        // A zero wait also shows that awty knows the database.
         let is_open = "awty.next_claim_in('{mail}') = '0'";
         shop.await_true("the checks to be claimable", &format!("SELECT {DUE} = {checks} AND {is_open}"));
     }
@@ -55,7 +55,8 @@ fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
     rows.iter().map(leased).collect()
 }
 
-/// Expires all leases except those that a transaction is answering, because short leases would fail on a slow machine.
+/// Makes all leases expire, except leases that an open transaction is answering. The test cannot use short leases,
+/// because they would expire too early on a slow machine.
 const EXPIRE: &str = "UPDATE awty_internal.lease SET expires_at = leased_at + interval '1 us'
     WHERE id IN (SELECT id FROM awty_internal.lease FOR UPDATE SKIP LOCKED)";
 

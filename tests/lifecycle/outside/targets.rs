@@ -1,4 +1,4 @@
-//! Targets: limits, blocks, the breaker, and turns.
+//! Tests the targets of a job: limits, blocks, the circuit breaker, and turns between targets.
 
 use super::{register, say};
 use awty_testkit::fixture::Shop;
@@ -13,7 +13,7 @@ pub(super) fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
         add(&shop, target, *checks);
     }
     if !targets.is_empty() {
-        // The launcher must know the database first.
+        // Claims return nothing until the launcher knows the database.
         shop.await_true("something to claim", "SELECT awty.next_claim_in('{mail}') = '0'");
     }
     shop
@@ -29,7 +29,7 @@ pub(super) fn add(shop: &Shop, target: &str, checks: i32) {
     shop.await_true("the checks to be due", &due);
 }
 
-/// Makes a claim. Returns the number of its checks for each target, and its leases.
+/// Makes a claim. Returns the number of claimed checks for each target, and the leases.
 pub(super) fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
     let rows = client.query("SELECT entity_name, lease FROM awty.claim('{mail}', 'tester', $1)", &[&max]).unwrap();
     let mut counts = BTreeMap::new();
@@ -113,7 +113,7 @@ fn targets_take_turns_whoever_has_more_to_do() {
     assert!(turns.iter().any(|turn| turn == "late"), "{turns:?}");
 }
 
-/// The series continues while each day has a failure.
+/// A series of failures continues as long as no day passes without a failure.
 #[test]
 fn failures_are_forgotten_a_day_after_the_last() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 2), ("b", 2)]);
@@ -134,7 +134,8 @@ fn failures_are_forgotten_a_day_after_the_last() {
     });
 }
 
-/// Ten failures in a row over ten seconds open the breaker. Then one lease at a time is given, and an answer closes it.
+/// Ten failures in a row over at least ten seconds open the breaker. Then a claim gets one lease at a time, and a
+/// successful answer closes the breaker.
 #[test]
 fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 30)]);
@@ -144,8 +145,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // The start of the failures moves into the future, so that the next ten failures do not last ten seconds even on a
-    // slow machine.
+    // The test moves the start of the failures into the future, so that the next ten failures do not span ten seconds
+    // even on a slow machine.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -185,8 +186,8 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// Returns the largest number of awty's blocks and rows that one of ten claims reads. Each claim hands out the same
-/// number of checks, and each check is answered.
+/// Makes ten claims, and returns the largest number of awty's blocks and rows that one of them reads. Each claim hands
+/// out the same number of checks, and each check is answered.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -204,7 +205,6 @@ fn read_by_a_claim(client: &mut Client) -> i64 {
     most
 }
 
-/// The test counts reads, not time.
 #[test]
 fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
     let shop = shop_with("", &[("free", 1000)]);
@@ -213,12 +213,12 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
     let mut client = shop.client();
     let without = read_by_a_claim(&mut client);
     add(&shop, "blocked", 100_000);
-    // These checks come first in the order of slots.
+    // The blocked checks now come first in the order of slots.
     let older =
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim looks at as many of the oldest checks as it may hand out, and then goes from target to target.
+    // A claim first looks at as many of the oldest checks as it may hand out. Then it goes from target to target.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 
@@ -265,14 +265,14 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call looks at 5,000 targets, and the next call continues there.
+    // One call looks at 5,000 targets, and the next call continues with the following targets.
     let first = wait();
     assert!(first > 0.0 && first <= 1.0, "{first}");
     assert_eq!(wait(), 0.0);
     assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
 }
 
-/// The claim of `mail` would write the bucket that the open transaction has deleted.
+/// The claim for `mail` would write the rate limit's row that the open transaction has deleted.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);
@@ -288,7 +288,7 @@ fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
         let sql = format!("SELECT job FROM awty.claim('{jobs}', 'tester', 100)");
         client.query(&sql, &[]).unwrap_or_else(|error| panic!("{error:?}")).iter().map(|row| row.get(0)).collect()
     };
-    // Only the checks of the open transaction are due.
+    // At this point, only checks that the open transaction has locked are due.
     assert_eq!(claim("{mail,post}"), Vec::<String>::new());
     shop.run("SELECT awty.schedule('p', '1', 'post', after => '0')");
     shop.await_true("post to be due", "SELECT awty.next_claim_in('{mail,post}') = '0'");

@@ -1,4 +1,4 @@
-//! A connection whose bytes go through a socket of the test, so that the test can cut it.
+//! A database connection whose bytes go through a socket of the test, so that the test can break the connection.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, NoTls};
@@ -35,7 +35,6 @@ impl Wire {
         (connecting.join().unwrap().unwrap(), Self { directory, ends: [client, server], is_deaf })
     }
 
-    /// Drops all further bytes from the server.
     pub fn deafen(&self) {
         self.is_deaf.store(true, Ordering::SeqCst);
     }
@@ -52,7 +51,7 @@ impl Drop for Wire {
     }
 }
 
-/// Drops the bytes while `lost` is set.
+/// Carries bytes from one socket to the other, and drops them while `lost` is set.
 fn carry(mut from: UnixStream, mut to: UnixStream, lost: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 8192];

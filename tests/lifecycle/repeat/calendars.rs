@@ -1,18 +1,18 @@
-//! Repetitions with a calendar: what runs, and what a replaced calendar does to it.
+//! Tests repetitions with a calendar, and what happens to them when the calendar is replaced.
 
 use super::{await_ends, expect_each_has_its_check, repeat};
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Makes or replaces the calendar. `closed` is an array of days.
+/// Makes or replaces the calendar `c`. `closed` is an SQL array of days.
 fn calendar(shop: &Shop, hours: &str, closed: &str) {
     shop.run(&format!("SELECT awty.create_calendar('c', '{{{hours}}}', 'UTC', closed => {closed}, replace => true)"));
 }
 
 const NONE: &str = "'{}'";
-/// Yesterday, today and tomorrow.
+/// SQL array of yesterday, today and tomorrow.
 const NOW: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + day FROM generate_series(-1, 1) AS day)";
 
-/// While the calendar is closed nothing runs, and no history comes. After it is open again, the repetition goes on.
+/// A closed calendar also leaves no rows in the history. When the calendar opens again, the repetition continues.
 #[test]
 fn nothing_runs_while_the_calendar_is_closed() {
     let shop = Shop::open();
@@ -35,7 +35,6 @@ fn nothing_runs_while_the_calendar_is_closed() {
     expect_each_has_its_check(&shop);
 }
 
-/// A calendar that leaves no moment stops its repetition, and another definition of it starts the repetition again.
 #[test]
 fn a_calendar_without_a_moment_stops_its_repetition_until_it_is_replaced() {
     let shop = Shop::open();

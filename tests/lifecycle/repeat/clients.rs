@@ -2,7 +2,7 @@ use super::{await_ends, expect_each_has_its_check, plan, repeat, repeat_at_gate,
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use chrono::Utc;
 
-/// The plan continues unchanged.
+/// After the extra run, the repetition continues its plan unchanged.
 #[test]
 fn an_earlier_check_is_an_extra_run() {
     let shop = Shop::open();
@@ -17,7 +17,7 @@ fn an_earlier_check_is_an_extra_run() {
     expect_each_has_its_check(&shop);
 }
 
-/// The slots before the later check are left out.
+/// The repetition leaves out the slots before the later check.
 #[test]
 fn a_later_check_postpones() {
     let shop = Shop::open();
@@ -82,7 +82,7 @@ fn a_check_that_replaces_a_held_one_is_held() {
     expect_each_has_its_check(&shop);
 }
 
-/// The extra occurrence uses up no slot of the plan.
+/// `check_now` adds an extra occurrence, which uses up no slot of the plan.
 #[test]
 fn check_now_is_an_occurrence_of_its_own() {
     let shop = Shop::open();
@@ -97,7 +97,6 @@ fn check_now_is_an_occurrence_of_its_own() {
     expect_each_has_its_check(&shop);
 }
 
-/// The next occurrence is held with the same role and note.
 #[test]
 fn a_hold_outlives_the_run_under_way() {
     let shop = Shop::open();
@@ -118,7 +117,7 @@ fn a_hold_outlives_the_run_under_way() {
     expect_each_has_its_check(&shop);
 }
 
-/// The run could not see the hold.
+/// The hold was committed too late for the run to see it.
 #[test]
 fn a_hold_that_is_committed_after_the_end_of_the_run_holds_the_next_occurrence() {
     let shop = Shop::open();
@@ -210,7 +209,7 @@ fn sessions_that_repeat_at_once_make_one_repetition() {
     expect_each_has_its_check(&shop);
 }
 
-/// A trigger in a privileged session, and a role with the right to schedule the job.
+/// A trigger in a superuser's session, and a role with the right to schedule, each make a repetition.
 #[test]
 fn a_repetition_is_whose_rights_it_was_made_with() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! Repetitions in a dump, in a restored database, and on a standby that is promoted.
+//! Tests repetitions in a dump, in a restored database, and on a promoted standby.
 
 use super::{await_ends, expect_each_has_its_check, is_in_order, repeat};
 use awty_testkit::Stop;
@@ -8,7 +8,6 @@ use std::process::Stdio;
 
 const PICTURE: &str = "SELECT string_agg(r::text, E'\\n' ORDER BY entity_key) FROM awty.repetition AS r";
 
-/// A dump includes used slots.
 #[test]
 fn a_restored_repetition_goes_on_once_it_is_adopted() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! Repetitions while nothing can run.
+//! Tests repetitions during a time in which no check can run.
 
 use super::{await_ends, expect_each_has_its_check, is_in_order, plan, seconds, slots};
 use awty_testkit::fixture::{End, NOTE, Shop};
@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// Repetitions with and without `catch_up`, followed by `more`. Returns their common first slot.
+/// Makes repetitions with and without `catch_up`, and then runs `more`. Returns the common first slot of the
+/// repetitions.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {
@@ -110,7 +111,7 @@ fn repetitions_are_caught_up_on_at_the_rate() {
         "postgres",
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
     );
-    // 45 checks at 10 per second, with one second's worth at once.
+    // The rate lets 10 checks run at once, and 10 more in each second, so 45 checks take about 3.5 seconds.
     assert!(took > 3.0, "it took {took} s");
 }
 
@@ -124,7 +125,7 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // The run looked three seconds back between its start and that of the next one.
+    // The next occurrence was computed between the starts of these two runs, and looked back three seconds.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

@@ -1,4 +1,4 @@
-//! Events that end a repetition, and events that must not end it.
+//! Tests events that end a repetition, and events that must not end a repetition.
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, repeat_at_gate, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
@@ -27,7 +27,7 @@ fn cancel_ends_a_repetition_whose_run_is_under_way() {
     assert_eq!((ends.len(), ends[0].why()), (1, ("cancelled", None)), "{ends:?}");
 }
 
-/// Runs follow each other at once, so a client that cancels meets them at each of their steps.
+/// The runs follow each other at once, so that a cancelling client meets them at each of their steps.
 #[test]
 fn cancel_always_finds_the_one_check() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "0").start());
@@ -54,7 +54,6 @@ fn cancel_always_finds_the_one_check() {
     assert_eq!(doubled, 0);
 }
 
-/// Other repetitions begin their next occurrence at the same time.
 #[test]
 fn repetitions_go_with_their_job_and_its_role() {
     let shop = Shop::open();
@@ -74,7 +73,7 @@ fn repetitions_go_with_their_job_and_its_role() {
         "SELECT awty.repeat('gone', every => '1 hour')",
         "DROP OWNED BY gone",
             "DROP ROLE gone",
-        // A registration asks for an inspection.
+        // A registration makes the maintainer inspect the database.
         "SELECT awty.register('other', 'public.gone')",
     ]);
     shop.await_true("the repetition to go", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");
@@ -114,7 +113,7 @@ fn killed_workers_neither_lose_nor_double_an_occurrence() {
             shop.cluster.pids("awty worker").into_iter().for_each(|pid| shop.cluster.kill(Signal::TERM, pid));
             continue;
         }
-        // The server ends this session because a worker was killed.
+        // The server ends this session when a worker is killed, so the session's end shows the crash.
         let mut witness = shop.cluster.superuser("postgres");
         let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
         shop.cluster.await_that("a crash", PATIENCE, || {

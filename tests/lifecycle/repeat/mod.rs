@@ -1,4 +1,4 @@
-//! Repetitions of jobs.
+//! Tests repetitions of jobs.
 
 mod asked_now;
 mod calendars;
@@ -19,7 +19,7 @@ fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
     shop.run(&plan(key, job, when));
 }
 
-/// Waits until the first run waits at the gate.
+/// Makes a repetition, and waits until its first run waits at the gate.
 #[track_caller]
 fn repeat_at_gate(shop: &Shop) -> Client {
     let body = format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END");

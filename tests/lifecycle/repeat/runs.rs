@@ -1,4 +1,4 @@
-//! Effects of a run on its repetition.
+//! Tests the effects of a run on its repetition.
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use awty_testkit::fixture::{NOTE, Shop};
@@ -49,7 +49,8 @@ fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
     expect_each_has_its_check(&shop);
 }
 
-/// A result before the next occurrence asks again within this one. A later result ends this one as done.
+/// If the job returns a time before the next occurrence, the check runs again within the current occurrence. A later
+/// time ends the current occurrence as done.
 #[test]
 fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     let shop = Shop::open();
@@ -108,14 +109,14 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
         assert!(ends.iter().all(|end| end.why() == (job, None)), "{ends:?}");
         assert_eq!(ends[1].first - ends[0].first, seconds(8), "{ends:?}");
     }
-    // The slots that pass during its run are caught up, and are too late.
+    // The repetition catches up the slots that pass during its run, but these checks are too late and expire.
     let sql = "SELECT count(*) >= 2 FROM awty.future_job_history WHERE job = 'expired' AND outcome = 'expired'";
     shop.await_true("two that expired", sql);
     assert!(is_in_order(&shop.ends("expired")));
     expect_each_has_its_check(&shop);
 }
 
-/// `cancel` ends the repetition, and `schedule` puts a check into the plan.
+/// `cancel` ends the repetition, and `schedule` adds a check to the plan.
 #[test]
 fn a_run_may_cancel_or_reschedule_its_own_occurrence() {
     let shop = Shop::open();
@@ -155,7 +156,6 @@ fn a_set_of_occurrences_goes_on_together() {
     expect_each_has_its_check(&shop);
 }
 
-/// Repetitions of other jobs exist.
 #[test]
 fn a_job_without_repetitions_looks_nothing_up() {
     let shop = Shop::open();
@@ -173,7 +173,7 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // Clients look up when they repeat or cancel, and inspections do now and then.
+    // Clients look up repetitions when they repeat or cancel a check, and inspections look them up sometimes.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);

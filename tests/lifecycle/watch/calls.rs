@@ -1,4 +1,4 @@
-//! `call` and `notify` run in the commit that raises the alert.
+//! Tests that the `call` and `notify` of a rule run in the transaction that raises the alert.
 
 use super::{LATE, await_state, state, watch, watched};
 use awty_testkit::PATIENCE;
@@ -12,7 +12,7 @@ const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level intege
         IF EXISTS (SELECT FROM shop.bad WHERE key = a.entity_key) THEN RAISE EXCEPTION 'cannot tell of %', a.entity_key; END IF;
     END $$";
 
-/// A failing `call` undoes only its own effects. The alert is raised, and told again until that succeeds.
+/// A `call` that fails undoes only its own effects. The alert is raised, and awty repeats the call until it succeeds.
 #[test]
 fn a_failing_call_is_undone_alone_and_tried_again() {
     let shop = watched("");

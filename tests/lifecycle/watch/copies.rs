@@ -1,4 +1,4 @@
-//! Rules in a dump, in a restored database, and on a server without the library.
+//! Tests rules in a dump, in a restored database, and on a server without the library.
 
 use super::{LATE, await_state, await_state_in, state, state_in, watched};
 use crate::dump::{dump, restore};
@@ -8,7 +8,7 @@ const PICTURE: &str =
     (SELECT string_agg(a::text, ' ' ORDER BY id) FROM awty.alert AS a),
     (SELECT string_agg(pg_get_triggerdef(oid), ' ' ORDER BY tgname) FROM pg_trigger WHERE tgname LIKE 'awty%'))";
 
-/// Triggers schedule while the copy is held. After `adopt`, a sweep and the checks run.
+/// While the copy is held, triggers still schedule checks. After `awty.adopt()`, a sweep and the checks run.
 #[test]
 fn a_restored_rule_goes_on_once_it_is_adopted() {
     let shop = watched("escalate => '{1 day}'");
@@ -30,7 +30,7 @@ fn a_restored_rule_goes_on_once_it_is_adopted() {
     shop.cluster.execute("copy", &["SET session_replication_role = replica; DELETE FROM shop.orders WHERE id = 2"]);
     shop.cluster.execute("copy", &["SELECT awty.adopt()"]);
     await_state_in(&shop, "copy", "late 3:1 4:1; pending 2 3 4");
-    // A dump lacks the dependency of the functions on the table. An inspection records it.
+    // The dump lacks the dependency of the rule's functions on the table, so an inspection records this dependency.
     client.batch_execute("DROP TABLE shop.orders; CREATE FUNCTION shop.wake() RETURNS void LANGUAGE sql AS ''; SELECT awty.register('wake', 'shop.wake')").unwrap();
     let over = "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE job = 'orders')
         AND NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM pg_proc WHERE proname LIKE 'awty\\_orders%')";
@@ -38,7 +38,7 @@ fn a_restored_rule_goes_on_once_it_is_adopted() {
     assert_eq!(state(&shop), "late 1:1 2:1 3:1; pending 1 2 3");
 }
 
-/// The rows are checked once the library is loaded.
+/// The rows are checked when the server has loaded the library again.
 #[test]
 fn writes_are_watched_without_the_library() {
     let mut shop = watched("");

@@ -1,17 +1,17 @@
-//! Errors of a user's code in a rule keep their SQLSTATE and CONTEXT (P9).
+//! Tests that errors of a user's code in a rule keep their SQLSTATE and CONTEXT (P9).
 
 use super::{LATE, await_state, watched};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{Shop, refusal};
 
-/// An expression that fails for one value.
+/// Creates a function for `until` that fails for one value.
 const JUDGE: &str = "CREATE FUNCTION shop.judge(n integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
         IF n = 7 THEN RAISE 'seven' USING ERRCODE = 'AW042', DETAIL = 'the detail', HINT = 'the hint', COLUMN = 'n'; END IF;
         RETURN n > 100; END $$;
     CREATE TABLE shop.numbers (id integer PRIMARY KEY, n integer);
     SELECT awty.watch('shop.numbers', until => 'shop.judge(n)', within => '1 h');";
 
-/// A write fails as with a CHECK, in each way in which a row is judged.
+/// As with a CHECK constraint, the write fails, in each way in which awty evaluates the expression for a row.
 #[test]
 fn a_write_that_the_expression_refuses_fails_with_its_error() {
     let shop = Shop::on(Cluster::builder().start());
@@ -35,7 +35,6 @@ fn a_write_that_the_expression_refuses_fails_with_its_error() {
     assert!(context.contains("PL/pgSQL function shop.judge(integer) line 2 at RAISE"), "{context}");
 }
 
-/// The history, the log and `awty.failing` have the error of `call` as it was raised.
 #[test]
 fn a_failing_call_keeps_its_error() {
     let shop = watched("");

@@ -1,9 +1,9 @@
-//! Keys of any type and of several columns, with any settings of the writing session.
+//! Tests keys of any type and of several columns, with any settings of the writing session.
 
 use super::{LATE, await_state, expect, state};
 use awty_testkit::fixture::Shop;
 
-/// They change the text of values, and the meaning of names.
+/// These settings change the text form of values and the meaning of names.
 const ODD: &str = "SET DateStyle = 'German, DMY'; SET IntervalStyle = 'sql_standard'; SET TimeZone = 'Asia/Kolkata';
     SET extra_float_digits = -10; SET bytea_output = 'escape'; SET search_path = public;
     SET standard_conforming_strings = off; SET quote_all_identifiers = on; SET array_nulls = off; SET transform_null_equals = on;";
@@ -62,7 +62,7 @@ fn keys_of_any_type_are_found_from_any_session() {
     let each = |sql: &dyn Fn(usize, &str) -> String| {
         kinds.iter().enumerate().map(|(number, (_, value))| sql(number, value)).collect::<String>()
     };
-    // The quotes in the text are the same under either setting of standard_conforming_strings.
+    // A plain literal with a backslash needs standard_conforming_strings to be on, so this setting is left out.
     let odd = ODD.replace("SET standard_conforming_strings = off;", "");
     shop.run(&format!("{odd} {}", each(&|number, value| format!(
         "INSERT INTO shop.one_{number} VALUES ({value}, {LATE}); INSERT INTO shop.two_{number} VALUES (7, {value}, '\"[', {LATE});"
@@ -73,7 +73,7 @@ fn keys_of_any_type_are_found_from_any_session() {
         "SELECT coalesce(string_agg(a.entity_key, ' '), '-') FROM awty.alert AS a LEFT JOIN awty.future_job AS f
                  ON (f.entity_name, f.entity_key, f.job) = (a.entity_name, a.entity_key, a.rule) WHERE f.id IS NULL";
     assert_eq!(shop.cluster.value::<String>("postgres", wrong), "-", "each has its check of level 2");
-    // A sweep, a walk, and writes of a session with other settings find the row.
+    // A sweep, a walk, and writes of a session with other settings must all find the row.
     shop.cluster.execute(
         "postgres",
         &[
@@ -143,7 +143,7 @@ fn quoted_names_are_watched() {
     shop.run("SELECT awty.unwatch('It''s \"a\" rule')");
 }
 
-/// The error has the rule's and the table's name. A row without a check may have any key.
+/// The error names the rule and the table. A row that needs no check may have a key of any length.
 #[test]
 fn a_key_that_is_too_long_fails_the_write() {
     let shop = Shop::open();
@@ -153,6 +153,6 @@ fn a_key_that_is_too_long_fails_the_write() {
     shop.run("INSERT INTO shop.item VALUES (repeat('x', 1024), false), (repeat('y', 1025), true)");
     let (code, text) = super::refusal(&shop, "shop", "UPDATE shop.item SET k = k || 'x' WHERE NOT there");
     assert!(code == "54000" && text.contains("\"item\""), "{code} {text}");
-    // awty ignores a row that is long and meets the rule.
+    // awty ignores the long key of a row that meets the rule.
     shop.run("UPDATE shop.item SET k = k || 'z' WHERE there; DELETE FROM shop.item WHERE there");
 }

@@ -1,10 +1,10 @@
-//! Levels, silenced rows, and changed rules.
+//! Tests the levels of alerts, silenced rows, and changed rules.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched, watched_on};
 use awty_testkit::Cluster;
 use chrono::{DateTime, Utc};
 
-/// After the last level the check is done, and the alert stays until the row meets the rule.
+/// After the last level the check is done, and the alert stays open until the row meets the rule.
 #[test]
 fn overdue_levels_come_one_at_a_slot() {
     let shop = watched("escalate => '{200 min, 230 min}'");
@@ -59,7 +59,7 @@ fn a_check_that_is_asked_early_raises_nothing() {
     assert_eq!((shop.slot_of("1"), state(&shop)), (slot, "late -; pending 1".into()));
 }
 
-/// `cancel` with the rule's name silences a row. Without a job it does not affect the rule.
+/// `awty.cancel()` with the rule's name silences a row. `awty.cancel()` without a job does not affect the rule.
 #[test]
 fn a_row_is_silent_until_it_changes() {
     let shop = watched("escalate => '{1 day}'");
@@ -119,10 +119,10 @@ fn a_changed_rule_keeps_its_alerts() {
     );
     assert!(moved, "{:?}", shop.cluster.psql("postgres", "TABLE awty.future_job"));
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT id FROM awty.alert WHERE entity_key = '1'"), id);
-    // The row is not late under the changed rule, so the following sweep clears its alert.
+    // Under the changed rule the row is not late, so the following sweep clears its alert.
     shop.run(&other("5 hours", ", replace => true"));
     await_state(&shop, "late -; pending 1 2 3");
-    // A new condition replaces the function as well.
+    // A new condition also replaces the rule's function.
     shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'PAID'$$, within => '3 hours', existing => 'all', replace => true)");
     await_state(&shop, "late 1:1; pending 2 3");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id < 3", "late 1:1; pending 2 3");

@@ -1,4 +1,4 @@
-//! Migrations of a watched table: ordinary ones succeed, and none stops a rule silently.
+//! Tests migrations of a watched table: ordinary migrations succeed, and no migration stops a rule silently.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, refusal, state, watched};
 use crate::dump::{dump, restore};
@@ -8,7 +8,7 @@ const WATCH: &str =
     "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours')";
 const WHY: &str = "SELECT coalesce((SELECT concat_ws(' | ', why, fix) FROM awty.status), '-')";
 
-/// Waits until the status gives this reason and fix, and the doctor finds the rule.
+/// Waits until the status gives this reason and fix, and `awty.doctor()` names the rule.
 #[track_caller]
 fn await_why(shop: &Shop, why: &str, fix: &str) {
     shop.cluster.await_that(why, awty_testkit::PATIENCE, || {
@@ -30,7 +30,8 @@ fn is_well(shop: &Shop) {
     assert_eq!(found, 0);
 }
 
-/// A rule's functions take columns. So PostgreSQL refuses only changes of columns that the rule uses.
+/// The functions of a rule take columns as arguments. PostgreSQL therefore refuses only changes of columns that the
+/// rule uses.
 #[test]
 fn ordinary_migrations_pass() {
     let shop = watched("");
@@ -53,7 +54,7 @@ fn ordinary_migrations_pass() {
     is_well(&shop);
 }
 
-/// Django writes DROP … CASCADE.
+/// Migrations of Django write DROP … CASCADE.
 #[test]
 fn a_cascade_ends_no_rule_silently() {
     let shop = watched("");
@@ -94,7 +95,7 @@ fn a_trigger_that_is_dropped_by_name_stops_the_rule_with_a_warning() {
     await_state(&shop, "late 1:1; pending -");
 }
 
-/// Writers are warned, checks fail, and the status names the reason.
+/// Writers get a warning, checks fail, and the status names the reason.
 #[test]
 fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     let shop = watched("");
@@ -122,7 +123,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
         "the check to fail",
         "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '5' AND sqlstate = '42704'",
     );
-    // A deployment script adds the column again and calls watch without replace.
+    // A deployment script adds the column again and calls `awty.watch` without `replace`.
     shop.run("ALTER TABLE shop.orders ADD COLUMN status text NOT NULL DEFAULT 'UNSHIPPED'");
     shop.run(WATCH);
     await_walked(&shop);
@@ -132,7 +133,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     is_well(&shop);
 }
 
-/// A schema-only dump has the rule's triggers and functions, but not the rule.
+/// A schema-only dump contains the triggers and functions of the rule, but not the rule itself.
 #[test]
 fn a_schema_without_data_can_be_watched_again() {
     let shop = watched("");
@@ -160,7 +161,7 @@ fn a_schema_without_data_can_be_watched_again() {
     assert_eq!(shop.cluster.value::<i64>("copy", pending), 1);
 }
 
-/// The error names the other table if the rule watches one.
+/// If the rule watches another table, the error names this table.
 #[test]
 fn a_table_that_was_made_again_can_be_watched_at_once() {
     let shop = watched("");
@@ -188,7 +189,7 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     let mut holder = shop.cluster.client("postgres", "postgres");
     holder.batch_execute("BEGIN; SELECT FROM awty.job WHERE job = 'orders' FOR UPDATE").unwrap();
     shop.run(&format!("DROP TABLE shop.orders; {ORDERS}"));
-    // A registration asks for an inspection.
+    // A registration makes the maintainer inspect the database.
     shop.run(
         "CREATE FUNCTION shop.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
          SELECT awty.register('nothing', 'shop.nothing')",
@@ -204,7 +205,7 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (2)", "late -; pending 2");
 }
 
-/// Writes succeed. The rule continues when the functions have the same owner.
+/// Writes succeed while the rule is stopped. The rule continues when its functions have the table's owner again.
 #[test]
 fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     let shop = watched("");
@@ -262,7 +263,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// The test servers' environment asks for backtraces.
+/// The environment of the test servers asks for backtraces, so a backtrace would appear here.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");
@@ -274,7 +275,7 @@ fn an_error_of_postgresql_has_no_backtrace() {
     assert!(told.hint().is_some());
 }
 
-/// A restore gives functions other OIDs, and columns other numbers after a dropped one.
+/// A restore gives functions other OIDs. It also gives columns other numbers if an earlier column was dropped.
 #[test]
 fn a_restored_rule_finds_functions_and_columns_by_name() {
     let shop = Shop::open();

@@ -24,7 +24,8 @@ const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
 const LATE: &str = "now() - interval '4 hours'";
 
-/// `more` are arguments of `awty.watch()`: `"escalate => '{6 hours}'"`.
+/// Opens a shop with a watched table `shop.orders`. `more` is further arguments of `awty.watch()`, such as `"escalate
+/// => '{6 hours}'"`.
 fn watched(more: &str) -> Shop {
     watched_on(Cluster::builder().start(), more)
 }
@@ -42,12 +43,12 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // A row that changes during the walk keeps a check.
+    // Waits for the end of the walk, because a row that changes during the walk keeps a check.
     await_walked(shop);
 }
 
-/// Returns open alerts with their levels, and pending checks of rows that are not silenced, such as `late 1:2 2:1;
-/// pending 1 3`.
+/// Returns the open alerts with their levels, and the pending checks of rows that are not silenced, such as `late 1:2
+/// 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }
@@ -75,7 +76,7 @@ fn await_state_in(shop: &Shop, database: &str, wanted: &str) {
     });
 }
 
-/// Runs a script, and expects the state at once.
+/// Runs a script, and expects the state without waiting.
 #[track_caller]
 fn expect(shop: &Shop, script: &str, wanted: &str) {
     shop.run(script);

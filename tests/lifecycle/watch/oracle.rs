@@ -1,6 +1,7 @@
-//! P12 under load: clients write at random, and each snapshot must satisfy the conditions below.
+//! Tests P12 under load: clients write at random, and each snapshot must satisfy the conditions below.
 //!
-//! The server knows the commit time of each row, so one statement compares all rows with all alerts at one moment.
+//! The server records the commit time of each row, so that one statement can compare all rows with all alerts at one
+//! moment.
 
 use awty_testkit::PATIENCE;
 use awty_testkit::fixture::Shop;
@@ -15,21 +16,21 @@ const LOAD: Duration = Duration::from_secs(20);
 const TABLE: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY DEFERRABLE, placed_at timestamptz, status text NOT NULL, note text);
     SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '2 s', escalate => '{5 s}')";
 
-/// Open alerts of rows that meet the rule, are gone or are not late, and rows with two open alerts.
+/// Finds wrong open alerts: of rows that meet the rule, that are gone or that are not late, and second alerts of a row.
 const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.level, a.since, 'but', o), E'\\n'), '')
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN shop.orders AS o ON o.id::text = a.entity_key
     WHERE a.open > 1 OR o.id IS NULL OR o.status <> 'UNSHIPPED' OR o.placed_at IS NULL OR o.placed_at + interval '2 s' > now()
         OR a.since <> o.placed_at";
 
-/// awty has finished slots that came a number of seconds after these rows were late and committed. Its own clock
-/// counts, because awty is slow on a slow machine.
+/// Finds late rows without an alert. awty must have finished slots that came some seconds after the row was late and
+/// committed. The query uses the slots that awty has finished, because awty is slow on a slow machine.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL
         AND greatest(o.placed_at + interval '2 s', pg_xact_commit_timestamp(o.xmin)) + make_interval(secs => $1)
             < (SELECT max(next_check_at) FROM awty.future_job_history WHERE outcome = 'done')";
-/// A row may wait for three slots of one second.
+/// A late row may wait up to three slots of one second for its alert.
 const GRACE: f64 = 3.0;
 
 const LATE: &str = "SELECT coalesce(string_agg(o::text, E'\\n'), '') FROM shop.orders AS o
@@ -71,7 +72,7 @@ fn write(random: &mut Random) -> String {
     }
 }
 
-/// Tries a transaction again after expected errors.
+/// Runs a random transaction, and returns whether it succeeded.
 fn transaction(client: &mut Client, random: &mut Random) -> bool {
     let level = ["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][random.below(4) as usize];
     let mut script = format!("BEGIN ISOLATION LEVEL {level};");
@@ -88,7 +89,7 @@ fn transaction(client: &mut Client, random: &mut Random) -> bool {
         Ok(()) => true,
         Err(error) => {
             let code = error.code().map(|code| code.code().to_owned()).unwrap_or_default();
-            // The allowed errors: serialization failure, deadlock, or two rows with one key.
+            // A transaction may fail because of a serialization failure, a deadlock, or two rows with the same key.
             assert!(["40001", "40P01", "23505"].contains(&code.as_str()), "{script}: {error:?}");
             client.batch_execute("ROLLBACK").unwrap();
             false

@@ -1,4 +1,4 @@
-//! Watched partitions.
+//! Tests rules on partitioned tables.
 
 use super::{LATE, await_state, expect, refusal};
 use awty_testkit::fixture::Shop;
@@ -20,7 +20,6 @@ fn rows_of_partitions_are_watched() {
         "INSERT INTO shop.orders VALUES (1, 'n', {LATE}, false), (2, 's', now(), false), (3, 's', {LATE}, true)"
     ));
     await_state(&shop, r#"late ["n", "1"]:1; pending ["s", "2"]"#);
-    // Directly into a partition, and into a later one with its own partitions.
     shop.run(&format!("INSERT INTO shop.south (id, region, at) VALUES (4, 's', {LATE})"));
     shop.run(&format!(
         "CREATE TABLE shop.east PARTITION OF shop.orders FOR VALUES IN ('e') PARTITION BY RANGE (id);

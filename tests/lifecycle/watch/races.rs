@@ -4,7 +4,7 @@ use super::{LATE, await_state, refusal, state, watched};
 fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     let shop = watched("");
     for (id, end) in [(1, "COMMIT"), (2, "ROLLBACK")] {
-        // The job is paused until the UPDATE is open.
+        // The job stays paused until the transaction with the UPDATE is open.
         shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES ({id}, {LATE})"));
         let slot = shop.slot_of(&id.to_string());
         let mut client = shop.client();
@@ -18,7 +18,7 @@ fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 1);
 }
 
-/// The transaction fails, and succeeds when it is tried again.
+/// The writer's transaction fails. When the client repeats it, it succeeds.
 #[test]
 fn a_writer_with_one_snapshot_leaves_no_alert_open() {
     for level in ["REPEATABLE READ", "SERIALIZABLE"] {
@@ -62,7 +62,7 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// The snapshot is older than the rule, or than its change.
+/// The transaction's snapshot is older than the rule, or older than a change of the rule.
 #[test]
 fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     let shop = awty_testkit::fixture::Shop::open();
@@ -85,7 +85,6 @@ fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     await_state(&shop, "late 1:1 2:1; pending -");
 }
 
-/// Each statement ends all alerts of a rule.
 #[test]
 fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
     let shop = watched("");

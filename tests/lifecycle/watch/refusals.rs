@@ -1,4 +1,4 @@
-//! What cannot be watched: each refusal has its SQLSTATE, position and hint, and leaves nothing behind.
+//! Tests what `awty.watch` refuses: each refusal has its SQLSTATE, position and hint, and leaves nothing behind.
 
 use super::{ORDERS, tables};
 use awty_testkit::fixture::{NOTE, Shop, refusal};
@@ -22,7 +22,7 @@ const CLOCK: &str = "Use \"since\" and \"within\" instead.";
 const COLUMNS: &str = "Write columns without the table's name";
 const UNTIL: &str = "until => $$status IS NOT NULL$$";
 
-/// Arguments, SQLSTATE, a part of message and detail, a part of the hint.
+/// Each entry has the arguments, the SQLSTATE, a part of the message or detail, and a part of the hint.
 const REFUSED: &[[&str; 4]] = &[
     ["'shop.v', until => 'true', within => '1 s'", "42809", "shop.v", "Watch an ordinary or a partitioned table"],
     ["'shop.f', until => 'true', within => '1 s'", "42809", "a foreign table", "Watch an ordinary"],
@@ -173,7 +173,6 @@ fn each_refusal_says_where_and_what_to_write_and_leaves_nothing() {
     assert_eq!(tables::dump(&shop), before);
 }
 
-/// awty's own tables are refused, also to a superuser.
 #[test]
 fn no_table_of_awtys_is_watched() {
     let shop = Shop::open();
@@ -187,7 +186,7 @@ fn no_table_of_awtys_is_watched() {
     }
 }
 
-/// The hint is the user's own expression, and works when it is pasted.
+/// The hint contains the user's own expression, so that the user can paste it.
 #[test]
 fn a_hint_about_a_type_works_when_pasted() {
     let shop = Shop::open();
@@ -208,7 +207,8 @@ fn a_hint_about_a_type_works_when_pasted() {
     shop.run(watch);
 }
 
-/// A role that cannot log in: the hint names the caller, and does not open a login for the owner of the tables.
+/// The owner of the tables cannot log in. The hint names the caller instead, and does not suggest a login for the
+/// owner.
 #[test]
 fn the_hint_for_an_owner_without_login_is_another_role() {
     let shop = Shop::open();

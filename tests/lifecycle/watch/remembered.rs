@@ -1,11 +1,11 @@
-//! A session that has written to a watched table uses the current rule, however the rule and the table have changed
-//! since.
+//! Tests a session that has already written to a watched table. The session must use the current rule, however the rule
+//! and the table have changed since then.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Returns hours from the placement, and the entity's name.
+/// Returns the hours from now until the row's check, and the check's job.
 fn due(shop: &Shop, key: &str) -> String {
     shop.cluster.value(
         "postgres",

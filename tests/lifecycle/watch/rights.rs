@@ -1,4 +1,4 @@
-//! P6: a watched table and roles that distrust each other.
+//! Tests P6: roles that distrust each other share a watched table.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;
@@ -16,7 +16,7 @@ fn as_mallory(shop: &Shop, script: &str) {
     }
 }
 
-/// A writer needs no right on schema awty.
+/// A writer needs no right on the schema `awty`.
 #[test]
 fn a_hostile_writer_is_watched_like_any_other() {
     let shop = with_mallory("");
@@ -38,7 +38,7 @@ fn a_hostile_writer_is_watched_like_any_other() {
     assert_eq!(refusal(&shop, "mallory", "SELECT count(*) FROM awty.alert").0, "42501");
 }
 
-/// The function exists before `watch`, or appears after it.
+/// The function appears before `awty.watch`, or after it.
 #[test]
 fn a_function_of_the_same_name_is_not_called() {
     let shop = with_mallory("");
@@ -50,7 +50,7 @@ fn a_function_of_the_same_name_is_not_called() {
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}, DEFAULT), (2, {LATE}, 'SHIPPED')"));
     await_state(&shop, "late 1:1; pending 1");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
-    // The rule's own functions are dropped with its triggers.
+    // awty drops the functions of a rule together with its triggers.
     shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1");
     await_state(&shop, "late 1:1; pending 1");
     shop.cluster.execute(
@@ -73,7 +73,7 @@ fn a_function_of_the_same_name_is_not_called() {
     assert_eq!(left, 2, "mallory's own");
 }
 
-/// Only awty can create the trigger.
+/// An ordinary role cannot create a trigger with awty's function. If a superuser creates the trigger, writes fail.
 #[test]
 fn a_copied_trigger_is_useless() {
     let shop = with_mallory("");
@@ -106,7 +106,8 @@ fn a_forged_call_raises_nothing() {
     );
 }
 
-/// A table whose policies hide rows from its owner is refused. If policies hide rows later, the run reports an error.
+/// awty refuses a table whose policies hide rows from the table's owner. If a policy hides rows later, the run reports
+/// an error.
 #[test]
 fn policies_hide_no_row_in_silence() {
     let shop = Shop::open();

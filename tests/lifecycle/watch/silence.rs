@@ -1,11 +1,11 @@
-//! Silenced rows stay silent until an UPDATE changes them.
+//! Tests that silenced rows stay silent until an UPDATE changes them.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watch, watched};
 use awty_testkit::fixture::Shop;
 
 const WATCH: &str = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'all')";
 
-/// The walk over the existing rows takes in no silenced row, also if it has not reached the row yet.
+/// The walk over the existing rows skips a silenced row, even if the row was silenced before the walk reached it.
 #[test]
 fn a_walk_takes_in_no_silenced_row() {
     let shop = Shop::open();
@@ -24,7 +24,8 @@ fn a_walk_takes_in_no_silenced_row() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.hold"), 1);
 }
 
-/// `awty.explain` says which role silenced the row. The row counts as held nowhere, and `awty.release` ends the silence.
+/// `awty.explain` says which role silenced the row. The row does not count as held, and `awty.release` ends the
+/// silence.
 #[test]
 fn a_silenced_row_is_shown() {
     let shop = watched("");
@@ -48,7 +49,7 @@ fn a_silenced_row_is_shown() {
     expect(&shop, "SELECT awty.release('orders', 1, 'orders')", "late -; pending 1");
 }
 
-/// A row that is deleted or met is silent no more, and a row that comes with its key is new.
+/// A row stops being silent when it is deleted or meets the rule. A new row with the same key is not silent.
 #[test]
 fn a_silenced_row_may_end() {
     let shop = watched("");

@@ -1,4 +1,4 @@
-//! Rows that changed without awty: by bypassed triggers, a policy or a restore.
+//! Tests rows that changed without awty's triggers: because of bypassed triggers, a policy or a restore.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
@@ -6,13 +6,13 @@ const BYPASS: &str = "SET session_replication_role = replica;
     UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1; DELETE FROM shop.orders WHERE id = 2;
     UPDATE shop.orders SET placed_at = now() WHERE id = 3; UPDATE shop.orders SET placed_at = NULL WHERE id = 4";
 
-/// A sweep comes once a day, after `adopt`, and after a change of the rule.
+/// awty sweeps a table once a day, after `awty.adopt()`, and after a change of the rule.
 #[test]
 fn a_sweep_clears_what_triggers_have_missed() {
     let shop = watched("");
     shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 5) AS n"));
     await_state(&shop, "late 1:1 2:1 3:1 4:1 5:1; pending -");
-    // The next sweep is a day later.
+    // After the first sweep, the next regular sweep is a day away.
     shop.job("wake", awty_testkit::fixture::NOTE, "");
     shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
     await_walked(&shop);
@@ -28,7 +28,7 @@ fn a_sweep_clears_what_triggers_have_missed() {
     assert_eq!(history, 0);
 }
 
-/// A disabled trigger is like a bypassed one.
+/// A disabled trigger misses changes, as a bypassed trigger does.
 #[test]
 fn a_changed_rule_is_followed_by_a_sweep() {
     let shop = watched("");
@@ -39,7 +39,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// One transaction, so that no crash or delayed process comes between the change and its sweep.
+/// The test uses one transaction, so that no crash or delayed process comes between the change of the rule and its
+/// sweep.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -62,7 +63,8 @@ fn a_change_of_a_rule_brings_its_sweep_itself() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// The transaction that has locked the alert may roll back.
+/// The sweep cannot clear a locked alert, and the transaction that has locked it may roll back. So another sweep
+/// follows.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     let shop = watched("");
@@ -82,7 +84,6 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// An inspection does not change the catalog if the dependency is recorded.
 #[test]
 fn an_inspection_records_nothing_twice() {
     let shop = watched("");

@@ -1,4 +1,4 @@
-//! Changes of a watched table, and leftovers after the watch.
+//! Tests changes of a watched table, and that nothing is left after `awty.unwatch`.
 
 use super::{LATE, ORDERS, await_state, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;
@@ -55,7 +55,6 @@ fn columns_in_use_cannot_be_dropped_or_altered() {
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
 }
 
-/// DROP TABLE needs no CASCADE.
 #[test]
 fn a_dropped_table_ends_its_rule() {
     let shop = watched("escalate => '{1 day}'");
@@ -73,7 +72,7 @@ fn a_dropped_table_ends_its_rule() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// The catalog is as it was before `watch`.
+/// After `awty.unwatch`, the catalog is as it was before `awty.watch`.
 #[test]
 fn nothing_is_left_of_a_watch() {
     let shop = Shop::open();

@@ -1,9 +1,9 @@
-//! An alert never waits for the function of its rule.
+//! Tests that an alert never waits for the `call` function of its rule.
 
 use super::{LATE, await_state, state, watch, watched};
 use awty_testkit::fixture::Shop;
 
-/// Orders whose function fails while `shop.broken` has a row.
+/// Opens a shop with a watched table of orders. The rule's function fails while `shop.broken` has a row.
 fn broken(more: &str) -> Shop {
     let shop = watched("");
     shop.run(
@@ -25,7 +25,7 @@ fn told(shop: &Shop) -> String {
     )
 }
 
-/// The failure raises the level, and a retry tells it once.
+/// awty raises the alert although the function fails, and a retry calls the function once for this level.
 #[test]
 fn a_level_is_raised_untold_and_told_later() {
     let shop = broken("");
@@ -40,7 +40,7 @@ fn a_level_is_raised_untold_and_told_later() {
     assert!(shop.cluster.value::<bool>("postgres", late));
 }
 
-/// Each level is raised at its own time, and does not wait for the retries of an earlier level.
+/// awty raises each level at its own time, and does not wait for the retries of an earlier level.
 #[test]
 fn a_broken_function_stops_no_level() {
     let shop = broken(", escalate => '{200 min, 210 min, 1 day}'");
@@ -58,7 +58,8 @@ fn a_broken_function_stops_no_level() {
     assert!(next, "{:?}", shop.cluster.psql("postgres", "TABLE awty.late"));
 }
 
-/// After `max_attempts` failures the telling of a level is given up, and the check continues with the next level.
+/// After `max_attempts` failures of the function, awty stops calling it for this level. The check continues with the
+/// next level.
 #[test]
 fn a_telling_is_given_up_after_max_attempts() {
     let shop = broken(", escalate => '{1 day}'");
@@ -74,7 +75,6 @@ fn a_telling_is_given_up_after_max_attempts() {
     assert_eq!(told(&shop), "1:2:1");
 }
 
-/// The last level has no next one, so its check ends as failed.
 #[test]
 fn the_last_telling_ends_the_check() {
     let shop = broken("");
@@ -85,7 +85,6 @@ fn the_last_telling_ends_the_check() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// A function that takes too long keeps no alert from being raised.
 #[test]
 fn a_slow_function_stops_no_alert() {
     let shop = watched("");
@@ -100,7 +99,7 @@ fn a_slow_function_stops_no_alert() {
     assert_eq!(failing, "57014");
 }
 
-/// A row that is met before the failure is booked raises no alert.
+/// The row meets the rule before awty records the failure of the function, so awty raises no alert.
 #[test]
 fn a_row_that_is_met_meanwhile_gets_no_alert() {
     let shop = watched("");
@@ -119,7 +118,7 @@ fn a_row_that_is_met_meanwhile_gets_no_alert() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
 }
 
-/// `why`, `healthy`, `doctor` and `failing` name the function that fails, until it works.
+/// `why`, `healthy`, `doctor` and `failing` name the failing function until the function works again.
 #[test]
 fn a_broken_function_is_reported() {
     let shop = broken("");

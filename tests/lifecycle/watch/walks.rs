@@ -1,4 +1,4 @@
-//! Rows that existed before their rule.
+//! Tests rows that existed before their rule. awty walks over them piece by piece.
 
 use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
 use awty_testkit::Signal;
@@ -31,7 +31,7 @@ fn watch_waits_for_writers_only() {
     let mut reader = shop.client();
     reader.batch_execute("BEGIN; SELECT count(*) FROM shop.orders").unwrap();
     watch(&shop, "");
-    // PostgreSQL locks out readers to drop a trigger.
+    // PostgreSQL locks out readers when it drops a trigger.
     reader.batch_execute("COMMIT").unwrap();
     shop.run("SELECT awty.unwatch('orders')");
     let mut writer = shop.client();
@@ -41,7 +41,7 @@ fn watch_waits_for_writers_only() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// A piece ends before its timeout, however long `until` takes per row.
+/// A piece of the walk ends before the job's timeout, however long `until` takes for each row.
 #[test]
 fn a_walk_over_slow_rows_comes_to_its_end() {
     let shop = Shop::open();
@@ -58,7 +58,7 @@ fn a_walk_over_slow_rows_comes_to_its_end() {
     assert_eq!(shop.cluster.value::<i64>("postgres", taken), 2500);
 }
 
-/// Rows change meanwhile. The walk misses no row and takes none twice.
+/// While rows change, the walk must miss no row and must not take any row twice.
 #[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
@@ -66,7 +66,7 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     shop.run(ORDERS);
     shop.run(&format!("INSERT INTO shop.orders SELECT n, now() - n % 2 * interval '1 hour', CASE n % 10 WHEN 0 THEN 'SHIPPED' ELSE 'UNSHIPPED' END FROM generate_series(1, {ROWS}) AS n"));
     let taken = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders'";
-    // A piece takes half the timeout, and each row is slow, so that there are many pieces.
+    // A piece of the walk takes half the timeout. Each row is slow, so that the walk has many pieces.
     shop.run("CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN IF id % 2 = 0 THEN PERFORM pg_sleep(0.0001); END IF; RETURN true; END $$;
         BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' AND shop.slow(id) OR NOT shop.slow(id)$$, within => '3 hours'); SELECT awty.alter('orders', timeout => '4 s', retry_after => '1 s'); COMMIT");
     let worker = shop.cluster.await_that("the walk to be in the middle", awty_testkit::PATIENCE, || {

@@ -1,4 +1,4 @@
-//! Each kind of write to a watched table.
+//! Tests each kind of write to a watched table.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watched};
 use awty_testkit::fixture::Shop;
@@ -80,7 +80,8 @@ fn an_alert_is_cleared_in_the_transaction_of_the_write() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// The clock starts again when the row stops meeting the rule.
+/// A rule without `since` measures the time from when the row appears. The time starts again when the row stops meeting
+/// the rule.
 #[test]
 fn without_since_the_clock_starts_when_the_row_appears() {
     let shop = Shop::on(awty_testkit::Cluster::builder().with_movable_clock().start());
@@ -132,7 +133,6 @@ fn another_since_moves_the_check() {
     await_state(&shop, "late 2:1 4:1; pending 2 4");
 }
 
-/// A single statement may swap the keys of two rows.
 #[test]
 fn a_row_is_watched_under_its_new_key() {
     let shop = Shop::open();
@@ -153,7 +153,7 @@ fn a_row_is_watched_under_its_new_key() {
     await_state(&shop, "late 3:1; pending 10 3");
     shop.run("BEGIN; SET CONSTRAINTS ALL DEFERRED; UPDATE shop.orders SET id = 10 WHERE id = 3; UPDATE shop.orders SET id = 3 WHERE id = 10 AND placed_at > now() - interval '1 hour'; COMMIT");
     await_state(&shop, "late 10:1; pending 10 3");
-    // Paused, so that the new key's check does not run at once.
+    // The job is paused, so that the check of the new key does not run at once.
     expect(&shop, "SELECT awty.pause('orders'); UPDATE shop.orders SET id = id + 100", "late -; pending 103 110");
     shop.run("SELECT awty.resume('orders')");
     await_state(&shop, "late 110:1; pending 103 110");
@@ -175,7 +175,7 @@ fn a_cascade_clears_and_cancels() {
     expect(&shop, "TRUNCATE shop.customer CASCADE", "late -; pending -");
 }
 
-/// A relevant UPDATE calls one function once.
+/// An UPDATE of a watched column calls one function of the rule once.
 #[test]
 fn an_update_that_changes_nothing_relevant_calls_nothing() {
     let shop = watched("");
