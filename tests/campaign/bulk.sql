@@ -1,18 +1,19 @@
--- Bulks: thousands of checks far in the future that come and go, so that the files of awty's tables grow and shrink. A bulk also has
--- followers: checks that are due at once, with rows scattered over the file.
+-- Bulks are thousands of checks far in the future that a transaction adds and another one removes, so that the files of
+-- awty's tables grow and shrink. A bulk also has followers. Followers are checks that are due at once, and their rows
+-- are scattered over the file.
 
--- Fillers that each transaction has added. The sum is the number of pending fillers.
+-- Each transaction writes the number of fillers that it has added. The sum is the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
 
--- No filler is due, unless the clock is set ahead.
+-- A filler runs only if the clock is set ahead, because its slot is far in the future.
 CREATE FUNCTION camp.filler(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO camp.bulk VALUES (-1);
     RETURN NULL;
 END $$;
 
--- Fillers with followers between them. The first follower's run is long, so that its worker still has other followers ahead when a fault
--- changes the table.
+-- Adds fillers with followers between them. The first follower runs for a long time, so that its worker still has to
+-- run other followers when a fault changes the table.
 CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

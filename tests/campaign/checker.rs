@@ -1,7 +1,8 @@
-//! The checker of P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables.
+//! Checks the promises P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables.
 //!
-//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before it. So runs may
-//! continue: each commit is in the evidence as a whole or not at all. `faults::recover` knows time limits.
+//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before the snapshot. Runs
+//! may therefore continue: each commit is in the evidence as a whole or not at all. `faults::recover` knows time
+//! limits.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -21,16 +22,16 @@ pub struct Effect {
     pub began: Time,
     pub xid: i64,
     pub act: String,
-    /// The run was going to fail.
+    /// Whether the run was going to fail.
     pub bad: bool,
-    /// The run was going to cancel or replace its own check.
+    /// Whether the run was going to cancel or replace its own check.
     #[allow(dead_code)] // printed with the row
     pub own: bool,
     pub committed: Option<Time>,
 }
 
 impl Effect {
-    /// Whether an external worker wrote the effect, in the transaction of its answer.
+    /// Returns whether an external worker wrote the effect, in the transaction of its answer.
     fn is_outside(&self) -> bool {
         self.act == "outside"
     }
@@ -42,9 +43,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// Whether awty, and no client, holds the check.
+    /// Whether awty holds the check, and no client does.
     pub held: bool,
-    /// Clients hold, release and move such checks, which writes their rows.
+    /// Whether clients hold, release and move the check. Such calls write the check's row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -58,10 +59,8 @@ pub struct Ended {
     pub slot: Time,
     pub started: Option<Time>,
     pub outcome: String,
-    /// Duration of the runs in seconds.
     pub run_time: f64,
     pub attempts: i32,
-    /// Timeout of the job in seconds; none if the job is gone.
     pub timeout: Option<f64>,
     pub sqlstate: Option<String>,
     pub message: Option<String>,
@@ -89,25 +88,25 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Number of overlapping runs that the runs themselves have seen, including rolled-back ones.
+    /// Number of overlapping runs that the runs themselves have seen, including runs that were rolled back.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
-    /// The expected and the actual number of fillers.
+    /// The expected number of fillers, and the actual number.
     pub fillers: [i64; 2],
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
-    /// Leftovers when all is quiet; `None` under load.
+    /// Leftover rows of awty's tables after all work has ended. None while the load continues.
     pub left: Option<Left>,
-    /// Times of two transactions cannot be compared.
+    /// Whether the server's clock was set, so that times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
-    /// Id of the check; 0 if the violation concerns no single check.
+    /// Id of the check that violates the promise. 0 if the violation concerns no single check.
     pub check: i64,
     pub what: String,
 }
@@ -123,12 +122,13 @@ struct Story<'a> {
 /// Jobs that crash the server or end their process until their check is held.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// The check may be held, because one crash of another check may also have been counted.
+/// After this number of crashes, awty may hold a check, because a crash that another check caused may also have been
+/// counted.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// The watchdog's `GRACE`, plus one second.
+/// Seconds until a run must be gone after its timeout: the watchdog's `GRACE`, plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// Allowance for delays in seconds. A frozen worker delays a run for less than this.
+/// Allowance for delays in seconds. A worker that a fault freezes delays a run for less than this time.
 const NOISE: f64 = 10.0;
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
@@ -188,7 +188,8 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // A transaction that wrote nothing is not flushed, so after a crash its number may be reused.
+            // PostgreSQL does not flush a transaction that wrote nothing, so another transaction may get the same
+            // number after a crash.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -225,7 +226,6 @@ impl Story<'_> {
         self.judge_effects(check_count, outcome, report);
         self.judge_transactions(report);
         self.judge_length(clock_was_set, report);
-        // No job of the campaign raises such an error.
         if self.ended.iter().any(|row| row.sqlstate.as_ref().is_some_and(|state| state.starts_with("XX"))) {
             report("integrity", "it ended with an internal error".into());
         }
@@ -234,7 +234,8 @@ impl Story<'_> {
         }
     }
 
-    /// P3: the check is in one place, and a client scheduled it. P7: no other check caused its hold.
+    /// P3: the check is in one place, and a client scheduled it. P7: awty does not hold the check because of another
+    /// check.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -253,7 +254,7 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` moves a check before its first slot and between slots, which are whole seconds. The check
+        // `check_now()` moves a check before its first slot or between two slots, which are whole seconds. The check
         // continues from there.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
@@ -287,10 +288,10 @@ impl Story<'_> {
         }
     }
 
-    /// P1: effect, history and next slot come from one transaction.
+    /// P1: the effect, the history row and the next slot come from one transaction.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An answer for many leases uses a subtransaction with another number.
+        // An external worker's answer for many leases uses subtransactions, which have other numbers.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
@@ -325,8 +326,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: checks that no run commits after its check's end, or begins before the previous run's commit. If two
-    /// transactions change one row, the later one has the later commit time.
+    /// P4: no run commits after the end of its check, and no run begins before the previous run's commit. If two
+    /// transactions change one row, the later transaction has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);
@@ -343,7 +344,7 @@ impl Story<'_> {
         }
     }
 
-    /// P8: checks the length of runs. `run_time` uses the monotonic clock.
+    /// P8: no run takes longer than its timeout allows. awty measures `run_time` with the monotonic clock.
     fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
         for row in &self.ended {
             let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);

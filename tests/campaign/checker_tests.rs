@@ -39,8 +39,8 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
     }
 }
 
-/// Check 1 was done at its second run, 2 is pending after one, 3 was cancelled after one, 4 replaced itself and is
-/// done, 5 failed.
+/// Evidence without a violation. Check 1 was done at its second run. Check 2 is pending after one run. Check 3 was
+/// cancelled after one run. Check 4 replaced itself and is done. Check 5 failed.
 fn truth() -> Evidence {
     let own = Effect { own: true, ..effect(4, 0, 104) };
     let next = Pending {

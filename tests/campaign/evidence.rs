@@ -1,4 +1,4 @@
-//! Reads the checker's evidence: one database in one snapshot, except for watched tables.
+//! Reads the checker's evidence from one database in one snapshot, except for watched tables.
 
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
 use crate::faults::MAX_CRASHES;
@@ -8,9 +8,9 @@ use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
-/// Reads the evidence. `told` must have been copied before.
+/// Reads the evidence. The caller must have copied `told`, the clients' log, before.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
-    // TRUNCATE is visible in older snapshots as well.
+    // These queries use a snapshot of their own, because an older snapshot would already see the effect of a TRUNCATE.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
     let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
     let mut snapshot =
@@ -19,7 +19,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // Such a check may be held if its external workers died too often. If the clock is set ahead, attempts are deleted.
+    // A check may be held because its external workers died too often. If the clock is set ahead, awty deletes the
+    // attempts that show this.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
@@ -44,7 +45,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
                 (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
     )?;
-    // Sequences ignore snapshots, so any increase is a violation.
+    // Sequences ignore snapshots, so the checker cannot see an old value. Any increase is therefore a violation.
     let seen = rows(
         "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
                 (SELECT last_value FROM camp.leaks WHERE is_called)",

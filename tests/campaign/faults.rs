@@ -1,7 +1,7 @@
-//! The faults: one idea per file, and the frequency of each.
+//! The faults that the campaign injects, and the frequency of each. Each file below has one kind of fault.
 //!
-//! Invariant: a fault without a target is not counted. Each fault restores the server, except for the damage that awty
-//! must handle.
+//! Invariant: a fault that finds no target is not counted. Each fault restores the server, except for the damage that
+//! awty must handle.
 
 mod bulk;
 mod clock;
@@ -29,9 +29,9 @@ use awty_testkit::{Cluster, DiskFault, Stop};
 use rewrite::Rewrite;
 use std::time::Duration;
 
-/// Time until all checks due then are done. A crash takes some seconds on a loaded machine.
+/// All checks that are due after a fault must be done within this time. A crash takes some seconds on a busy machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
-/// Number of crashes after which awty holds a check that was running each time.
+/// After this number of crashes, awty holds a check that was running each time.
 pub const MAX_CRASHES: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -133,7 +133,7 @@ pub const ALL: &[(Fault, u64)] = {
 };
 
 impl Fault {
-    /// Chooses by weight; `None` if no fault is possible.
+    /// Chooses a fault by weight. Returns none if no fault is possible.
     pub fn any(random: &mut Random, may_be: impl Fn(Fault) -> bool) -> Option<Self> {
         let choices: Vec<(Fault, u64)> = ALL.iter().copied().filter(|(fault, _)| may_be(*fault)).collect();
         let mut place = random.below(choices.iter().map(|(_, weight)| weight).sum());
@@ -148,12 +148,13 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// Whether the fault happens only on request.
+    /// Returns whether the fault happens only on request, because it takes much time and disk.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
 
-    /// Each round begins with a fault that shrinks awty's files, so that short campaigns have one.
+    /// Returns whether the fault shrinks awty's files. Each round begins with such a fault, so that short campaigns
+    /// have one.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }
@@ -165,7 +166,7 @@ impl Fault {
         }
     }
 
-    /// Returns whether the fault had its effect.
+    /// Causes the fault, and returns whether the fault had its effect.
     pub fn strike(self, cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
         match self {
             Fault::KillWorkerInRun => processes::kill(cluster, shared, processes::IN_RUN),

@@ -1,7 +1,7 @@
 //! Checks awty's tables and indexes with amcheck, and the server log for internal errors.
 //!
 //! Invariant: no false alarm. amcheck works beside clients, and is repeated if the server goes down. Random SQL may
-//! damage users' tables, so they are not checked.
+//! damage users' tables, so users' tables are not checked.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -9,7 +9,8 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// awty's relations with TOAST tables and indexes. An invalid index comes from an unfinished REINDEX CONCURRENTLY.
+/// Selects awty's tables with their TOAST tables and indexes. An unfinished REINDEX CONCURRENTLY leaves an invalid
+/// index, which is left out.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -56,7 +57,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// A promoted standby has its own log.
+/// Position in a server's log. The file is stored too, because a promoted standby writes another log.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -75,7 +76,8 @@ impl LogMark {
     }
 }
 
-/// Drops time and process, so that repeated errors are reported once. The lines have the campaign's `log_line_prefix`.
+/// Returns the log's lines with internal errors. The time and the process id are dropped, so that repeated errors are
+/// reported once. The lines have the campaign's `log_line_prefix`.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -85,16 +87,16 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Repetitions of one error differ in numbers of blocks, checks and files.
+/// Removes all digits, because repetitions of one error differ in numbers of blocks, checks and files.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// An error that neither clients nor administrators can cause, or a crashed process.
+/// Returns whether a log line shows a crashed process, or an error that neither clients nor administrators can cause.
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // The campaign itself causes SIGKILL, SIGQUIT and, through a PANIC, SIGABRT.
+    // Other signals do not count, because the campaign itself causes SIGKILL, SIGQUIT and, through a PANIC, SIGABRT.
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

@@ -1,7 +1,8 @@
-//! The ledger of external workers: which worker had which check under which key, and its effects. Checks P14.
+//! The ledger records which external worker had which check under which key, and what the worker did. The checker of
+//! P14 uses it.
 //!
-//! Invariant: pure. A worker writes a line when it has a lease, and before it acts, answers or requeues. The ledger is
-//! outside of transactions, so a server crash loses none of it.
+//! Invariant: pure. A worker writes a line when it has a lease, and again before it acts, answers or gives the lease
+//! back. The ledger is outside of transactions, so a server crash loses no line.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -15,20 +16,20 @@ pub struct Work {
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// Start by the server's clock. Confirmed heartbeats move `expires_at`.
+    /// Time at which the lease started, by the server's clock. Confirmed heartbeats move `expires_at`.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
-    /// Start by the campaign's clock, after the claim returned.
+    /// Time at which the claim returned, by the campaign's clock.
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// Grows when a promoted standby lacks commits that workers know of.
+    /// Grows each time a promoted standby lacks commits that workers know of.
     pub epoch: u64,
 }
 
 impl Work {
-    /// Whether the lease had ended before `next` was handed out, as the worker of the lease knows.
+    /// Returns whether the lease had ended before `next` was handed out, as far as the worker of the lease knows.
     fn is_over_for(&self, next: &Work) -> bool {
         next.leased_at >= self.expires_at || self.let_go.is_some_and(|at| at <= next.claimed)
     }
@@ -110,8 +111,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Three changes keep the promise: a requeue before the lease expired, a second check with another key, and a
-        // promotion that lost an act.
+        // These three changes keep the promise: the worker gave the first lease back before it expired, the second
+        // lease is of another check with another key, and a promotion lost an act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

@@ -1,5 +1,5 @@
-//! Rows of awty's own tables without a check, worker or database, when all is quiet. `recover::tidy` knows how soon
-//! they must go.
+//! Finds rows of awty's own tables that outlive their check, worker or database after all work has ended.
+//! `recover::tidy` knows how soon such rows must go.
 
 use awty_testkit::postgres::{Client, Error};
 
@@ -11,7 +11,7 @@ pub const LEASE: &str = "awty_internal.lease";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     pub stats: Vec<i64>,
-    /// Rows of `in_flight`, and the number of this database's workers.
+    /// Number of rows of `in_flight`, and number of this database's workers.
     pub in_flight: i64,
     pub workers: i64,
     pub origins: i64,

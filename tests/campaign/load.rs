@@ -1,7 +1,8 @@
-//! The load: databases with jobs of several roles, and one client per role that places, ships and replaces orders.
+//! Creates the load: databases with jobs of several roles, and one client per role that places, ships and replaces
+//! orders.
 //!
 //! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows
-//! whether the transaction committed, because the transaction wrote its row.
+//! whether the transaction committed, because the transaction wrote its row there.
 
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
@@ -24,27 +25,26 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// A role without clients, for the checks that faults need.
+/// Role whose checks only the faults schedule.
 pub const ERIN: &str = "erin";
 
-/// Average pause between two actions of a client.
 const PACE: Duration = Duration::from_millis(120);
 
 pub struct Shared {
     pub server: Mutex<PathBuf>,
-    /// Clients must disconnect until this is cleared.
+    /// Clients must disconnect while this is set.
     pub away: AtomicBool,
     pub over: AtomicBool,
     pub closed: AtomicBool,
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// How often a promoted standby lacked confirmed commits.
+    /// Number of times that a promoted standby lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// The latest check id at each kill, by database.
+    /// For each kill, the latest check id before the kill, by database.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     pub seen: Mutex<Vec<Violation>>,
@@ -80,7 +80,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Notes the latest check at a kill, because an innocent check that is interrupted each time will be held.
+    /// Notes the latest check at a kill. A check that is running at each of several kills will be held, although it
+    /// causes none of them.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -214,7 +215,7 @@ impl Customer {
             650..700 => ("once", "ok"),
             _ => ("watch", "ok"),
         };
-        // A second worker helps with long runs.
+        // Some runs nap so long that a second worker starts to help.
         let nap = match self.random.below(1000) {
             0..6 => 1000 + self.random.below(2000),
             6..12 => self.random.below(500),
@@ -237,8 +238,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are stored out of line, and a few have the maximum size. Sets have more of them, because several
-    /// rows are archived at once.
+    /// Returns the size of a check's arguments. Some arguments are stored out of line, and a few have the maximum size.
+    /// Checks of set-based jobs have large arguments more often, because awty archives several of their rows at once.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -341,14 +342,14 @@ impl Customer {
     }
 }
 
-/// A server that is stopped or crashed, whose disk fails, or whose clock is set causes this error. `began` is the time
-/// of the call.
+/// Returns whether a fault explains the error: the server is stopped or has crashed, its disk fails, or its clock is
+/// set. `began` is the time of the call.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // 22008 comes if the clock was set back by years after the client had read it.
+    // SQLSTATE 22008 occurs if the clock was set back by years after the client had read it.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
-    // PostgreSQL's timers use the clock, so setting it ahead ends statements too early.
+    // PostgreSQL's timers use the clock, so setting the clock ahead ends statements too early.
     let too_early = error.code().is_some_and(|code| code.code() == "57014") && began.elapsed() < STATEMENT_TIMEOUT / 2;
     error.is_closed() || broken || told || too_early
 }

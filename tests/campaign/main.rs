@@ -1,11 +1,11 @@
-//! The campaign: loads awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It measures how
-//! soon all is well again (P5, P10).
+//! The campaign puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It also
+//! measures how soon all is well again (P5, P10).
 //!
-//! `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of faults. After
-//! each fault all due checks must be done, and the checker reads everything.
+//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of
+//! faults. After each fault, all due checks must be done, and the checker reads everything.
 //!
-//! Invariant: exit status 0 only if no promise was violated and at least one fault succeeded. The timing depends on the
-//! machine, so no history is replayed exactly.
+//! Invariant: the exit status is 0 only if no promise was violated and at least one fault succeeded. The timing depends
+//! on the machine, so no campaign can be repeated exactly.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
@@ -45,9 +45,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The tables of a round are read after each fault.
+/// Length of a round. The tables grow during a round, and the checker reads them after each fault.
 const ROUND: Duration = Duration::from_secs(120);
-/// Zones whose clocks change on different days.
 const ZONES: [&str; 3] = ["UTC", "Europe/Berlin", "America/New_York"];
 
 struct Campaign {
@@ -130,7 +129,7 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            // Pages of other tables soon replace awty's.
+            // With few buffers, pages of other tables soon replace the pages of awty's tables.
             .set("shared_buffers", "16MB")
             .set("awty.max_workers", "24") // room for helpers
             .set("awty.max_workers_per_role", "4")
@@ -191,8 +190,8 @@ impl Campaign {
         }
     }
 
-    /// Whether the round's clock can be set: every second round, or on request. If the clock is set, the checker cannot
-    /// compare times.
+    /// Returns whether the round's clock can be set. This is so in every second round, or on request. If the clock is
+    /// set, the checker cannot compare times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,
@@ -209,7 +208,7 @@ impl Campaign {
         chosen.expect("a round is made for what was asked")
     }
 
-    /// `left` has the leftovers by database, when all is quiet.
+    /// Checks all promises. `left` has the leftover rows of each database if all work has ended.
     fn check(
         &mut self,
         fault: Option<Fault>,
@@ -276,7 +275,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     report.effects += row.get::<_, i64>(0) as u64;
     report.server = row.get(1);
     report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
-    // The run time is by the monotonic clock. All these runs timed out.
+    // Only runs that timed out count. awty measures their run time with the monotonic clock.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.job = h.job
                WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function_name IS NOT NULL";

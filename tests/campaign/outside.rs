@@ -1,7 +1,7 @@
-//! External workers that claim, send heartbeats, complete, fail, requeue, abort, die, and are late.
+//! External workers that claim checks, send heartbeats, complete, fail, give leases back, abort, die, and are late.
 //!
-//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The ledger is
-//! written before (P14). No faults come after the round, so that all pending checks can end.
+//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The worker writes
+//! the ledger before this transaction (P14). No faults come after the round, so that all pending checks can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -16,14 +16,12 @@ use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
 const VOID: &str = "void";
-/// Answer of awty while a client has locked the check. The worker must repeat its answer.
+/// awty gives this answer while a client has locked the check. The worker must then repeat its answer.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
-/// The shortest heartbeat that a job may have.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
 const TO_END: Duration = Duration::from_secs(90);
 
-/// The words in the names of jobs for external workers.
 const KINDS: [&str; 2] = ["out", "once"];
 
 pub const IS_OUTSIDE: &str = "job ~ '_(out|once)$'";
@@ -111,7 +109,8 @@ impl Worker {
         }
     }
 
-    /// Something goes wrong with this chance in a thousand, and nothing after the round.
+    /// Returns true with this chance in a thousand, so that the worker misbehaves. After the round, it always returns
+    /// false.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }
@@ -186,7 +185,7 @@ impl Worker {
         Leased { lease: row.get(0), place: ledger.len() - 1, again: row.get(9), slot: row.get(10) }
     }
 
-    /// Sleeps, with or without heartbeats, and drops leases that are void.
+    /// Sleeps with or without sending heartbeats, and drops leases that have become void.
     fn nap(&mut self, client: &mut Client, leases: &mut Vec<Leased>) -> Result<(), Error> {
         let is_alive = self.random.per_mille(700);
         for _ in 0..1 + self.random.below(4) {
@@ -205,7 +204,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers all leases together, or one by one.
     fn complete(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         leases.iter().for_each(|lease| self.act(lease));
         let pieces = if self.random.per_mille(500) { leases.len() } else { 1 };
@@ -220,7 +218,7 @@ impl Worker {
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            // A single answer waits for the client that has locked its check.
+            // An answer for a single lease waits for the client that has locked the check.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
             }
@@ -228,7 +226,7 @@ impl Worker {
         Ok(Turn::GoesOn)
     }
 
-    /// Answers the leases in one transaction. Returns the leases whose answer was busy.
+    /// Answers the leases in one transaction. Returns the leases whose check was locked by a client.
     fn commit<'a>(&self, client: &mut Client, leases: &'a [Leased]) -> Result<Vec<&'a Leased>, Error> {
         let mut transaction = client.transaction()?;
         let answers = self.answer(&mut transaction, leases)?;
@@ -292,7 +290,7 @@ impl Worker {
     }
 }
 
-/// A lease, its line in the ledger, and the answer's delay in seconds, if it asks for another check.
+/// A lease, its line in the ledger, and the delay in seconds with which its answer asks for another check.
 struct Leased {
     lease: i64,
     place: usize,
@@ -310,7 +308,7 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Releases held checks and waits until no lease is left. Checks may wait because the clock was set back; they are
+/// Releases held checks and waits until no lease is left. Checks that must wait because the clock was set back are
 /// ignored.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";

@@ -1,4 +1,4 @@
-//! Random numbers (SplitMix64).
+//! A generator of random numbers (SplitMix64).
 
 pub struct Random(u64);
 
@@ -18,7 +18,6 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns 0 to `end` - 1.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -31,7 +30,6 @@ impl Random {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// Returns text that compresses badly.
     pub fn text(&mut self, bytes: usize) -> String {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
         let mut text = String::with_capacity(bytes + 10);

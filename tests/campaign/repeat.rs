@@ -1,4 +1,5 @@
-//! Clients that repeat, change, schedule, pause, hold, release, check now and cancel; and the check of P11.
+//! Clients that repeat, change, schedule, pause, hold, release, run at once and cancel checks of repetitions. Also
+//! checks P11.
 //!
 //! No other client schedules checks of the entity name [`ENTITY`].
 
@@ -19,7 +20,7 @@ impl Repeated {
     pub fn faults(&self, clock_was_set: bool) -> Vec<String> {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
-        // A slot may come again if the clock was set back and a repetition was recreated.
+        // After the clock was set back, a repetition that is created again may use a slot a second time.
         alone.chain(doubled.filter(|_| !clock_was_set)).collect()
     }
 }
@@ -43,7 +44,6 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
             client.execute(sql, &[&ENTITY, &key, &job, &seconds, &errand(customer)]).map(|_| ())
         }
         9 => client.batch_execute(&format!("SELECT awty.pause('{job}'); SELECT awty.resume('{job}')")),
-        // The call is refused if no check is pending, or if the check is held or running.
         10 => unless_refused(
             &["42704", "55000", "55006"],
             client.execute("SELECT awty.check_now($1, $2, $3)", &[&ENTITY, &key, &job]),
@@ -84,7 +84,7 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // A clock that was set may have passed the repetition's end.
+    // If the clock was set ahead, the repetition's end may already have passed.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

@@ -1,4 +1,4 @@
-//! The report in Markdown.
+//! Writes the campaign's report in Markdown.
 
 use crate::checker::Violation;
 use crate::faults::Fault;
@@ -33,7 +33,7 @@ pub struct Report {
 pub struct Run {
     pub seed: u64,
     pub minutes: f64,
-    /// The commit, by `git describe` in `scripts/campaign`.
+    /// Commit of the checkout, as `scripts/campaign` gets it from `git describe`.
     pub commit: String,
 }
 
@@ -53,9 +53,8 @@ impl Report {
         self.timed.entry(what).or_default().push(seconds);
     }
 
-    /// `place` is the database and round.
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
-        // A violation of one check may have other words next time.
+        // The next violation by the same check may have other words, so only the check's id counts.
         let words = match violation {
             Violation { promise: "integrity", what, .. } => without_numbers(what),
             Violation { check: 0, what, .. } => what.clone(),
@@ -116,8 +115,8 @@ impl Report {
         text
     }
 
-    /// Returns one line per fault, to combine many runs: date, commit, server, seed, minutes, fault, times, missed,
-    /// violations, slowest first run, slowest end.
+    /// Returns one line per fault, so that the results of many campaigns can be combined: date, commit, server, seed,
+    /// minutes, fault, times, missed, violations, slowest first run, slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));
@@ -135,7 +134,7 @@ impl Report {
     }
 }
 
-/// The rule of three: after n trials without failure, the failure rate is below 3/n.
+/// By the rule of three, the failure rate after n trials without a failure is below 3/n.
 fn bound(times: u64, violations: u64) -> String {
     match (times, violations) {
         (0, _) | (_, 1..) => String::new(),

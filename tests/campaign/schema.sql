@@ -1,7 +1,8 @@
--- The campaign's tables, which record what happened, and its jobs.
+-- Creates the campaign's jobs, and tables in which the runs record what happened.
 --
--- A run first writes one row of camp.effect. bad means that the run is going to fail, and own that it removes its own check. Sequences
--- ignore rollbacks, so they count observations of rolled-back runs. Before its nap a run holds no lock that a client could want.
+-- A run first writes one row of camp.effect. In this row, bad means that the run is going to fail, and own means that
+-- it removes its own check. Sequences ignore rollbacks, so they count what rolled-back runs have observed. Before its
+-- nap, a run holds no lock that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -18,8 +19,8 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- The transaction that scheduled a check writes its row. wanted is the earliest time; NULL if an earlier check may have been kept, and for
--- checks that clients move by awty.check_now().
+-- The transaction that schedules a check writes a row. wanted is the earliest time of the check. It is NULL if an
+-- earlier check may have been kept, and for checks that clients move by awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -33,7 +34,7 @@ CREATE TABLE camp.orders (
     PRIMARY KEY (key, job)
 );
 
--- For serialization conflicts: each client's transaction reads all rows and changes its own.
+-- Causes serialization conflicts: the transaction of each client reads all rows and changes its own row.
 CREATE TABLE camp.account (owner text PRIMARY KEY, amount bigint NOT NULL);
 
 CREATE TABLE camp.parent (id bigint PRIMARY KEY);
@@ -43,7 +44,7 @@ CREATE SEQUENCE camp.overlaps;
 CREATE SEQUENCE camp.early;
 CREATE SEQUENCE camp.leaks;
 
--- These checks no longer crash the server.
+-- Checks that no longer crash the server.
 CREATE TABLE camp.mended (check_id bigint PRIMARY KEY);
 
 CREATE FUNCTION camp.fail_late() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -65,7 +66,6 @@ BEGIN
 END $$;
 CREATE TRIGGER watch BEFORE INSERT OR UPDATE ON camp.orders FOR EACH ROW EXECUTE FUNCTION camp.watch_order();
 
--- due: seconds from now.
 CREATE FUNCTION camp.schedule(entity text, key text, job text, due float8, args jsonb, conflict text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -80,7 +80,7 @@ CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
 RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
     OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
 
--- The run before may have left something in the session.
+-- Returns whether the previous run has left something in the session.
 CREATE FUNCTION camp.finds_something() RETURNS boolean LANGUAGE sql
 RETURN coalesce(current_setting('camp.mark', true), '') <> ''
     OR EXISTS (SELECT FROM pg_prepared_statements)
@@ -102,7 +102,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
--- now(), because the clock may have been set back since the run was admitted.
+-- The clock may have been set back since the run was admitted, so now() is a lower limit.
 DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN
@@ -218,7 +218,6 @@ BEGIN
     RETURN camp.answer(j);
 END $$;
 
--- One bad row makes the call of a set fail.
 CREATE FUNCTION camp.watch_all(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $$
 DECLARE
     one awty.future_job;

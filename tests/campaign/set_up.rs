@@ -3,7 +3,6 @@ use crate::outside::{self, MAILER};
 use crate::watched::FRANK;
 use awty_testkit::Cluster;
 
-/// Cancelled checks of erin_fill leave no history row; those of erin_keep leave one each.
 const OF_ERIN: &str = "
     SELECT awty.register('erin_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
     SELECT awty.register('erin_long', 'camp.watch', timeout => '2 min', retry_after => '1 s');

@@ -1,4 +1,5 @@
-//! Random SQL as a job's work: sqlsmith generates statements, and a job of an ordinary role executes one per run.
+//! Uses random SQL as the work of a job: sqlsmith generates statements, and a job of an ordinary role executes one per
+//! run.
 //!
 //! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in
 //! time. An internal error of PostgreSQL's own functions is counted, but is no violation.
@@ -12,9 +13,7 @@ use std::time::Duration;
 
 const DATABASE: &str = "smithy";
 const STATEMENTS: usize = 60;
-/// Longest time for all statements. A statement has a timeout of 300 ms, and half a second if it ignores the timeout.
 const TO_END: Duration = Duration::from_secs(120);
-/// Allowed lateness of a bystander's check, on a loaded machine.
 const LATE: f64 = 20.0;
 
 static EXECUTED: AtomicU64 = AtomicU64::new(0);
@@ -32,7 +31,6 @@ pub fn is_installed() -> bool {
     std::process::Command::new("sqlsmith").arg("--version").output().is_ok()
 }
 
-/// Returns whether statements could be executed.
 pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     if !is_installed() {
         println!("sqlsmith is not installed (apt-get install sqlsmith)");
@@ -63,7 +61,7 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     shared.connect(DATABASE, "postgres")?.batch_execute(include_str!("sqlsmith.sql"))
 }
 
-/// sqlsmith reads the schema, and executes nothing.
+/// Lets sqlsmith generate statements. sqlsmith reads the schema, but executes nothing.
 fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, String> {
     let host = cluster.socket_directory().display();
     let output = std::process::Command::new("sqlsmith")
@@ -73,7 +71,8 @@ fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, Str
         .args(["--dry-run", *random.pick(&["--exclude-catalog", "--verbose"])])
         .output()
         .map_err(|error| error.to_string())?;
-    // sqlsmith uses PostgreSQL's newest pseudotypes as types, so half of its statements would fail otherwise.
+    // sqlsmith uses PostgreSQL's newest pseudotypes as types. Without this replacement, half of its statements would
+    // fail.
     let text = String::from_utf8_lossy(&output.stdout)
         .replace("anymultirange", "int4multirange")
         .replace("anyrange", "int4range");
@@ -111,7 +110,7 @@ fn execute(shared: &Shared, statements: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Schedules one check per statement, and one check per second for a bystander.
+/// Schedules one check per statement, and one check per second for another role.
 fn forge(admin: &mut Client, statements: &[String]) -> Result<(), Error> {
     admin.batch_execute("SET ROLE smith; DELETE FROM smith.statement")?;
     for (number, sql) in statements.iter().enumerate() {

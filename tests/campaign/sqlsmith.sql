@@ -1,4 +1,4 @@
--- A job of an ordinary role executes one random statement per run.
+-- Creates a job of an ordinary role that executes one random statement per run.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA smith AUTHORIZATION smith;
@@ -18,6 +18,6 @@ BEGIN
 END $$;
 RESET ROLE;
 
--- The checks of this role must not be late.
+-- The checks of the role bystander must not be late.
 CREATE FUNCTION public.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;
 GRANT USAGE ON SCHEMA awty TO bystander;

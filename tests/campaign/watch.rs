@@ -1,7 +1,7 @@
 //! Checks that no client waits for a run (P4).
 //!
-//! Until its last moment a run holds no lock that a client could want (see schema.sql). So if a worker blocks a client
-//! while its run naps, the client waits for awty.
+//! Until its last moment, a run holds no lock that a client could want (see schema.sql). If a worker blocks a client
+//! while the worker's run naps, the client therefore waits for awty.
 //!
 //! Invariant: no false alarm on a slow machine. Processes and locks are read one after the other, so one look proves
 //! nothing. If the same run naps in two looks, it also napped when the locks were read in between.
@@ -16,7 +16,8 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// The start of a transaction distinguishes it from the next one of its process.
+/// Finds clients that wait for a worker. The start of a transaction distinguishes it from the next transaction of its
+/// process.
 const WAITING: &str = "
     SELECT concat_ws(' ', c.usename, c.pid, c.xact_start, 'waits for', w.usename, w.pid, w.xact_start, 'in', c.datname)
     FROM pg_stat_activity AS c

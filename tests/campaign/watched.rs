@@ -1,9 +1,9 @@
-//! A watched table: clients write its rows at random, an owner changes the rule, and P12 is checked.
+//! Watches a table: clients write its rows at random, an owner changes the rule, and P12 is checked.
 //!
-//! Both queries hold in every snapshot. A late row without a check must have an alert ([`MISSED`]), and all due checks
-//! are done (see `faults::recover`). So every late row has its alert once awty runs again.
+//! Both queries must find nothing in every snapshot. A late row without a check must have an alert ([`MISSED`]), and
+//! all due checks are done (see `faults::recover`). So every late row has its alert once awty runs again.
 //!
-//! Random choices come from separate streams, so other clients' choices do not depend on them.
+//! The random choices here come from separate streams, so that the choices of other clients do not depend on them.
 
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
 use crate::random::Random;
@@ -18,13 +18,13 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between the owner's looks, and the chance of a change per look.
+/// Pause between two looks of the owner, and the chance in a thousand that the owner changes the rule at a look.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
 /// Finds wrong open alerts. An alert is wrong if its row is gone, has met the condition, is not late or has changed, or
 /// if the row has a second alert. After a change of the rule, a walk or a sweep clears the alerts of rows that meet the
-/// new condition. $1: whether the clock was set.
+/// new condition. $1 says whether the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -32,8 +32,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Late rows without an alert and without a check within three of the longest slots after the row is due, or after its
-/// check was written. A failed check is later. Older rows may be missing while the rule's walk is in progress.
+/// Finds late rows without an alert that have no check within three of the longest slots after the row is due, or after
+/// the check was written. A failed check comes later. Older rows may be missing while the rule's walk is in progress.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')
@@ -54,7 +54,6 @@ impl Watched {
     }
 }
 
-/// The clock may be set if `movable_clock`.
 pub fn start(shared: &Arc<Shared>, seed: u64, movable_clock: bool) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for (number, database) in DATABASES.into_iter().enumerate() {
@@ -101,7 +100,6 @@ impl Visitor {
         }
     }
 
-    /// Conflicts with other writers are expected.
     fn write(&mut self, client: &mut Client) -> Result<(), Error> {
         let level = *self.random.pick(&["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]);
         let mut script = format!("BEGIN ISOLATION LEVEL {level};");
@@ -122,7 +120,7 @@ impl Visitor {
         self.attempt(client, &script)
     }
 
-    /// Conflicts are 40001, 40P01, and 23505 for a duplicate key.
+    /// The expected conflicts are serialization failures (40001), deadlocks (40P01) and duplicate keys (23505).
     fn attempt(&self, client: &mut Client, script: &str) -> Result<(), Error> {
         match client.batch_execute(script) {
             Err(error) if error.code().is_some_and(|code| ["40001", "40P01", "23505"].contains(&code.code())) => {

@@ -1,4 +1,5 @@
-//! A call: a function with some of its arguments, in one of SQL's notations. The seed decides everything.
+//! Generates a call of a function of awty, with some of its arguments, in one of SQL's notations. The seed decides
+//! everything.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};
@@ -6,7 +7,6 @@ use crate::random::Random;
 
 pub fn call(functions: &[Function], random: &mut Random) -> String {
     let function = pick(functions, random);
-    // Usually one value is bad, because a call is refused at the first bad one.
     let bad = [0, 0, 100, 150, 400, 1000][random.below(6) as usize];
     let value = |argument: &Argument, random: &mut Random| {
         if random.per_mille(bad) { any(argument, random) } else { sound(argument, random) }
@@ -54,7 +54,6 @@ pub fn call(functions: &[Function], random: &mut Random) -> String {
     }
 }
 
-/// Prefers functions that create objects.
 fn pick<'a>(functions: &'a [Function], random: &mut Random) -> &'a Function {
     let often = ["awty.register", "awty.schedule", "awty.alter"];
     loop {

@@ -1,4 +1,4 @@
--- Functions that can be jobs, functions that cannot, and ways to make a bad call.
+-- Creates functions that can be jobs, functions that cannot, and objects through which bad calls can be made.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA garbage;

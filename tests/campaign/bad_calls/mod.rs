@@ -1,8 +1,8 @@
-//! Bad calls: awty's functions with unusual values, called by several roles in all kinds of places. The databases and
+//! Makes bad calls: several roles call awty's functions with unusual values, in all kinds of places. The databases and
 //! roles are separate, so that the campaign's checker is not affected. Jobs that bad calls register do run.
 //!
-//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. There is no XX000, crash, remaining lock,
-//! growing memory or log entry. `tests/regress` knows which calls should fail.
+//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no XX000, crash, remaining
+//! lock, growing memory or log entry. `tests/regress` knows which calls should fail.
 
 mod call;
 mod judge;
@@ -24,7 +24,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Roles by frequency. Calls of roles without rights reveal little.
+/// Roles that make the calls. Roles with rights occur more often, because calls of roles without rights reveal little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -38,15 +38,12 @@ const CALLERS: [&str; 9] = [
 ];
 const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP", "SJIS", "KOI8R"];
 
-/// Number of calls of a strike. Each of these calls is made at least twice.
 const CALLS: usize = 800;
-/// Number of calls through psql.
 const BY_PSQL: usize = 200;
-/// Number of repetitions of a single call.
 const REPEATED: u64 = 2000;
-/// Largest number of repetitions while memory grows.
+/// The calls are made at most this many times while the memory of their process grows.
 const TURNS: usize = 5;
-/// Noise that memory may have after the second turn, or after the repetitions.
+/// Number of bytes by which memory may grow after the second turn, or after the repetitions, without being a leak.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 
@@ -64,7 +61,6 @@ pub fn summary() -> Option<String> {
     })
 }
 
-/// Returns whether the calls were possible.
 pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let position = cluster.log_position();
     let struck = set_up(shared).and_then(|()| by_driver(shared, random));
@@ -78,7 +74,6 @@ pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
         }
     }
     for line in cluster.log_since(position).lines().filter(|line| judge::is_alarming(line)).take(5) {
-        // The line's time and process are cut off, so that repeated lines are reported only once.
         let what = line.split_once("] ").map_or(line, |(_, what)| what);
         shared.saw("P9", format!("in the log after bad calls: {what}"));
     }
@@ -107,8 +102,8 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the same calls several times in one session of one role, and checks that memory does not grow. Then makes two
-/// calls many times.
+/// Makes the same calls several times in one session of one role, and checks that the session's memory does not grow.
+/// Then makes two of the calls many times.
 fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     let (database, role) = (DATABASES[0].0, *random.pick(&CALLERS));
     let mut witness = connect(shared, database, "postgres")?;
@@ -120,7 +115,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // A cache may grow in the second turn. A leak grows in each turn.
+    // A cache may grow in the second turn, but only a leak grows in each turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in
@@ -128,7 +123,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // Locks of serializable transactions remain for a while.
+            // PostgreSQL keeps the locks of serializable transactions for a while.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -162,8 +157,8 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Rolls each call back, so that leaks add up. In another session, a leak would first fill holes in the heap that other
-/// calls left.
+/// Makes a call many times and rolls each call back, so that leaks add up. The session is new, because a leak would
+/// first fill holes in the heap that other calls left.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
@@ -197,14 +192,14 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns the private bytes of the process, including those outside the memory contexts.
+/// Returns the private bytes of a process, including bytes outside of its memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
     line.trim().trim_end_matches(" kB").parse::<i64>().unwrap_or(0) * 1024
 }
 
-/// Databases and clients have other encodings, and some bytes are replaced.
+/// Makes calls through psql. The databases and clients have other encodings, and some bytes of the calls are replaced.
 fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
     let Ok(mut client) = connect(shared, DATABASES[0].0, "postgres") else { return };
     let Ok(functions) = signatures::read(&mut client) else { return };
@@ -241,7 +236,6 @@ fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
     }
 }
 
-/// Waits for the run of a sound job, and counts the runs of jobs from bad calls.
 fn settle(shared: &Shared, database: &str, clean: bool) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let mut admin = connect(shared, database, "postgres").map_err(text)?;

@@ -1,4 +1,5 @@
-//! Places of calls: plain statements, all kinds of transactions, triggers, restricted operations, and unusual settings.
+//! Makes calls in different places: plain statements, all kinds of transactions, triggers, restricted operations, and
+//! sessions with unusual settings.
 //!
 //! Invariant: an `Err` means that the connection is lost. After each step the session has no transaction, no settings
 //! and the same user.
@@ -26,7 +27,6 @@ pub enum Place {
     Copy,
 }
 
-/// Frequent places occur more than once.
 const PLACES: [Place; 18] = {
     use Place::*;
     [
@@ -86,7 +86,7 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Returns the answer to each: '' or "SQLSTATE message".
+    /// Executes the step. Returns the answer to each statement: an empty text, or the SQLSTATE and the message.
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions
@@ -199,7 +199,7 @@ impl Step {
     }
 }
 
-/// Returns '' or "SQLSTATE message".
+/// Executes a statement. Returns an empty text, or the SQLSTATE and the message.
 pub fn ask(client: &mut Client, sql: &str) -> Result<String, Error> {
     answer(client.simple_query(sql).map(drop))
 }

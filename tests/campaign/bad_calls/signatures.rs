@@ -1,9 +1,8 @@
-//! The functions of schema awty. They come from the catalog, so a new argument gets bad calls at once.
+//! Reads the functions of schema awty from the catalog, so that a new argument gets bad calls at once.
 
 use awty_testkit::postgres::{Client, Error};
 
 pub struct Argument {
-    /// Name of the argument; empty if it has none.
     pub name: String,
     pub type_name: String,
     pub element: Option<String>,
@@ -11,7 +10,6 @@ pub struct Argument {
 }
 
 pub struct Function {
-    /// Name of the function with its schema, quoted if needed.
     pub name: String,
     pub arguments: Vec<Argument>,
 }

@@ -1,6 +1,6 @@
-//! Unusual values for each type, and for some arguments values with which a call gets far.
+//! Unusual values for each type. For some arguments, there are also values with which a call gets far.
 //!
-//! Each value is a short SQL expression. Arguments of unknown types get texts, cast to their type.
+//! Each value is a short SQL expression. Arguments of unknown types get texts that are cast to their type.
 
 use super::signatures::Argument;
 use crate::random::Random;
@@ -74,7 +74,6 @@ pub fn any(argument: &Argument, random: &mut Random) -> String {
         }
         (None, false) => scalar(&argument.type_name, random).into(),
     };
-    // Without a type, or with another one, PostgreSQL must resolve the function.
     match random.below(20) {
         0 => value,
         1 => format!(

@@ -8,14 +8,12 @@ use awty_testkit::postgres::{Client, Error};
 use std::time::Duration;
 
 const FILLERS: i64 = 10_000;
-/// Number of followers, which are all due in one slot.
 const FOLLOWERS: i32 = 10;
-/// Run time of the first follower in seconds.
 const NAP: f64 = 1.2;
-/// A slot may last three seconds.
+/// Longest time until a follower begins its run. It is twice the longest slot of three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
-/// A table that is as large as all buffers.
+/// Creates a table that fills all shared buffers when it is read.
 const OTHER: &str = "CREATE TABLE IF NOT EXISTS camp.other AS
     SELECT n, repeat('x', 500) AS filler FROM generate_series(1, 30000) AS n";
 
@@ -29,7 +27,7 @@ pub enum Kind {
 
 pub struct Bulk {
     kind: Kind,
-    /// Begins the keys of this bulk's followers, so that they differ from those of other bulks.
+    /// Prefix of the keys of this bulk's followers, which makes them differ from the followers of other bulks.
     tag: String,
     keeper: Client,
     pub admin: Client,
@@ -46,13 +44,13 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds the bulk and removes it again. Afterwards the first follower is running.
+    /// Adds a bulk and removes its fillers again. Afterwards, the first follower is running.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;
         let napping = "SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep'
                        AND datname = current_database() AND usename = $1";
-        // Without a follower in progress, the fault would meet other work.
+        // If no follower were running, the fault would strike other work.
         let _ = poll("a follower's run", TO_BEGIN, || match self.admin.query_opt(napping, &[&ERIN]) {
             Ok(Some(_)) | Err(_) => Ok(()),
             Ok(None) => Err("none".into()),
@@ -60,7 +58,7 @@ impl Bulk {
         Ok(())
     }
 
-    /// Adds the bulk again, so that the file grows beyond its former end.
+    /// Adds the fillers again, so that the file grows beyond its former end.
     pub fn come_again(&mut self) -> Result<(), Error> {
         self.fill(0)
     }
@@ -71,7 +69,8 @@ impl Bulk {
 
     fn fill(&mut self, followers: i32) -> Result<(), Error> {
         let job = if self.kind == Kind::History { "erin_keep" } else { "erin_fill" };
-        // The followers must not run before the fillers are gone.
+        // One transaction adds the followers and removes the fillers, so that no follower runs while the fillers are
+        // there.
         let mut transaction = self.keeper.transaction()?;
         transaction.execute("SELECT camp.fill($1, $2, $3, $4, $5)", &[&self.tag, &job, &FILLERS, &followers, &NAP])?;
         if followers > 0 && self.kind != Kind::CheckStat {

@@ -1,6 +1,6 @@
-//! Sets the clock: by a little or by days, to difficult dates, during a run, and while the launcher is down.
+//! Sets the server's clock: by a little or by days, to difficult dates, during a run, and while the launcher is down.
 //!
-//! awty's promises about time use the server's clock, so the end of a round does not reset it.
+//! awty's promises about time use the server's clock, so the clock is not reset at the end of a round.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -10,12 +10,12 @@ use awty_testkit::{Cluster, Stop, poll};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// Time after which a run is over: a timeout, the time to terminate the run, and a reserve.
+/// A run is over after this time, which consists of a timeout, the time to terminate the run, and a reserve.
 const RUN_IS_OVER: Duration = Duration::from_secs(30);
 
 const HOUR: i64 = 3600;
 
-/// Dates just before clock changes of a country, or before limits of number ranges.
+/// Dates just before a country changes its clocks, or just before the limit of a number range.
 const DATES: [&str; 12] = [
     "1970-01-01T00:00:10Z",
     "2000-01-01T00:00:00Z", // PostgreSQL's epoch
@@ -31,7 +31,6 @@ const DATES: [&str; 12] = [
     "2262-04-11T23:47:17Z", // 64 bits of nanoseconds
 ];
 
-/// Moves the clock from its present setting or from the real time.
 pub fn set(cluster: &Cluster, random: &mut Random) -> bool {
     cluster.set_clock(elsewhere(cluster, random));
     true
@@ -47,7 +46,6 @@ fn elsewhere(cluster: &Cluster, random: &mut Random) -> i64 {
     if random.per_mille(500) { from + step } else { from - step }
 }
 
-/// Sets a few seconds before the date, so that the date passes.
 pub fn set_to_date(cluster: &Cluster, random: &mut Random) -> bool {
     let date: DateTime<Utc> = random.pick(&DATES).parse().expect("a date");
     cluster.set_clock((date - Utc::now()).num_seconds() - random.below(4) as i64);
@@ -73,8 +71,9 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// While the launcher or the server is down. PostgreSQL's restart_time uses the wall clock, so a launcher that is
-/// terminated alone comes back when a clock that was set back has caught up.
+/// Sets the clock while the launcher or the server is down. PostgreSQL waits for restart_time by the wall clock. If
+/// only the launcher is terminated and the clock is set back, the launcher therefore returns only when the clock has
+/// caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

@@ -1,4 +1,4 @@
-//! One of several workers of a role is terminated in a run, and then another.
+//! Terminates one of several workers of a role during a run, and then more of them.
 
 use super::look::catch;
 use crate::load::{DATABASES, ERIN, Shared};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const CHECKS: i32 = 60;
 const NAP: f64 = 0.25;
-/// Least number of workers at each termination.
+/// The role must have this many workers before each termination.
 const AT_LEAST: [i32; 3] = [3, 2, 2];
 const BETWEEN: Duration = Duration::from_millis(300);
 

@@ -1,5 +1,5 @@
-//! The disk fails for a moment: it is full, or flushes fail. PostgreSQL goes down instead of losing written data
-//! (`data_sync_retry`).
+//! Makes the disk fail for a moment: the disk is full, or flushes fail. PostgreSQL goes down instead of losing written
+//! data (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
@@ -11,7 +11,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // The CHECKPOINT must fail. Without it only WAL would be flushed.
+    // The CHECKPOINT must fail. Without a checkpoint, the server would flush only WAL.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -1,7 +1,7 @@
-//! The next process at a step of `src/failpoint/steps.rs` fails by an ERROR, SIGTERM or SIGKILL.
+//! Makes the next process that reaches a step of `src/failpoint/steps.rs` fail by an ERROR, SIGTERM or SIGKILL.
 //!
 //! `scripts/campaign` builds a library with failpoints when this fault is requested, and sets AWTY_FAILPOINTS. The step
-//! of a transaction may belong to a run, its booking or in_flight.
+//! of a transaction may belong to a run, to recording the run, or to in_flight.
 
 #[path = "../../../src/failpoint/steps.rs"]
 mod steps;
@@ -21,15 +21,15 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// Processes that failed and strikes without one, by step and action.
+/// For each step and action: the number of processes that failed, and the number of strikes without such a process.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Prefers steps that were tested least. Several errors are armed at a time, because an error ends only one run or
-/// process. The other actions may take the server down.
+/// Prefers the steps that were tested least. Several errors are armed at a time, because an error ends only one run or
+/// process. The other actions may take the server down, so only one of them is armed.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];
@@ -61,7 +61,7 @@ fn file(step: &Step) -> String {
 }
 
 fn run(shared: &Shared, command: &str) -> Result<(), String> {
-    // The program must read the output of COPY.
+    // COPY fails if the program does not read its output.
     let sql = format!("COPY (SELECT) TO PROGRAM $$cat >/dev/null; {command}$$");
     let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
     client.batch_execute(&sql).map_err(|error| error.to_string())
@@ -72,7 +72,7 @@ fn arm(shared: &Shared, step: &Step, action: &str) -> bool {
     run(shared, &format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_ok()
 }
 
-/// Disarms a failpoint that no process has reached.
+/// Waits until a process has reached the failpoint. If no process reaches it, the failpoint is disarmed.
 fn crossed(shared: &Shared, step: &Step) -> bool {
     let file = file(step);
     let taken = poll("somebody to come by", TO_COME_BY, || {
@@ -87,7 +87,7 @@ fn crossed(shared: &Shared, step: &Step) -> bool {
         if is_gone()? { Ok(()) } else { Err("still there".into()) }
     });
     if taken.is_err() {
-        // The server may be restarting.
+        // The server may be restarting, so the test tries until the file is removed.
         let _ = poll("the file to be taken back", TO_COME_BY, || run(shared, &format!("rm -f {file}")));
     }
     taken.is_ok()

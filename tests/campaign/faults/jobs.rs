@@ -19,7 +19,8 @@ pub fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
     pause(&mut client, "resume").is_ok()
 }
 
-/// Schedules a check that crashes the server until it is held. After the check is mended and released, it must run.
+/// Schedules a check that crashes the server until awty holds the check. When the check's job no longer crashes and the
+/// check is released, the check must run.
 pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();
@@ -45,7 +46,7 @@ pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
         release(shared, database, role, id);
     } else {
         shared.saw("P7", format!("check {id}, which crashes the server each time, should be held: {held:?}"));
-        // The check would crash the server again and again.
+        // If the check stayed, it would crash the server again and again.
         let _ = poll("a moment to cancel it", TO_RECOVER, || {
             let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
             client.execute("SELECT awty.cancel('crash', $1)", &[&key]).map_err(|error| error.to_string())

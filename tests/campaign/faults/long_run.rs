@@ -1,6 +1,6 @@
-//! The server crashes during a very long run. No other role may wait for this run.
+//! Crashes the server during a very long run. No other role may wait for this run.
 //!
-//! The bound is a share of the run's own length, so a slow machine causes no violation.
+//! The limit is a share of the run's own length, so a slow machine causes no violation.
 
 use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};
@@ -9,16 +9,15 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Seconds of the run, and the share within which the others must catch up.
+/// Length of the long run in seconds. The other roles must catch up within the share of this length.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Suspects run one after the other.
+/// Length of the runs of other roles in seconds. These runs are short, because suspects run one after the other.
 const OF_OTHERS: f64 = 1.0;
-/// A slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
 
-/// Overdue checks of all roles except the one with the long run.
+/// Counts the overdue checks of all roles except the role with the long run.
 const OVERDUE: &str = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f
     WHERE NOT held AND next_check_at <= $1 AND NOT starts_with(job, $2)";
 const NAPPING: &str = "SELECT count(*) FILTER (WHERE usename = $1), count(*) FILTER (WHERE usename <> $1)
@@ -28,7 +27,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // The long run is then only a suspect.
+    // The killed worker belongs to another role, so that the long run is only a suspect.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;
@@ -53,7 +52,6 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     true
 }
 
-/// Starts the long run and one run of each other role.
 fn begin(shared: &Shared, database: &str, key: &str) -> Result<crate::checker::Time, String> {
     let schedule = |role: &str, job: &str, nap: f64| -> Result<(), Error> {
         let args = serde_json::json!({"act": "ok", "nap": nap, "again": 0});

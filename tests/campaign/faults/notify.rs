@@ -1,19 +1,18 @@
-//! The queue of NOTIFY is full, as when a listener stays in an open transaction. COMMIT then raises an error.
+//! Fills the queue of NOTIFY, as a listener does that stays in an open transaction. COMMIT then raises an error.
 //!
-//! Only on request, because the queue takes 8 GB of disk and most of a minute. PostgreSQL 17 could reduce the size by
-//! `max_notify_queue_pages`.
+//! This fault happens only on request, because the queue takes 8 GB of disk and most of a minute. Since PostgreSQL 17,
+//! `max_notify_queue_pages` can reduce the size.
 
 use crate::load::Shared;
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::error::SqlState;
 use std::time::Duration;
 
-/// The campaign's jobs use another channel.
+/// Sends large notifications on a channel that the campaign's jobs do not use.
 const FILL: &str = "SELECT count(pg_notify('full', n || repeat('x', 7900))) FROM generate_series(1, 5000) AS n";
 const ENOUGH: usize = 400;
 const WHILE: Duration = Duration::from_secs(5);
 
-/// Fills the queue of notifications, which must stay full while awty works.
 pub fn fill(shared: &Shared) -> bool {
     let listener = shared.connect("postgres", "postgres").and_then(|mut client| {
         client.batch_execute("LISTEN nothing")?;
@@ -22,7 +21,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // A small notification fits where a large one does not.
+    // After a large notification is refused, small notifications fill the rest of the queue.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

@@ -1,4 +1,4 @@
-//! Signals to single server processes, from a cancellation to a kill.
+//! Sends signals to single server processes, from a cancellation to a kill.
 
 use super::look::{catch, is_down};
 use crate::load::{DATABASES, ROLES, Shared};
@@ -28,7 +28,8 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// PostgreSQL restarts the launcher after a second of the wall clock, which the next fault may set.
+/// PostgreSQL restarts the launcher after one second of the wall clock, and the next fault may set this clock. So this
+/// function waits for the new launcher.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {
@@ -37,7 +38,8 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// A maintainer starts after a change of a job, and lives too briefly for a pause between two looks.
+/// A change of a job starts a maintainer. The maintainer lives so briefly that the loop must not pause between two
+/// looks.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

@@ -1,7 +1,7 @@
-//! The primary dies, and a standby is promoted.
+//! Kills the primary and promotes a standby.
 //!
-//! A synchronous standby has every confirmed commit. An asynchronous one may lack confirmations after its last known
-//! point, and only those are forgotten.
+//! A synchronous standby has every confirmed commit. An asynchronous standby may lack commits that were confirmed after
+//! its last known point, and the campaign forgets only these confirmations.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -35,7 +35,7 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// The standby receives nothing in the primary's last moments, and so lacks the last confirmed commits.
+/// Stops the stream to the standby in the primary's last moments, so that the standby lacks the last confirmed commits.
 pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let mut standby = cluster.standby();
     let Some(sender) = catch::<i32>(shared, "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'") else {
@@ -79,7 +79,7 @@ fn take_over(cluster: &mut Cluster, standby: Cluster, shared: &Shared) {
     *cluster = standby;
 }
 
-/// A partial record may remain.
+/// The standby may have received only a part of the last WAL record.
 fn replayed(standby: &Cluster) -> Result<(), String> {
     let mut client = standby.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
     let mut look = || {

@@ -7,7 +7,7 @@ use crate::load::{DATABASES, ERIN, Shared, explain};
 use awty_testkit::poll;
 use std::time::{Duration, Instant};
 
-/// The audit, once a minute, finds some leftovers.
+/// The audit comes once a minute, and some leftovers are found only by the audit.
 const TO_TIDY: Duration = Duration::from_secs(70);
 const SLOW: Duration = Duration::from_secs(8);
 
@@ -21,7 +21,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
                 let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(explain)?;
                 since = Some(row.get(0));
             }
-            // If the clock was set back, a lease lasts longer by the same amount.
+            // If the clock was set back, leases last longer by the same time, so their checks do not count.
             let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1
                            AND NOT EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.id = f.id AND l.expires_at > $1 + interval '30 s')";
             let row = client.query_one(sql, &[&since]).map_err(explain)?;
@@ -40,10 +40,10 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Requires that work is over. Returns the remaining leftovers by database.
+/// Waits until all work has ended, and returns the leftover rows of each database.
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
-    // A change of a job requests an inspection.
+    // A change of a job makes the maintainer inspect the database.
     for database in DATABASES {
         let owner = shared.connect(database, ERIN);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));

@@ -1,4 +1,4 @@
-//! An administrator rewrites, shrinks or moves awty's tables and indexes under load.
+//! Rewrites, shrinks or moves awty's tables and indexes under load, as an administrator may do.
 //!
 //! Invariant: an administrator may run each statement at any time. An internal error in a client's call, a run or a
 //! later statement is a violation.
@@ -16,7 +16,6 @@ use std::time::Duration;
 pub enum Rewrite {
     VacuumFull,
     Cluster,
-    /// A plain VACUUM truncates empty pages at the end of the file.
     Truncate,
     Tablespace,
     Fillfactor,
@@ -24,14 +23,12 @@ pub enum Rewrite {
     Reindex,
 }
 
-/// Time from a change of a table to its reversal, so that runs see the changed table.
 const WHILE: Duration = Duration::from_millis(400);
 
 const TRIES: usize = 5;
 
 struct Table {
     name: String,
-    /// The index by its name, without and with its schema.
     index: [String; 2],
     options: Option<String>,
 }
@@ -84,8 +81,8 @@ fn rewrite(
     bulk.go()
 }
 
-/// Only awty uses its tables, and it locks them so that an administrator's statement waits at most. So a deadlock is a
-/// violation.
+/// Executes a statement of the administrator. A deadlock is a violation: only awty uses its tables, and it must lock
+/// them so that a statement at most waits.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {
@@ -130,7 +127,7 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // `in_flight` has its own fillfactor.
+        // The table may have a fillfactor of its own, as `in_flight` has.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));

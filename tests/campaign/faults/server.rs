@@ -24,7 +24,6 @@ pub fn kill_postmaster(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// Stops the server by a smart shutdown, which waits for all clients.
 pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     shared.away.store(true, Ordering::Relaxed);
     let done = stop(cluster, shared, Stop::Smart);
@@ -32,7 +31,6 @@ pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     done
 }
 
-/// Starts a server that went down for good because it could not recover.
 pub fn be_up(cluster: &mut Cluster, shared: &Shared) {
     let up = poll("the server to be up", TO_RECOVER, || match shared.connect("postgres", "postgres") {
         Ok(_) => Ok(()),

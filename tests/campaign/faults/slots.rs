@@ -1,10 +1,10 @@
-//! Parallel queries take all background worker slots.
+//! Takes all background worker slots with parallel queries.
 
 use crate::load::Shared;
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// One row per page, so that each worker gets some.
+/// Creates a table with one row per page, so that each parallel worker gets some pages.
 const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS hog (n integer, filler text) WITH (fillfactor = 10, parallel_workers = 1000);
     ALTER TABLE hog ALTER filler SET STORAGE PLAIN;
@@ -17,7 +17,7 @@ const QUERY: &str =
 
 const SAID: &str = "awty could not start a worker process";
 
-/// Takes all slots. awty must log that no slot was free.
+/// Takes all background worker slots. awty must log that no slot was free.
 pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     let Ok(mut admin) = shared.connect("postgres", "postgres") else { return false };
     if admin.batch_execute(TABLE).is_err() {
@@ -25,7 +25,7 @@ pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     }
     let position = cluster.log_position();
     std::thread::scope(|scope| {
-        // Later queries take the slots that awty's workers have freed.
+        // A query that starts later takes the slots that awty's workers have freed.
         for _ in 0..4 {
             let hog = shared.connect("postgres", "postgres");
             scope.spawn(move || hog.map(|mut hog| hog.batch_execute(QUERY)));
