@@ -1,4 +1,4 @@
-//! Runs whose processes end in the middle, while a client keeps awty from recording that.
+//! Tests runs whose processes end in the middle, while a client keeps awty from recording this.
 
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};
@@ -7,7 +7,8 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// Makes checks 1 to 80 of the client's job `suicide` due. The client's open transaction has locked their rows.
+/// Makes checks 1 to 80 of the client's job `suicide` due. The client's open transaction has locked the rows of these
+/// checks.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
@@ -22,7 +23,6 @@ fn deaths(field: &Field, position: usize) -> usize {
     field.cluster.log_since(position).matches("FATAL:  terminating").count()
 }
 
-/// The client's own checks continue when it releases the locks.
 #[test]
 fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     let field = Field::with(Cluster::builder().set("awty.max_crashes", "1"));
@@ -46,7 +46,8 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// A run occupies one place until its exit is recorded. A role cannot start more such runs than it has workers.
+/// A run occupies one worker's place until awty has recorded the end of its process. A role cannot start more such runs
+/// than it has workers.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();
@@ -79,7 +80,7 @@ fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     drop(clients);
 }
 
-/// Other roles either still get a place, or awty says in `awty.status` and in the log why not.
+/// Other roles still get a place, or `awty.status` and the log say why they get none.
 #[test]
 fn a_lack_of_places_is_told() {
     const ROLES: usize = 70;
@@ -133,7 +134,7 @@ fn a_lack_of_places_is_told() {
     field.end_of(id).is_done();
 }
 
-/// A signal from outside says nothing about the check.
+/// A signal from outside the run does not make its check a suspect.
 #[test]
 fn signals_from_outside_hold_no_check() {
     let field = Field::new();
@@ -151,7 +152,6 @@ fn signals_from_outside_hold_no_check() {
     let id = field.schedule("alice", "waiting", "1");
     let mut postgres = field.client("postgres");
     let mut ended = Vec::new();
-    // The attack is repeated once more than the default of awty.max_crashes.
     for _ in 0..6 {
         let pid = field.cluster.await_that("the next run", PATIENCE, || {
             let running =

@@ -1,11 +1,11 @@
-//! Of two simultaneous calls that change one job, one waits for the other.
+//! Tests two simultaneous calls that change one job: the second call waits for the first.
 
 use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};
 
-/// Returns the SQLSTATE of the second call. The second call starts while the transaction of the first call is open, and
-/// waits for its end.
+/// Starts the second call while the transaction of the first call is open, so that the second call waits. Returns the
+/// SQLSTATE of the second call.
 #[track_caller]
 fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));
@@ -24,7 +24,6 @@ fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     })
 }
 
-/// Alice and mallory are members of a guild, which owns the jobs.
 fn field_with_guild(jobs: &[&str]) -> Field {
     let field = Field::new();
     field.sql(
@@ -41,7 +40,7 @@ fn field_with_guild(jobs: &[&str]) -> Field {
     field
 }
 
-/// The call undoes nothing of the change.
+/// The waiting call is refused, because the other call has given the job to another role.
 #[test]
 fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
     let calls = [
@@ -63,7 +62,7 @@ fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'c', at => now())", "42501");
 }
 
-/// Each call writes only what it was asked to change.
+/// Each call writes only the columns that it was asked to change.
 #[test]
 fn two_changes_of_one_job_at_the_same_time_both_stay() {
     let field = field_with_guild(&["a", "b", "c"]);

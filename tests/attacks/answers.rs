@@ -1,6 +1,7 @@
 use crate::field::Field;
 
-/// The check ends without a failure. If the answered time has passed meanwhile, the check runs at the next slot.
+/// Each of these answers ends the check without a failure. If a job answers with a time that has passed meanwhile, its
+/// check runs at the next slot.
 #[test]
 fn every_answer_has_its_outcome() {
     let field = Field::new();

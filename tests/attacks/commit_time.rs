@@ -1,8 +1,8 @@
-//! Code that runs at a run's commit: deferred triggers, cursors WITH HOLD, late failures.
+//! Tests code that runs at the commit of a run: deferred triggers, cursors WITH HOLD, and late failures.
 
 use crate::field::{DB, Field};
 
-/// Code that runs in a check writes down the role that it runs as.
+/// Mallory's code writes down the role with whose rights it runs.
 const NOTED: &str = "
     CREATE TABLE mallory.noted (who text, may_all text);
     CREATE FUNCTION mallory.note() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
@@ -28,7 +28,7 @@ fn a_deferred_trigger_has_the_rights_of_the_job() {
     assert_eq!(noted(&field), "mallory|off");
 }
 
-/// Rows that the cursor has not fetched when the run ends are never fetched, with any role's rights.
+/// Nobody fetches the rows that the cursor has not fetched when the run ends, so no role's rights are used for them.
 #[test]
 fn a_cursor_with_hold_ends_with_its_run() {
     let field = Field::new();
@@ -39,7 +39,7 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// The code that a run leaves to its commit runs before the worker locks the run's check.
+/// Deferred code of a run is executed before the worker locks the row of the run's check.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();

@@ -1,4 +1,4 @@
-//! Errors made for the archive: large, strange, or imitating something else.
+//! Tests errors that are made for the archive: errors that are large or strange, or that imitate other errors.
 
 use crate::field::{DB, Field};
 
@@ -56,7 +56,7 @@ fn any_sqlstate_is_archived_as_given() {
     field.alice_goes_on();
 }
 
-/// A caught error or a notice is not the run's error.
+/// The archived error of a run is neither a caught error nor a notice.
 #[test]
 fn the_last_error_is_the_one_that_is_archived() {
     let field = Field::new();
@@ -104,7 +104,7 @@ fn any_name_comes_back_as_it_was() {
     assert_eq!(kept, names.len() as i64);
 }
 
-/// Names are kept unchanged. In a message, invalid bytes are replaced, so that every client can read the row.
+/// awty keeps names unchanged. In a message, awty replaces invalid bytes, so that every client can read the row.
 #[test]
 fn any_bytes_are_archived_where_there_is_no_encoding() {
     let field = Field::new();

@@ -1,4 +1,4 @@
-//! The setting of the attacks: a cluster with awty, two roles that distrust each other, and common questions.
+//! The cluster of these tests: awty, two roles that distrust each other, and common queries.
 
 use awty_testkit::fixture::{End, Refusal, refusal};
 use awty_testkit::postgres::Client;
@@ -6,8 +6,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// Seconds. A check that starts later was delayed by another check, whose run ends much later or never in these tests.
-/// A check that starts earlier may have waited for a busy machine.
+/// A check that starts more than this many seconds late was delayed by another check, because runs in these tests end
+/// much later or never. A smaller delay may come from a busy machine.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";
@@ -29,7 +29,7 @@ impl Field {
         field
     }
 
-    /// Every statement has a timeout, which is longer than any poll.
+    /// Connects as the role. Every statement has a timeout, which is longer than the deadline of any poll.
     #[track_caller]
     pub fn client(&self, role: &str) -> Client {
         let mut client = self.cluster.client(DB, role);
@@ -57,7 +57,7 @@ impl Field {
         refusal
     }
 
-    /// Registers a job whose checks are tried once.
+    /// Registers a job whose checks get a single attempt.
     #[track_caller]
     pub fn job(&self, role: &str, name: &str, body: &str) {
         self.job_with(role, name, body, "max_attempts => 1");
@@ -91,7 +91,7 @@ impl Field {
         self.end_of(id)
     }
 
-    /// The jobs run once each, at about the same time.
+    /// Runs each job once, all at about the same time, and returns how the checks ended.
     #[track_caller]
     pub fn try_jobs(&self, role: &str, jobs: &[(&str, String)]) -> Vec<End> {
         jobs.iter().for_each(|(name, body)| self.job(role, name, body));
@@ -120,7 +120,7 @@ impl Field {
         assert!(lateness < HELD_UP, "alice's check started {lateness} s late");
     }
 
-    /// A run signals its progress by this advisory lock.
+    /// Waits until a run has taken the advisory lock by which it signals its progress.
     #[track_caller]
     pub fn await_sign(&self, sign: i32) {
         self.cluster.await_sql(
@@ -131,7 +131,7 @@ impl Field {
     }
 }
 
-/// Returns the SQLSTATE of the refusal; empty if the statement is accepted.
+/// Returns the SQLSTATE with which the server refuses the statement, or an empty text.
 #[track_caller]
 pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {

@@ -1,4 +1,4 @@
-//! Access to other roles' jobs, checks and processes, by name, id and process id.
+//! Tests access to other roles' jobs, checks and processes, by name, id and process id.
 
 use crate::field::{DB, Field};
 
@@ -25,10 +25,10 @@ fn nobody_touches_another_roles_job() {
         "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
     field.sql("mallory", own);
     field.refused("mallory", "SELECT awty.register('hers', 'mallory.f')", "42710");
-    // PUBLIC has EXECUTE by default, but mallory has no USAGE on the schema.
+    // PUBLIC may execute the function, but mallory may not use its schema.
     let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
     assert!(refusal.message.contains("schema"), "{refusal:?}");
-    // Mallory does not learn of alice's check.
+    // A result of 0 does not tell mallory that alice has a check.
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 1);
     field.sql(
@@ -39,7 +39,6 @@ fn nobody_touches_another_roles_job() {
     assert_eq!(field.cluster.psql(DB, "SELECT job FROM awty.future_job").trim(), "hers");
 }
 
-/// The error has the same text as for an entity without a check.
 #[test]
 fn a_foreign_check_looks_like_a_missing_one() {
     let field = Field::new();
@@ -82,7 +81,7 @@ fn nobody_signals_another_roles_worker_or_the_launcher() {
     assert_eq!(field.cluster.pids("awty launcher"), pids[..1]);
 }
 
-/// The job's check still obeys the job's guards.
+/// The limits of the job still apply to the check.
 #[test]
 fn a_job_that_ends_its_own_worker_harms_itself_only() {
     let field = Field::new();
@@ -106,7 +105,7 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
         .failed_with("57014");
 }
 
-/// So no state in a language's interpreter gets from one role to another.
+/// Because of this, no state in a language's interpreter gets from one role to another.
 #[test]
 fn no_process_serves_two_roles() {
     let field = Field::new();

@@ -1,11 +1,10 @@
-//! Jobs whose function changes, and functions with the name of a job's function.
+//! Tests jobs whose function changes, and other functions with the name of a job's function.
 
 use crate::field::{DB, Field};
 
 const F: &str =
     "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
 
-/// Each case has its own job, whose check was scheduled while the job was still valid.
 #[test]
 fn a_function_that_was_changed_meanwhile() {
     let cases = [
@@ -94,7 +93,6 @@ fn only_the_exact_function_is_registered() {
     field.refused("mallory", &format!("{temporary}; {by_number}"), "42P13");
 }
 
-/// Another function has the same name, and its schema comes first in the run's search path.
 #[test]
 fn the_function_is_found_in_its_own_schema() {
     let field = Field::new();

@@ -1,10 +1,11 @@
-//! Objects with the names that awty's statements use. If awty called one, it would run as awty's owner, a superuser.
+//! Tests objects with the names that awty's statements use. If awty called such an object, the object would run with
+//! the rights of awty's owner, a superuser.
 
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// Each decoy (a function, an operator or a type) records its call.
+/// Creates decoys (functions, operators and types) that record each call.
 fn decoys(schema: &str) -> String {
     let mut sql = format!(
         "CREATE TABLE IF NOT EXISTS mallory.caught (who text, what text);
@@ -59,14 +60,13 @@ fn decoys(schema: &str) -> String {
     sql
 }
 
-/// Mallory's own code may have called a decoy.
+/// Expects that no other role has called a decoy. Mallory's own code may have called one.
 #[track_caller]
 fn assert_nobody_was_caught(field: &Field) {
     let caught = field.cluster.psql(DB, "SELECT DISTINCT who, what FROM mallory.caught WHERE who <> 'mallory'");
     assert_eq!(caught.trim(), "", "called with the rights of somebody else");
 }
 
-/// The decoys are in schemas that come first in the search path.
 #[test]
 fn a_run_cannot_put_names_in_the_way_of_its_booking() {
     let field = Field::new();
@@ -127,7 +127,7 @@ fn a_session_cannot_put_names_in_the_way_of_a_call() {
                  SELECT awty.register('more', 'mallory.own'); SELECT awty.unregister('more')"
             ),
         );
-        // Reading uses policies, whose names are resolved already.
+        // Reading the tables uses policies, but PostgreSQL resolved the names in the policies when they were created.
         field.sql(
             "mallory",
             &format!("SET search_path = {path}; TABLE awty.job; TABLE awty.future_job_history; TABLE awty.status"),

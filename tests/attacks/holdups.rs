@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::field::{DB, Field, answer};
 
-/// The delay lasts while the role's transaction is open.
+/// The check is delayed only as long as the transaction of the other role is open.
 #[test]
 fn a_due_check_runs_soon_after_its_row_is_let_go() {
     let field = Field::new();
@@ -30,7 +30,7 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     );
     holding.iter_mut().for_each(|client| client.batch_execute("ROLLBACK").unwrap());
     let mut client = field.client("postgres");
-    // The checks run before the inspection that follows each minute.
+    // The checks run before the next inspection, which comes once a minute.
     let ran = poll("the checks to run", Duration::from_secs(20), || {
         let done = "SELECT entity_key || ' ' || outcome FROM awty.future_job_history ORDER BY entity_key";
         let done = client.query(done, &[]).map_err(|error| format!("{error:?}"))?;
@@ -40,7 +40,7 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     assert_eq!(ran, Ok(["1 done", "2 done", "3 done"].map(str::to_owned).to_vec()));
 }
 
-/// An open or prepared transaction has registered the name.
+/// An open or prepared transaction has registered the name of the job.
 #[test]
 fn a_name_is_not_waited_for_without_end() {
     let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));

@@ -1,4 +1,5 @@
-//! One role's suspects must not delay another role's suspects, after a crash or after the end of a process.
+//! Tests suspects after a crash, or after the end of a process. The suspects of one role must not delay the suspects of
+//! another role.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Less than the minute between two inspections. Mallory's suspects would take all day.
+/// This time is shorter than the minute between two inspections. Mallory's suspects would take all day.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {
@@ -16,7 +17,7 @@ fn dies_once(role: &str) -> String {
     )
 }
 
-/// Runs `begin`, signals, waits for its door, and runs `end`.
+/// Creates a job that executes `begin`, signals, waits until its door is open, and executes `end`.
 fn job_with_door(field: &Field, role: &str, name: &str, begin: &str, sign: i32, end: &str) {
     field.sql(role, &format!("CREATE SEQUENCE {role}.runs; CREATE TABLE {role}.door AS SELECT false AS open"));
     let body = format!(
@@ -39,7 +40,7 @@ const LONG: i32 = 95;
 const QUICK: i32 = 96;
 const DIE: &str = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);";
 
-/// Mallory's run takes all day, and its first process has ended.
+/// Creates a run of mallory that takes all day and whose first process has ended.
 fn mallory_has_a_suspect(end: &str) -> Field {
     let field = Field::new();
     job_with_door(&field, "mallory", "long", &dies_once("mallory"), LONG, end);
@@ -48,7 +49,8 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// Mallory's run lasts until its process ends. Then her client, which is returned, has locked the row of its check.
+/// Lets mallory's run continue until its process ends. Mallory's client, which is returned, has then locked the row of
+/// the check.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");
@@ -60,7 +62,7 @@ fn mallory_abandons_it(field: &Field) -> Client {
     holding
 }
 
-/// The process of her check ended once.
+/// Expects that alice's check is done, although its process has ended once.
 #[track_caller]
 fn alices_suspect_is_done(field: &Field) {
     field.sql("alice", "CREATE SEQUENCE alice.runs");
@@ -79,8 +81,8 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// Mallory's check and one of ten of alice's are running at the crash. Mallory's runs first after the start, because
-/// alice's job is paused.
+/// Crashes the server while mallory's check and one of alice's ten checks are running. Alice's job is paused, so
+/// mallory's check runs first after the start.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());
@@ -116,7 +118,7 @@ fn a_long_run_of_one_role_stops_no_suspects_of_another_after_a_crash() {
     await_alice(&field, 10);
 }
 
-/// The run's process has ended, and a client keeps awty from counting the exit.
+/// The run's process has ended, and a client keeps awty from counting this end.
 #[test]
 fn a_run_that_was_abandoned_stops_no_suspects_of_another_role_after_a_crash() {
     let field = crash(DIE);
@@ -126,14 +128,12 @@ fn a_run_that_was_abandoned_stops_no_suspects_of_another_role_after_a_crash() {
     drop(holding);
 }
 
-/// The other role's check ended its process on purpose.
 #[test]
 fn a_run_that_ended_its_process_and_takes_all_day_stops_no_other_role() {
     let field = mallory_has_a_suspect("");
     alices_suspect_is_done(&field);
 }
 
-/// The other role's check does not run any more.
 #[test]
 fn a_run_that_ended_its_process_and_cannot_be_counted_stops_no_other_role() {
     let field = mallory_has_a_suspect(DIE);

@@ -1,4 +1,4 @@
-//! State that a language keeps in its interpreter between calls stays within one role's runs.
+//! Tests that the state which a language keeps in its interpreter between calls is visible only to runs of one role.
 
 use crate::field::{DB, Field};
 
@@ -20,7 +20,8 @@ for keep in (GD, SD, sys.__dict__):
 return None
 $$;"#;
 
-/// PL/Perl has one interpreter per role in a process, PL/Python one for all roles. No process serves two roles.
+/// In a process, PL/Perl has one interpreter for each role, but PL/Python has one for all roles. So no process may
+/// serve two roles.
 #[test]
 fn no_interpreter_is_shared_between_roles() {
     let field = Field::new();
@@ -54,7 +55,8 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // A later run of the same role must find the name that an earlier run left, or the test would prove nothing.
+    // A later run of the same role must find the name that an earlier run has left. Otherwise, the test would prove
+    // nothing.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

@@ -1,4 +1,4 @@
-//! Locks that a run takes, that it leaves behind, or that a session holds in awty's way.
+//! Tests locks that a run takes or leaves behind, and locks with which a session obstructs awty.
 
 use crate::field::{DB, Field, HELD_UP};
 
@@ -27,7 +27,6 @@ fn advisory_locks_are_no_locks_of_awtys() {
     );
 }
 
-/// A terminated run is not recorded yet.
 #[test]
 fn giving_all_locks_back_lets_no_second_run_begin() {
     let field = Field::new();
@@ -36,7 +35,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // Sequences are not rolled back. A run that finds the sequence moved is a second run.
+    // Sequences are not rolled back, so a second run finds that the sequence has moved.
     field.job_with(
         "mallory",
         "open",
@@ -59,7 +58,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // Other checks bring a second worker, which keeps finding this check due.
+    // Other checks start a second worker, which keeps finding this check due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {
@@ -92,7 +91,7 @@ fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     );
     let id = field.schedule("mallory", "locking", "1");
     field.await_sign(80);
-    // Without the time limit, the run would keep the row all day.
+    // Without its time limit, the run would keep the row locked all day.
     field.sql("mallory", "UPDATE mallory.t SET i = 2");
     let ended = field.end_of(id);
     assert_eq!(ended.outcome, "timed_out");
@@ -135,7 +134,6 @@ fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
     );
 }
 
-/// Locking the extension needs no right.
 #[test]
 fn a_lock_on_the_extension_holds_up_no_run() {
     let field = Field::new();
@@ -181,7 +179,6 @@ fn an_open_transaction_holds_up_no_foreign_check() {
         )
         .unwrap();
     field.end_of(due).is_done();
-    // Alice's own calls for the same entity do not wait.
     field.sql(
         "alice",
         "SELECT awty.schedule('thing', 'shared', 'hers', after => '1 day');

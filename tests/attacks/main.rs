@@ -1,5 +1,5 @@
-//! Attacks by a hostile role, and their results. Each test has its own cluster, with the roles `alice`, who minds her
-//! own business, and `mallory`, who does not.
+//! Tests attacks by a hostile role, and their results. Each test has its own cluster. The role `alice` minds her own
+//! business, and the role `mallory` attacks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

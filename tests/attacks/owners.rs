@@ -1,8 +1,7 @@
-//! The owner of a job's function changes, or another owner's function gets its name.
+//! Tests jobs whose function gets another owner, or whose function's name is taken by a function of another owner.
 
 use crate::field::{DB, Field};
 
-/// The function records its caller.
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO mallory.caught VALUES (current_user, j.job); RETURN NULL;
 END $$";
@@ -19,7 +18,8 @@ fn field() -> Field {
     field
 }
 
-/// The function `box.f` of alice's job `hers` becomes mallory's while a check is due.
+/// Expects that alice's job `hers` does not run its function `box.f` after the function became mallory's while a check
+/// was due.
 #[track_caller]
 fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)]) {
     field.sql(
@@ -41,7 +41,6 @@ fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)
     assert!(refusal.message.contains("box.f") && !refusal.hint.is_empty(), "{refusal:?}");
 }
 
-/// Both roles may create functions in the schema.
 #[test]
 fn a_function_in_the_place_of_ones_own_does_not_run() {
     let field = field();
@@ -66,7 +65,6 @@ fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
     );
 }
 
-/// The new owner can change the function.
 #[test]
 fn a_function_that_changes_hands_does_not_run_for_its_former_owner() {
     let field = field();
@@ -80,7 +78,7 @@ fn a_function_that_changes_hands_does_not_run_for_its_former_owner() {
     );
 }
 
-/// Mallory's object registers a job with alice's rights and mallory's code when alice reads it.
+/// When alice reads the view, mallory's code tries to register a job with alice's rights.
 #[test]
 fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     let field = field();
@@ -108,7 +106,7 @@ fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     assert_eq!(field.cluster.psql(DB, "SELECT who FROM mallory.caught").trim(), "");
 }
 
-/// The functions belong to the job's role, to a superuser, to a role of which the job's role is a member, and to the
+/// The functions belong to the job's role, to a superuser, to a role of which the job's role is a member, or to the
 /// role that registered the job.
 #[test]
 fn a_function_of_somebody_who_is_trusted_anyway_runs() {

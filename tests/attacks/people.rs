@@ -1,6 +1,6 @@
 use crate::field::{DB, Field};
 
-/// The log gives the reason once. CONNECTION LIMIT does not apply.
+/// The log gives the reason once. A role's CONNECTION LIMIT does not stop its checks.
 #[test]
 fn checks_of_a_role_that_cannot_connect_wait() {
     for (forbid, permit, reason) in [
@@ -17,7 +17,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check becomes due after that, so that no worker has been started for it before.
+        // The check becomes due after the role has lost its right, so that no worker was started for it before.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);
@@ -73,7 +73,7 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     field.alice_goes_on();
 }
 
-/// Roles are stored by OID, so a new role with an old name inherits nothing.
+/// awty stores roles by OID, so a new role with an old name gets nothing of the old role.
 #[test]
 fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     let field = Field::new();

@@ -10,7 +10,7 @@ fn field_with_notes() -> Field {
     field
 }
 
-/// RESET gains nothing, because the process has no rights beyond the role's.
+/// RESET ROLE gains nothing, because the process has no rights beyond the role's.
 #[test]
 fn reset_role_leads_nowhere() {
     let field = field_with_notes();
@@ -51,7 +51,7 @@ fn another_role_is_refused() {
     }
 }
 
-/// The role ends before the run is recorded and before the worker's next run.
+/// The role that the run has taken on ends before awty records the run, and before the worker's next run.
 #[test]
 fn a_role_taken_on_in_a_run_ends_with_it() {
     let field = field_with_notes();

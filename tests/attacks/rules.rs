@@ -1,6 +1,7 @@
 use crate::field::Field;
 
-/// `loot` records what a role can read of the server's passwords.
+/// Creates a cluster in which mallory's function `grab` records in `loot` which passwords of the server its role can
+/// read.
 fn field() -> Field {
     let field = Field::new();
     field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
@@ -23,7 +24,6 @@ fn field() -> Field {
     field
 }
 
-/// Expects that mallory's code ran with her rights only, and has read no passwords.
 #[track_caller]
 fn mallory_was_alone(field: &Field, at_least: i64) {
     let loot = "SELECT count(*) FILTER (WHERE who <> 'mallory' OR passwords IS NOT NULL), count(*) FROM mallory.loot";
@@ -33,8 +33,8 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// `until` and `since` are the owner's code in a writer's session, in the walk, in a worker and in a sweep, whatever
-/// role the rule has.
+/// `until` and `since` are code of the table's owner. They run in a writer's session, in the walk, in a worker and in a
+/// sweep, and never with more rights, whatever role the rule has.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();
@@ -71,7 +71,7 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // As the table's owner, mallory can create such a trigger once the event trigger is disabled.
+    // As the owner of the table, mallory can create such a trigger, because the event trigger is disabled.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",
@@ -90,7 +90,7 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
     assert_eq!(pending, 0);
 }
 
-/// `awty.status` looks at the rules that the caller may read.
+/// `awty.status` reads only the rules that the caller may see.
 #[test]
 fn rules_of_others_add_no_call_to_the_status() {
     let field = field();

@@ -1,4 +1,4 @@
-//! Visibility of failures, runs, figures and forecasts: each cell of the table in docs.
+//! Tests which roles see failures, runs, figures and forecasts. Each cell of the table in the documentation is tested.
 
 use crate::field::{DB, Field};
 
@@ -7,8 +7,8 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
     field.one(role, &sql)
 }
 
-/// Alice's job has failed for two checks, one of them scheduled by sam, and runs another check of sam's. Riva may read
-/// the job, and mona monitors the server. Sam may not schedule any more, and mallory never could.
+/// Alice's job has failed for two checks, and runs a third one. Sam has scheduled one of the failed checks and the
+/// running check, but has lost this right. Riva may read the job, mona monitors the server, and mallory has no right.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {
@@ -31,7 +31,7 @@ fn field() -> Field {
     field.cluster.await_sql(DB, "the failures", "SELECT count(*) = 2 FROM awty.failing");
     field.sql("sam", "SELECT awty.schedule('slow', 'of sam', 'geheim job', at => now())");
     field.await_sign(78);
-    // A worker counts a run after its commit.
+    // A worker counts a run only after the run's commit.
     field.cluster.await_sql(DB, "the failures to be counted", "SELECT retries = 2 FROM awty.job_status");
     field.sql("alice", "SELECT awty.disallow('geheim job', 'sam')");
     field
@@ -73,7 +73,8 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// A cheap function of a user could run before a view's filter and leak rows, but it gets no rows of other roles.
+/// PostgreSQL may call a cheap function of a user before a view's filter, but this function gets no rows of other
+/// roles.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();
@@ -97,7 +98,7 @@ fn nobody_gets_behind_the_views() {
         field.sql("mallory", &format!("SELECT * FROM {view} AS v WHERE mallory.leak(v::text)"));
     }
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.leaked"), 0);
-    // This role sees only what a backup needs.
+    // A role with pg_read_all_data sees only what a backup needs.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     for relation in ["awty_internal.job_counter()", "awty_internal.job_pending()", "awty_internal.job_stat"] {
         assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM {relation}")), 0, "{relation}");

@@ -1,11 +1,12 @@
-//! A run's settings end with it, and a role's own settings do not keep its checks from being recorded.
+//! Tests that a run's settings end with the run, and that a role's own settings do not keep awty from recording its
+//! checks.
 
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// One worker runs three checks of one slot. The first records all settings, the second changes what it can, the third
-/// records them again.
+/// One worker runs three checks of one slot. The first run records all settings, the second changes as many as it can,
+/// and the third records them again.
 #[test]
 fn settings_of_a_run_end_with_it() {
     let field = Field::with(Cluster::builder().set("awty.max_workers_per_role", "1"));
@@ -97,7 +98,7 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
         "local_preload_libraries = ''",
         "application_name = 'awty launcher'",
     ] {
-        // Settings that this version does not have are left out.
+        // The test leaves out settings that this version of PostgreSQL does not have.
         let name = setting.split(' ').next().unwrap();
         if field.one(
             "postgres",
@@ -118,7 +119,7 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
     field.alice_goes_on();
 }
 
-/// A database's owner can change the settings of the database without being a superuser.
+/// The owner of a database can change the database's settings without being a superuser.
 #[test]
 fn settings_of_a_database_keep_no_check_from_its_end() {
     let field = Field::new();
@@ -143,7 +144,8 @@ fn settings_of_a_database_keep_no_check_from_its_end() {
     let id: i64 = alice.query_one("SELECT awty.schedule('thing', '1', 'a', at => now())", &[]).unwrap().get(0);
     field.end_of(id).is_done();
     let log = field.cluster.log_since(position);
-    // An inspection that waited too long for a lock has not failed because of a setting.
+    // An inspection may fail because it waited too long for a lock. Such a failure does not come from a setting, so it
+    // is ignored.
     let failed = |line: &&str| line.contains("looking after database") && !line.contains("55P03");
     assert_eq!(log.lines().find(failed), None, "{log}");
 }

@@ -2,7 +2,6 @@ use crate::field::{DB, Field, answer};
 
 const SECRET: &str = "SELECT awty.schedule('thing', 'secret', 'shared', at => now(), args => '\"secret\"')";
 
-/// Both roles are members of the guild. Mallory's function records its arguments.
 fn field_with_guild() -> Field {
     let field = Field::new();
     field.sql(

@@ -1,4 +1,4 @@
-//! Floods: of checks, notifications, subtransactions, changes of a job, failures.
+//! Tests floods of checks, notifications, subtransactions, failures, and changes of a job.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// Returns the worst lateness of alice's checks. Alice has one check in each slot.
+/// Returns how many seconds the latest of alice's checks was late. Alice has one check in each slot.
 fn worst_lateness(field: &Field) -> f64 {
     field.one(
         "postgres",
@@ -35,7 +35,7 @@ fn pulse_was_kept(field: &Field, slots: i32) {
     assert!(worst < HELD_UP, "a check of alice's started {worst} s late");
 }
 
-/// The job has 100,000 checks. There is no quota.
+/// awty has no quota for checks, so mallory's job can have 100,000.
 #[test]
 fn a_job_that_schedules_without_end_starves_nobody() {
     let field = Field::new();
@@ -91,7 +91,7 @@ fn runs_that_take_all_their_time_starve_nobody() {
     pulse_was_kept(&field, 8);
 }
 
-/// A background process cannot listen. It may notify without limit.
+/// A background process cannot LISTEN, but may send any number of notifications.
 #[test]
 fn notifications() {
     let field = Field::new();
@@ -162,7 +162,6 @@ fn two_roles_together_starve_nobody() {
             field.schedule(role, job, &key.to_string());
         }
     }
-    // At least one role has a second worker.
     field.cluster.await_sql(
         DB,
         "the first helper",
@@ -172,8 +171,9 @@ fn two_roles_together_starve_nobody() {
     pulse_was_kept(&field, 4);
 }
 
-/// P7: PostgreSQL builds the description of an open table again for each invalidation of it, recursively. Thousands of changes of one job do
-/// not end a query that has `awty.job` open meanwhile. PostgreSQL drops more than 4,096 messages together, so there are fewer.
+/// P7: For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. A query
+/// that has `awty.job` open must survive thousands of changes of one job. The test makes fewer than 4,096 changes,
+/// because PostgreSQL drops more messages than this together.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -185,7 +185,8 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
-    // The test begins after the first inspection, because that inspection's partitions cause many messages.
+    // The test begins after the first inspection, because the partitions that this inspection creates cause many
+    // messages.
     field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
@@ -200,8 +201,8 @@ fn thousands_of_changes_of_a_job_end_no_query() {
     });
 }
 
-/// P7: many failing checks of other roles do not make PostgreSQL compile the row security of `awty.failing`, which
-/// would take seconds.
+/// P7: PostgreSQL must not compile the row security of `awty.failing` because other roles have many failing checks.
+/// Compiling it would take seconds.
 #[test]
 fn failing_checks_of_others_have_nothing_compiled() {
     let field = Field::new();
@@ -222,7 +223,6 @@ fn failing_checks_of_others_have_nothing_compiled() {
     assert!(!is_compiled(&mut alice, "awty.failing"));
 }
 
-/// P7: `awty.job_status` shows the failing and held checks of a role even if another role has 100,000 of them.
 #[test]
 fn failing_and_held_checks_of_others_hide_none() {
     let field = Field::new();

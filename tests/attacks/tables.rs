@@ -1,4 +1,4 @@
-//! Writing to awty's tables by hand, or attaching objects to them.
+//! Tests roles that write to awty's tables by hand, or attach objects to them.
 
 use crate::field::{DB, Field};
 

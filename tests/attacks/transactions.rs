@@ -1,4 +1,4 @@
-//! Statements that would end the run's transaction, or that cannot run inside one.
+//! Tests statements that would end the run's transaction, or that cannot run inside a transaction.
 
 use crate::field::{DB, Field};
 
@@ -35,7 +35,7 @@ fn no_run_ends_its_own_transaction() {
     field.alice_goes_on();
 }
 
-/// Settings of the transaction do not keep the run from being recorded.
+/// A run may change settings of its transaction, but awty still records the run.
 #[test]
 fn what_a_run_may_do_to_its_transaction() {
     let field = Field::new();

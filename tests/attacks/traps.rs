@@ -1,8 +1,8 @@
-//! Mallory's code runs with another role's rights for a moment, and tries to keep them.
+//! Tests code of mallory that runs with another role's rights for a moment, and tries to keep these rights.
 
 use crate::field::{DB, Field};
 
-/// Every role writes to this table of mallory's. Its trigger registers and schedules as the writing role.
+/// Every role writes to this table of mallory. Its trigger registers and schedules a job as the writing role.
 const TRAP: &str = "
     CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
         SET ROLE postgres; ALTER ROLE mallory SUPERUSER; RETURN NULL;
@@ -16,7 +16,8 @@ const TRAP: &str = "
     END $$;
     CREATE TRIGGER trap AFTER INSERT ON mallory.guestbook FOR EACH ROW EXECUTE FUNCTION mallory.trap()";
 
-/// The trap gets neither superusers, nor roles that could become one, nor roles with another right over all.
+/// The trap must catch neither superusers, nor roles that could become a superuser, nor roles with another right over
+/// everything.
 #[test]
 fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     let field = Field::new();
@@ -38,7 +39,8 @@ fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     assert!(!field.one::<bool>("postgres", "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"));
 }
 
-/// awty checks again before each run. The function belonged to a superuser and is mallory's now.
+/// The function belonged to a superuser when the job was registered, and belongs to mallory now. awty checks the owner
+/// again before each run.
 #[test]
 fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     let field = Field::new();
@@ -59,7 +61,7 @@ fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
 }
 
-/// CREATE INDEX and REFRESH MATERIALIZED VIEW are such operations.
+/// CREATE INDEX and REFRESH MATERIALIZED VIEW are security-restricted operations.
 #[test]
 fn nothing_is_scheduled_from_a_security_restricted_operation() {
     let field = Field::new();

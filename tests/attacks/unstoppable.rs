@@ -1,10 +1,10 @@
-//! Runs whose code never checks for interrupts.
+//! Tests runs whose code never checks for interrupts.
 
 use awty_testkit::{Cluster, PATIENCE};
 
 use crate::field::{DB, Field};
 
-/// Returns a function that ignores signals and returns once a file exists.
+/// Returns a function that ignores signals and returns when a file exists.
 fn deaf_function(file: &str) -> String {
     format!(
         "CREATE EXTENSION plpython3u;
@@ -17,7 +17,8 @@ $$"
     )
 }
 
-/// A run that survives both strikes does not count among the allowed workers. `awty.status` and the log report it.
+/// A run that can be neither cancelled nor terminated does not count among the allowed workers. `awty.status` and the
+/// log report the run.
 #[test]
 fn a_run_that_nothing_stops_takes_no_place_from_others() {
     let field = Field::with(Cluster::builder().set("awty.max_workers", "1").set("awty.max_workers_per_role", "1"));
@@ -46,7 +47,8 @@ fn a_run_that_nothing_stops_takes_no_place_from_others() {
     await_status("the status to tell of it", &|told| told.contains("run"));
     field.cluster.await_that("the log to name the process", PATIENCE, || {
         let log = field.cluster.log_since(position);
-        // The process that writes a line is named before the level. The postmaster reports the end of the process.
+        // Each line names the process that wrote it before the level, so only the text after the level counts. The
+        // postmaster's line about the end of the process does not count.
         let messages =
             log.lines().filter(|line| !line.contains("postmaster")).filter_map(|line| line.split_once(":  "));
         let named = messages.map(|(_, message)| message).any(|message| message.contains(&pid.to_string()));

@@ -1,6 +1,6 @@
 use crate::field::{DB, Field};
 
-/// Part of every name, key, argument and error text of alice's.
+/// Every name, key, argument and error text of alice contains this word.
 const SECRET: &str = "geheim";
 
 fn field() -> Field {
@@ -64,7 +64,6 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
         titles += &String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
     }
     assert!(titles.contains("awty worker") && !titles.contains(SECRET), "{titles}");
-    // Alice sees her own rows, so the secret is there to be found.
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 2);
     assert_eq!(
         field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job_history WHERE message LIKE 'geheim%'"),
@@ -105,7 +104,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     let leaked: String = field.one("mallory", "SELECT coalesce(string_agg(what, ' '), '') FROM mallory.leaked");
     assert!(!leaked.contains(SECRET), "{leaked}");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
-    // A member of pg_read_all_data reads every row, as backups do, and cannot turn row_security off.
+    // A member of pg_read_all_data reads every row, as a backup does, and cannot turn row_security off.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     let all: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job");
     assert!(all > 0);
@@ -113,7 +112,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     field.refused("mallory", "SET row_security = off; SELECT * FROM awty.future_job", "42501");
 }
 
-/// The hint names only jobs that the caller may know, such as one that it may schedule.
+/// The hint names only jobs that the caller may know, such as a job that the caller may schedule.
 #[test]
 fn a_hint_names_no_foreign_job() {
     let field = Field::new();
@@ -143,7 +142,7 @@ fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
 
-/// Estimates would disclose something about other roles' rows.
+/// If a role could see the planner's estimates, they would tell it something about other roles' rows.
 #[test]
 fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let field = Field::new();
@@ -153,7 +152,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
         "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
          SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
     );
-    // The rows go into the history's default partition as well.
+    // The rows are also in the history's default partition.
     field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1500) AS i");
     field.run("alice", "geheim").is_done();
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
@@ -185,7 +184,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     assert_eq!(known, None);
 }
 
-/// Text columns with statistics contain only awty's own words.
+/// Only text columns with awty's own words have statistics.
 #[test]
 fn no_text_of_a_role_has_statistics() {
     let field = Field::new();
