@@ -1,7 +1,7 @@
-//! Rows that no function of awty writes, because a superuser may write anything.
+//! Tests rows that no function of awty writes, but that a superuser may write.
 //!
-//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. Constraints
-//! are dropped first. All rows are broken at the same time: the server log names the one that fails.
+//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. The test
+//! drops the constraints first. All rows are broken at the same time, because the server log names the row that fails.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -48,7 +48,8 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// Creates a valid row, and breaks one of its columns. See [`break_each`].
+/// For each table: statements that create a valid row, and a statement that breaks one of the row's columns. See
+/// [`break_each`].
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -84,7 +85,8 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// One statement per column and bad value, in place of COLUMN and VALUE, with a NUMBER. Refused values are skipped.
+/// Executes the statement once for each column and bad value, which replace COLUMN and VALUE, with a NUMBER. Values
+/// that the server refuses are skipped.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -110,7 +112,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Checks of two roles are due. A crash comes in between, because more rows are read after it.
+/// Expects that due checks of two roles run, before and after a crash. awty reads more rows after a crash.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {
@@ -131,7 +133,7 @@ fn expect_others_go_on(shop: &mut Shop, what: &str) {
     }
 }
 
-/// Errors about a job or check name the row.
+/// An error about a job or a check names its row.
 #[test]
 fn a_broken_row_stops_only_itself() {
     let mut shop = Shop::on(Cluster::builder().set("awty.history_retention", "30d").start());
@@ -166,7 +168,7 @@ fn a_broken_row_stops_only_itself() {
     assert!(
         named(["invalid row in awty.job", "job \"bad "]) && named(["awty: check ", "invalid row in awty.future_job"])
     );
-    // A failed run is logged with its error, cut at 4096 bytes.
+    // awty logs a failed run with its error, cut at 4096 bytes.
     let long: Vec<&str> = log.lines().filter(|line| line.len() > 4200 && line.contains("awty worker")).collect();
     assert!(long.is_empty(), "a message has no end: {long:?}");
 }
@@ -210,8 +212,8 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// A slot of `-infinity` is earlier than every time of the clock. It must not hide other work of the role from the
-/// launcher.
+/// The slot `-infinity` is earlier than every time of the clock. Such a check must not hide other work of the role from
+/// the launcher.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! A client that constantly schedules, cancels and replaces, and the verification of its checks.
+//! A client that constantly schedules, cancels and replaces checks, and the verification of its checks.
 
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Writes its check's id in the transaction that ends the check.
+/// Body of a job that writes the check's id in the transaction that ends the check.
 pub const NOTE_ID: &str =
     "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text); RETURN NULL; END";
 
@@ -30,7 +30,7 @@ pub fn furnish(cluster: &Cluster, database: &str) {
     );
 }
 
-/// A client that remembers confirmed commits.
+/// A running client, which remembers its confirmed commits.
 pub struct Placing {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Log>,
@@ -38,8 +38,9 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// Schedules the job [`NOTE_ID`] for orders, and cancels or replaces some. It repeats a call after an SQLSTATE in
-/// `refused`, and ends after `57P01` or a closed connection if that is in `refused`.
+/// Starts a client that schedules the job [`NOTE_ID`] for orders, and cancels or replaces some of the checks. The
+/// client repeats a call after an SQLSTATE in `refused`. If `refused` has `57P01`, the client ends after this SQLSTATE
+/// or a closed connection.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }
@@ -88,7 +89,7 @@ impl Session {
                 log.insert(self.ask(now, &key)?, "done");
                 log.insert(id, "replaced");
             }
-            // The run may come before the cancellation.
+            // The check may have run before the cancellation.
             3 => {
                 let id = self.ask(now, &key)?;
                 log.insert(id, "lost");
@@ -101,7 +102,7 @@ impl Session {
         Some(())
     }
 
-    /// Returns `None` if the connection is gone.
+    /// Makes a call, and repeats it when it is refused. Returns none if the connection is gone.
     fn ask(&mut self, call: &str, key: &str) -> Option<i64> {
         let since = Instant::now();
         loop {
@@ -110,7 +111,6 @@ impl Session {
                 Err(error) => error,
             };
             let code = error.code().map(|code| code.code().to_owned());
-            // An error without a code means that the connection has broken.
             if self.refused.contains(&"57P01") && code.as_deref().is_none_or(|code| code == "57P01") {
                 return None;
             }
@@ -133,7 +133,7 @@ impl Placing {
 }
 
 impl Log {
-    /// Each check has ended once, as expected, and has run once if it should.
+    /// Expects that each check has ended once and as expected, and has run once if it should.
     #[track_caller]
     pub fn judge(&self, cluster: &Cluster, database: &str) {
         assert!(!self.0.is_empty(), "nothing was placed");
@@ -158,7 +158,7 @@ pub fn await_all_done(cluster: &Cluster, database: &str) {
     cluster.await_sql(database, "every check to have ended", sql);
 }
 
-/// Each done check has one effect. No check has ended twice, or is also pending.
+/// Expects that each done check has one effect, and that no check has ended twice or is also pending.
 #[track_caller]
 pub fn judge_effects(cluster: &Cluster, database: &str) {
     let sql = "SELECT h.id, h.ends, p.id, e.effects

@@ -1,4 +1,4 @@
-//! `AWTY_DATABASES=200` sets the number of databases, a few of which have awty.
+//! Tests a server with many databases, of which a few have awty. `AWTY_DATABASES=200` sets the number of databases.
 
 use awty_testkit::fixture::{Shop, ready_at};
 use awty_testkit::{Cluster, PATIENCE};
@@ -18,7 +18,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }
     let mut cluster = shop.cluster;
-    // These databases are inspected last.
+    // awty inspects these databases last.
     let with_awty = || (0..number_of_databases()).rev().take(WITH_AWTY).map(|number| format!("d{number}"));
     for database in with_awty() {
         cluster.execute(
@@ -48,7 +48,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         number_of_databases(),
         late.fold(f64::MIN, f64::max)
     );
-    // awty stays disconnected for much longer than a worker or an inspection lasts.
+    // awty must stay disconnected for much longer than a worker or an inspection lasts.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     let mut since = Instant::now();
@@ -73,14 +73,14 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // An inspection then vacuums.
+            // These calls leave so many dead rows that an inspection vacuums the table.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],
     );
     let (mut inspected, since) = (0, Instant::now());
     for round in 0.. {
-        // An inspection may end before it is observed, so several rounds may be needed.
+        // An inspection may end before the test observes it, so several rounds may be needed.
         if round >= 6 && (inspected > 0 || since.elapsed() > PATIENCE) {
             break;
         }
@@ -88,7 +88,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
         for database in &databases {
             shop.cluster.execute("postgres", &[&format!("CREATE DATABASE {database} TEMPLATE origin")]);
         }
-        // Ends the hold of the copies, and requests an inspection.
+        // `awty.adopt()` ends the hold of the copies, and makes the maintainer inspect them.
         let asking = databases.each_ref().map(|database| shop.cluster.superuser(database));
         for mut client in asking {
             client.batch_execute("SELECT awty.adopt()").unwrap();

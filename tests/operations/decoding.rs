@@ -1,9 +1,10 @@
-//! Logical decoding of awty's tables shows what has happened.
+//! Tests that logical decoding of awty's tables shows what has happened.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The checks of each transaction whose rows were deleted, and those that were inserted into the history.
+/// For each transaction, selects the checks whose rows were deleted, and the checks that were inserted into the
+/// history.
 const TOLD: &str = r"
     SELECT c.xid::text, array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'DELETE'), array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'INSERT')
     FROM pg_logical_slot_get_changes('slot', NULL, NULL, 'skip-empty-xacts', '1') AS c
@@ -14,7 +15,6 @@ const TOLD: &str = r"
     ) AS d
     GROUP BY c.xid::text";
 
-/// The deletion and the history row are decoded once, in one transaction.
 #[test]
 fn every_end_of_a_check_is_decoded_as_one_transaction() {
     let shop = Shop::on(Cluster::builder().set("wal_level", "logical").start());
@@ -34,7 +34,7 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.cluster.execute("postgres", &["VACUUM FULL awty.future_job"]);
     shop.run("SELECT awty.resume('note')");
     shop.await_all_ended();
-    // Decoding shows only flushed changes: this commit waits for the flush of all earlier ones.
+    // Decoding shows only flushed changes. This commit waits until all earlier changes are flushed.
     shop.cluster.execute("postgres", &["CREATE TABLE public.last ()"]);
     let transactions = shop.cluster.superuser("postgres").query(TOLD, &[]).unwrap();
     let mut told: Vec<i64> = Vec::new();

@@ -1,4 +1,4 @@
-//! Dumps during runs, and restored dumps.
+//! Tests dumps that are made while checks run, and servers on which such dumps are restored.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
@@ -38,7 +38,7 @@ fn dump_in_parallel(shop: &Shop) {
     expect_held_then_run_once(&shop.cluster, "restored", &["later"]);
 }
 
-/// Checks that were pending at the start of the dump stay pending until the adoption, and then each runs once.
+/// Expects that the checks in the dump stay pending until `awty.adopt()`, and that each of them then runs once.
 #[track_caller]
 fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str]) {
     let snapshot = "SELECT count(*), (SELECT count(*) FROM shop.note), (SELECT database_held FROM awty.status) FROM awty.future_job";
@@ -71,14 +71,13 @@ fn a_parallel_dump_under_load_is_held_and_then_runs_once() {
     placing.judge(&shop);
 }
 
-/// The dump of the whole server is complete.
 #[test]
 fn a_slow_dump_holds_up_nobody() {
     let shop = at_work();
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
     let mut dump = shop.cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
-    // No process reads its output, so the dump stops in the middle, with its snapshot and locks.
+    // No process reads the dump's output, so the dump stops in the middle and keeps its snapshot and its locks.
     let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
                                   WHERE a.application_name = 'pg_dump'
                                     AND l.relation = 'awty.future_job'::regclass)";
@@ -101,12 +100,12 @@ fn a_slow_dump_holds_up_nobody() {
     shop.run("SELECT awty.resume('later')");
     placing.judge(&shop);
     let other = Cluster::builder().own_identity().start();
-    // The superuser already exists.
+    // The dump creates the superuser, who already exists.
     let text = std::fs::read_to_string(&all).unwrap().replace("CREATE ROLE postgres;", "");
     std::fs::write(&all, text).unwrap();
     load(&other, "postgres", &all);
     expect_held_then_run_once(&other, "postgres", &["later"]);
-    // The earlier copy was adopted on the other server.
+    // The database is held although an earlier copy was adopted on the other server.
     assert!(other.value::<bool>("slowly", "SELECT database_held FROM awty.status"));
 }
 
@@ -115,7 +114,8 @@ fn load(cluster: &Cluster, database: &str, script: &Path) {
     run(cluster.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"]).arg(script));
 }
 
-/// A backup role can, too, in each format. Without the option, pg_dump reports missing rows instead of skipping them.
+/// A backup role can dump every row too, in each format. Without the option, pg_dump reports an error instead of
+/// leaving rows out.
 #[test]
 fn the_owner_of_the_database_dumps_every_row() {
     let shop = at_work();
@@ -131,7 +131,7 @@ fn the_owner_of_the_database_dumps_every_row() {
             "CREATE ROLE backup LOGIN IN ROLE pg_read_all_data",
         ],
     );
-    // A database's owner has no rights to other tables.
+    // The owner of a database has no rights to other roles' tables.
     let awty = ["--schema=awty", "--schema=awty_internal", "--extension=awty", "-d", "postgres"];
     for role in ["landlord", "backup"] {
         let refused = shop.cluster.tool("pg_dump").args(awty).args(["-U", role]).output().unwrap();

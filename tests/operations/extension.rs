@@ -2,7 +2,7 @@ use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};
 
-/// Upgrade scripts to a fictitious version and back, for the duration of the test.
+/// Upgrade scripts to a fictitious version and back, which exist while this value exists.
 struct Scripts([PathBuf; 2]);
 
 impl Scripts {
@@ -12,7 +12,7 @@ impl Scripts {
         let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
         let script = |from: &str, to: &str, fillfactor: u32| {
             let file = Path::new(&directory).join(format!("awty--{from}--{to}.sql"));
-            // Slow enough to meet runs, and with the strongest lock.
+            // The script is slow enough to meet runs, and takes the strongest lock.
             let text = format!(
                 "SELECT pg_catalog.pg_sleep(0.05);
                  ALTER TABLE awty.future_job SET (fillfactor = {fillfactor});
@@ -31,7 +31,7 @@ impl Drop for Scripts {
     }
 }
 
-/// While the version differs from the library's, nothing runs, and the log says what to do.
+/// While the version of the extension differs from the library's version, no check runs, and the log says what to do.
 #[test]
 fn an_update_under_load_loses_nothing() {
     let shop = Shop::open();
@@ -56,7 +56,6 @@ fn an_update_under_load_loses_nothing() {
     drop(scripts);
 }
 
-/// VACUUM FULL, CLUSTER, REINDEX and ALTER TABLE, beside clients and runs.
 #[test]
 fn maintenance_of_the_tables_under_load_loses_nothing() {
     let shop = Shop::open();

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// The errors for a missing schema, function, table, USAGE or job.
+/// SQLSTATEs that say that a schema, a function, a table, the right USAGE or a job is missing.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
 /// Schedules new orders and ignores errors. Returns the accepted orders and the errors.
@@ -29,7 +29,7 @@ fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle
     })
 }
 
-/// Registers a job again, with its function, because DROP EXTENSION also drops the function of the last job.
+/// Registers the job again with a new function, because DROP EXTENSION has also dropped the function.
 fn register(shop: &Shop, time: u32) {
     let body =
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'TIME:' || j.id); RETURN NULL; END";
@@ -73,7 +73,7 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     }
     shop.await_all_ended();
     act(&format!("INSERT INTO shop.archive SELECT '{TIMES}', id, entity_key, outcome FROM awty.future_job_history"));
-    // If an installation's history was saved, effects and history agree.
+    // If the history of an installation was saved, it must agree with the effects.
     let wrong = "SELECT time, id, entity_key, outcome, effects FROM shop.archive
                  FULL JOIN (SELECT split_part(what, ':', 1) AS time, split_part(what, ':', 2)::bigint AS id, entity_key,
                                    count(*) AS effects

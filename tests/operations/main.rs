@@ -1,4 +1,4 @@
-//! An administrator's work on a server while awty works. Each test has its own cluster.
+//! Tests an administrator's work on a server while awty works. Each test has its own cluster.
 //!
 //! Operations on single databases and their dumps are in `tests/lifecycle` (`ddl`, `dump`, `standby`).
 

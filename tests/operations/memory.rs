@@ -1,18 +1,18 @@
-//! Arguments of a client must not cost the server additional memory.
+//! Tests that the arguments of a client cost the server no additional memory.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of a text in bytes. The available memory is enough for the text, but not for a copy of it.
+/// Length of a text in bytes. The available memory is enough for the text, but not for a copy of the text.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// Every function refuses a long text by its length. A process without memory for a copy crashes, which ends all
-/// sessions of the server.
+/// Every function refuses a text that is too long by its length. A function that copied the text would crash its
+/// process, which would end all sessions of the server.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // The planner would compute and copy a constant.
+    // The random value keeps the planner from computing and copying the text as a constant.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",

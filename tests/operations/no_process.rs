@@ -1,5 +1,5 @@
-//! `awty.status` on a server that never has a process for awty. `status` has a server whose processes are taken
-//! temporarily.
+//! Tests `awty.status` on a server whose settings never leave a process for awty. `status` tests a server whose
+//! processes are all busy for a while.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -11,7 +11,7 @@ const SERVERS: [(&str, &str, &str); 4] = [
     ("the maintainer beside a worker", "2", "0"),
 ];
 
-/// The check runs, or the status says which setting to raise.
+/// On each of these servers, the check runs, or `awty.status` says which setting must be raised.
 #[test]
 fn a_server_without_a_process_for_awty_is_shown() {
     for (missing, processes, replication) in SERVERS {
@@ -40,7 +40,7 @@ fn a_server_without_a_process_for_awty_is_shown() {
     }
 }
 
-/// Even the database that is inspected last reports it.
+/// Even the database that awty inspects last must report that no process is free.
 #[test]
 fn each_database_says_that_no_process_is_free() {
     let mut shop = Shop::on(Cluster::builder().set("max_logical_replication_workers", "0").start());
@@ -48,7 +48,7 @@ fn each_database_says_that_no_process_is_free() {
     shop.cluster.execute("template1", &["CREATE DATABASE last TEMPLATE postgres"]);
     shop.cluster.execute("last", &["SELECT awty.adopt()"]);
     for database in ["postgres", "last"] {
-        // From now on the launcher knows the database.
+        // After this inspection, the launcher knows the database.
         let inspected = "SELECT why IS NULL AND heartbeat IS NOT NULL FROM awty.status";
         shop.cluster.await_sql(database, "the inspection", inspected);
         shop.cluster

@@ -1,9 +1,9 @@
-//! A server started without the library, after an update that lost a line of postgresql.conf, or with a copy of the
-//! database.
+//! Tests a server that was started without the library, because an update lost a line of postgresql.conf or the
+//! database was copied.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The session begins with the first line.
+/// The first line calls awty from a trigger, which is the first use of awty in the session.
 const CALLS: &str = "
     INSERT INTO shop.orders SELECT n FROM generate_series(1, 3) AS n;
     SELECT awty.schedule('orders', 4, 'note', after => '0');
@@ -15,7 +15,6 @@ const CALLS: &str = "
     SELECT outcome FROM awty.dry_run('orders', 7, 'note');
     SELECT awty.next_slot(now(), 'note'), awty.key(1, 2);";
 
-/// One WARNING per session says what to do.
 #[test]
 fn writes_go_on_without_the_library_and_run_once_it_is_loaded() {
     let mut shop = Shop::open();

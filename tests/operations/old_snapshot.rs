@@ -1,10 +1,10 @@
-//! A session with an old snapshot, which prevents the removal of dead rows.
+//! Tests a session with an old snapshot, which prevents the removal of dead rows.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// The check that the old transaction scheduled at its begin runs after its commit.
+/// The old transaction has scheduled a check at its begin. This check runs after the transaction's commit.
 #[test]
 fn beside_an_old_snapshot_nothing_is_skipped_or_run_twice() {
     let shop = Shop::on(Cluster::builder().set("autovacuum_naptime", "1s").start());

@@ -1,4 +1,4 @@
-//! The owner of a database, and of awty's tables, changes.
+//! Tests a database, and tables of awty, whose owner changes.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::error::DbError;
@@ -36,7 +36,7 @@ fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
 #[test]
 fn tables_that_are_no_superusers_any_more_are_no_riddle() {
     let shop = Shop::open();
-    // The bootstrap superuser's objects cannot be reassigned.
+    // PostgreSQL cannot reassign the objects of the bootstrap superuser, so another superuser installs awty.
     shop.cluster.execute(
         "postgres",
         &["DROP EXTENSION awty", "CREATE ROLE boss SUPERUSER LOGIN", "CREATE ROLE successor LOGIN"],

@@ -1,4 +1,4 @@
-//! A logical subscriber with awty.
+//! Tests a server with awty that subscribes to another server's tables by logical replication.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Builder, Cluster};
@@ -17,8 +17,8 @@ fn run(tool: &mut Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all rows.
-/// Afterwards it runs the pending checks, and new checks get new ids.
+/// Follows the steps of docs/operations.md. In the week before the cutover, the subscriber runs nothing and takes all
+/// rows. After the cutover, it runs the pending checks, and new checks get new ids.
 #[test]
 fn a_database_moves_by_logical_replication() {
     let old = Shop::on(server("logical").start());
@@ -40,12 +40,11 @@ fn a_database_moves_by_logical_replication() {
     old.run(
         "SELECT awty.schedule('orders', 'pending ' || n, 'note', after => '9 days') FROM generate_series(1, 30) AS n",
     );
-    // The first inspection after a restart makes partitions only if it finds a job.
+    // The first inspection after a restart makes partitions only if it finds a job, so the jobs must be copied before.
     let copied = "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel";
     new.await_sql("postgres", "the copy of each table", copied);
     new.await_sql("postgres", "the pending checks", "SELECT count(*) = 30 FROM awty.future_job");
 
-    // A held database has its partitions a week ahead.
     new.set_clock(4 * DAY);
     new.restart();
     let ahead = "SELECT database_held AND to_regclass('awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC' + interval '4 days', 'YYYYMMDD'))

@@ -1,9 +1,9 @@
-//! SERIALIZABLE sessions and runs. Runs are READ COMMITTED, whatever the default of role, database or server.
+//! Tests SERIALIZABLE sessions and runs. awty's runs are READ COMMITTED, whatever the default of the role, the database
+//! or the server.
 
 use crate::clients::{self, NOTE_ID, Placing};
 use awty_testkit::fixture::Shop;
 
-/// Clients schedule, cancel and replace running checks, with retries after 40001.
 #[test]
 fn serializable_clients_lose_no_check_and_run_none_twice() {
     let shop = Shop::open();
@@ -21,7 +21,7 @@ fn serializable_clients_lose_no_check_and_run_none_twice() {
     assert_eq!(shop.cluster.value::<i64>("postgres", retried), 0, "a run has failed");
 }
 
-/// The cancellation fails (40001) or finds nothing, and scheduling the check again creates a new check.
+/// The cancellation fails with 40001 or finds nothing. Scheduling the check again creates a new check.
 #[test]
 fn a_serializable_client_with_an_old_snapshot_cannot_undo_a_run() {
     let shop = Shop::open();
@@ -47,7 +47,7 @@ fn a_serializable_client_with_an_old_snapshot_cannot_undo_a_run() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// A default that the run sets for later is undone.
+/// If a run sets a default for later transactions, awty undoes this.
 #[test]
 fn runs_are_read_committed_under_every_default() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! `awty.status` in each state in which some or all checks do not run, and after it.
+//! Tests `awty.status` in each state in which some or all checks do not run, and after this state.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::{NOTE, Shop};
@@ -16,7 +16,8 @@ fn a_role_that_cannot_connect_is_shown() {
     shop.cluster.create_user("postgres", "other");
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
-    // Superusers and connected sessions need no CONNECT. A connected worker would stay while there is work.
+    // Superusers and connected sessions do not need the right CONNECT. A worker stays connected while it has work, so
+    // the test terminates the workers.
     shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
     let ended = "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     shop.await_true("the end of all workers", ended);
@@ -39,10 +40,10 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Slots for background workers, without the launcher's.
+/// Number of slots for background workers, without the launcher's slot.
 const FREE: u32 = 4;
 
-/// Parallel queries that take all slots until the value is dropped.
+/// Parallel queries that take all slots until this value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -59,7 +60,7 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // Later queries take the slots that awty's processes have freed.
+        // A query that starts later takes the slots that awty's processes have freed.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {
@@ -88,7 +89,6 @@ impl Taken {
     }
 }
 
-/// The status shows which setting to raise, and the backlog.
 #[test]
 fn a_server_without_room_is_shown() {
     let slots = (FREE + 1).to_string();
@@ -129,7 +129,7 @@ fn a_server_that_is_not_enabled_is_shown() {
     expect(&shop, "the end of it", "enabled AND lag = '0' AND oldest_overdue IS NULL");
 }
 
-/// Rows of a restore in progress belong to another database as well.
+/// During a restore, the copied rows still belong to another database, so the database is held as well.
 #[test]
 fn a_database_that_is_held_is_shown() {
     let shop = Shop::open();
@@ -159,7 +159,7 @@ fn a_database_that_is_held_is_shown() {
     clients::judge_effects(&shop.cluster, "d");
 }
 
-/// Upgrade scripts for another version, see `extension`.
+/// An upgrade script to another version, which is removed when this value is dropped. See `extension`.
 struct Script(PathBuf);
 
 impl Drop for Script {
@@ -168,7 +168,6 @@ impl Drop for Script {
     }
 }
 
-/// The status shows the command to run, even right after a start.
 #[test]
 fn another_version_is_shown() {
     let mut shop = Shop::on(Cluster::builder().start());
