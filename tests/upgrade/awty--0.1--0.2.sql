@@ -1,10 +1,11 @@
--- The made-up upgrade script of tests/upgrade, written by the rules of CONTRIBUTING.md. made_up.rs adds the same to the install script.
+-- An upgrade script to a made-up version, for tests/upgrade. It follows the rules of CONTRIBUTING.md. made_up.rs makes
+-- the same changes to the install script.
 
 \echo Use "ALTER EXTENSION awty UPDATE" to load this file. \quit
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- A default would fail if a user's table has a column of type awty.future_job.
+-- Adding the column together with its default would fail if a user's table has a column of type awty.future_job.
 ALTER TABLE awty.future_job ADD COLUMN priority integer;
 ALTER TABLE awty.future_job ALTER COLUMN priority SET DEFAULT 0;
 ALTER TABLE awty.future_job ADD CONSTRAINT future_job_priority_is_not_negative CHECK (priority >= 0);
@@ -12,7 +13,7 @@ COMMENT ON COLUMN awty.future_job.priority IS 'Which comes first';
 CREATE INDEX future_job_priority_idx ON awty.future_job (priority, id) WHERE NOT held;
 COMMENT ON INDEX awty.future_job_priority_idx IS 'What comes first';
 
--- Users read this table with an identity column.
+-- Users may read this table, which has an identity column.
 CREATE TABLE awty.label (
     id      bigint GENERATED ALWAYS AS IDENTITY,
     job     text COLLATE "C" NOT NULL,
@@ -25,7 +26,8 @@ COMMENT ON SEQUENCE awty.label_id_seq IS 'Numbers of labels';
 SELECT pg_catalog.pg_extension_config_dump('awty.label', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');
 REVOKE ALL ON awty.label, awty.label_id_seq FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given rights to other roles. An administrator has given the rights to older objects.
+-- ALTER DEFAULT PRIVILEGES may have given rights on the new objects to other roles. Rights on older objects stay,
+-- because an administrator has given them.
 DO $$
 DECLARE
     command text;
@@ -54,6 +56,6 @@ CREATE FUNCTION awty.waiting(job text) RETURNS bigint LANGUAGE sql STABLE PARALL
 COMMENT ON FUNCTION awty.waiting(text) IS 'How many checks of a job wait';
 GRANT EXECUTE ON FUNCTION awty.waiting(text) TO PUBLIC;
 
--- The function existed before: its rights and its comment stay.
+-- The function existed before, so its rights and its comment stay.
 CREATE OR REPLACE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';

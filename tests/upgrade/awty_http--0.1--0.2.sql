@@ -1,4 +1,4 @@
--- The made-up upgrade script of awty_http.
+-- An upgrade script of awty_http to a made-up version, for tests/upgrade.
 
 \echo Use "ALTER EXTENSION awty_http UPDATE" to load this file. \quit
 
@@ -15,7 +15,7 @@ CREATE FUNCTION awty_http.teams() RETURNS SETOF text LANGUAGE sql STABLE SET sea
 COMMENT ON FUNCTION awty_http.teams() IS 'Who has schedules';
 GRANT EXECUTE ON FUNCTION awty_http.teams() TO PUBLIC;
 
--- The function existed before: its rights and its comment stay.
+-- The function existed before, so its rights and its comment stay.
 CREATE OR REPLACE FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

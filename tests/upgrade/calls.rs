@@ -1,9 +1,10 @@
-//! Calls of awty_http after pg_upgrade. A call that was due before the upgrade has the same key in the new server.
+//! Tests calls of awty_http after pg_upgrade. A call that was due before the upgrade has the same key in the new
+//! server.
 
 use awty_testkit::Cluster;
 
 const DATABASE: &str = "postgres";
-/// A claim changes the row that it claims.
+/// Everything that awty_http has stored, except the check that a claim changes.
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t
@@ -25,7 +26,8 @@ pub struct Calls {
     key: String,
 }
 
-/// Creates schedules (one of them paused, one deleted, one called), a due send with its key, a token, and figures.
+/// Creates schedules, a due send with its key, a token, and figures. One schedule is paused, one is deleted, and one
+/// has been called.
 pub fn set_up(old: &Cluster) -> Calls {
     old.execute(
         DATABASE,
@@ -56,7 +58,7 @@ pub fn set_up(old: &Cluster) -> Calls {
     Calls { rows: old.psql(DATABASE, ROWS), key }
 }
 
-/// Claims a check, and gives the lease back.
+/// Claims a check, gives the lease back, and returns the key.
 fn claimed(cluster: &Cluster) -> String {
     let mut gateway = cluster.client(DATABASE, "gateway");
     cluster.await_sql(DATABASE, "the send to be due", DUE);
@@ -74,7 +76,7 @@ fn complete(cluster: &Cluster) {
     assert_eq!(ended.get::<_, String>(0), "ended");
 }
 
-/// The call is made with its key and recorded, and schedules can be changed.
+/// Expects that the due call is made with its key and is recorded, and that schedules can be changed.
 pub fn go_on(new: &Cluster, before: &Calls) {
     assert_eq!(new.psql(DATABASE, ROWS), before.rows);
     assert_eq!(claimed(new), before.key);

@@ -1,6 +1,6 @@
-//! An installation and an installation that was updated are equal in the picture of the catalog in catalog.sql.
+//! Tests that an updated installation equals a new installation in the picture of the catalog that catalog.sql draws.
 //!
-//! Invariant: each statement of an upgrade script changes the picture, or the script fails without it.
+//! Invariant: if a statement is missing in an upgrade script, the picture differs or the script fails.
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// The server has none of awty's processes. Default privileges show the rights that a script forgets to revoke. Returns
-/// the directory of upgrade scripts as well.
+/// Starts a server without awty's processes, and returns it with its directory of upgrade scripts. The server has
+/// default privileges, which show when a script forgets to revoke rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -28,7 +28,8 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// pg_dump's scripts use the same setting. It keeps awty_http from registering jobs, because awty does not work here.
+/// pg_dump's scripts use this setting too. It keeps awty_http from registering jobs, because awty does not work on this
+/// server.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 /// Returns the picture of the catalog after the statements, which are then rolled back.
@@ -44,7 +45,7 @@ fn installed(client: &mut Client, of: &Extension) -> Picture {
     picture(client, of, &[NO_JOBS, "CREATE EXTENSION awty_http CASCADE"]).unwrap()
 }
 
-/// Both extensions exist when the first is updated.
+/// Returns the picture of an extension that was updated. Both extensions exist when one of them is updated.
 fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<Picture, Error> {
     let create = |name: &str| format!("CREATE EXTENSION {name} VERSION '{from}'");
     let update = |name: &str| format!("ALTER EXTENSION {name} UPDATE TO '{to}'");
@@ -104,7 +105,6 @@ fn an_updated_database_equals_an_installed_one() {
     }
 }
 
-/// An upgrade script without one of its statements makes another picture or fails.
 #[test]
 fn whatever_an_upgrade_script_forgets_is_seen() {
     let (cluster, scripts) = server();
@@ -121,12 +121,13 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Leaves out each statement in turn. There must be more than `least` statements. Returns what the pictures lack.
+/// Leaves out each statement of an upgrade script in turn, and returns what the pictures then lack. The script must
+/// have more than `least` statements.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
     let (mut unseen, mut missed) = (Vec::new(), Picture::new());
-    // The first statement only sets the search path.
+    // The first statement only sets the search path, so it is not left out.
     for (number, forgotten) in statements.iter().enumerate().skip(1) {
         let version = format!("without{number}");
         let script: String = statements.iter().filter(|statement| *statement != forgotten).cloned().collect();
@@ -142,7 +143,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// No picture shows this rule of CONTRIBUTING.md.
+/// CONTRIBUTING.md forbids a default here, and no picture would show the violation.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

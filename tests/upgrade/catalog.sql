@@ -1,5 +1,5 @@
--- The picture of an installed extension, awty or awty_http: all that the catalog has of it, one line each, without OIDs. Only pictures of
--- one server are compared, because versions of PostgreSQL differ.
+-- Draws the picture of an installed extension, awty or awty_http. The picture has a line for each thing in the catalog,
+-- without OIDs. Only pictures of one server may be compared, because versions of PostgreSQL differ.
 WITH ext AS (
     SELECT * FROM pg_extension WHERE extname = $1
 ), member AS (
@@ -20,7 +20,7 @@ WITH ext AS (
 SELECT line FROM (
     SELECT 'member: ' || pg_describe_object(classid, objid, 0) AS line FROM member
     UNION ALL
-    -- A class of objects that the picture does not know yet.
+    -- This line appears if the extension has a class of objects that the picture does not show yet.
     SELECT 'not shown: ' || pg_describe_object(classid, objid, 0) FROM member
     WHERE classid <> ALL ('{pg_class,pg_proc,pg_namespace,pg_event_trigger}'::regclass[])
       AND (classid <> 'pg_type'::regclass OR objid IN (SELECT t.oid FROM pg_type AS t WHERE t.typtype NOT IN ('c', 'b') OR t.typtype = 'b' AND t.typelem = 0))
@@ -38,7 +38,8 @@ SELECT line FROM (
         'acl', (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) AS a))
     FROM rel
     UNION ALL
-    -- The library reads rows by column numbers. Recent minor versions keep in pg_attver when a column was last altered.
+    -- Column numbers are shown because the library reads rows by them. Recent minor versions keep in pg_attver when a
+    -- column was last altered.
     SELECT concat_ws(' ', 'column:', name, attnum, attname, format_type(atttypid, atttypmod), CASE WHEN attnotnull THEN 'not null' END,
         'collation', CASE WHEN attcollation <> 0 THEN attcollation::regcollation END, 'default', pg_get_expr(d.adbin, d.adrelid), 'identity',
         nullif(attidentity, ''), 'generated', nullif(attgenerated, ''), 'storage', attstorage, attcompression, 'statistics',
@@ -81,7 +82,7 @@ SELECT line FROM (
     SELECT concat_ws(' ', 'comment:', pg_describe_object(d.classoid, d.objoid, d.objsubid), d.description) FROM pg_description AS d
     WHERE (d.classoid, d.objoid) IN (SELECT classid, objid FROM member UNION ALL SELECT classid, objid FROM part)
     UNION ALL
-    -- pg_dump takes these for granted.
+    -- pg_dump assumes that these privileges exist.
     SELECT concat_ws(' ', 'initial privileges:', pg_describe_object(i.classoid, i.objoid, i.objsubid),
         (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(i.initprivs) AS a))
     FROM pg_init_privs AS i JOIN member AS m ON (m.classid, m.objid) = (i.classoid, i.objoid)

@@ -13,7 +13,8 @@ fn refused(output: &Output, said: &str) {
     assert!(!output.status.success() && stderr.contains(said), "{stderr}");
 }
 
-/// Each change of a released script is found, and an upgrade script leads from it to the next version.
+/// `scripts/freeze` notices each change of a released script. An upgrade script leads from the released script to the
+/// next version.
 #[test]
 fn a_released_script_stays_as_it_is() {
     let copy = copy("frozen");
@@ -42,7 +43,6 @@ fn a_released_script_stays_as_it_is() {
         fs::write(&sql, text).unwrap();
     }
 
-    // The upgrade script may not change afterwards.
     change(&copy);
     last_line(&check());
     let upgrades = [AWTY, HTTP].map(|extension| extension.upgrade_in(&copy));

@@ -1,6 +1,6 @@
--- More jobs of one role: checks in each state while the server is upgraded.
+-- Creates more jobs of one role, so that there are checks in each state while the server is upgraded.
 --
--- One run asks for another check an hour later. Another does as its check says.
+-- One job asks for another check an hour later. Another job does what its check's arguments say.
 
 CREATE FUNCTION camp.in_an_hour(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
@@ -8,7 +8,7 @@ BEGIN
     RETURN CASE WHEN j.check_count = 0 THEN now() + interval '1 hour' END;
 END $$;
 
--- A watched table with a dropped column.
+-- The watched table has a dropped column, because an upgrade must keep column numbers.
 CREATE SCHEMA kept AUTHORIZATION alice;
 
 SET ROLE alice;

@@ -1,8 +1,8 @@
-//! A copy of the checkout with a made-up next version. `scripts/freeze` freezes this version. The SQL gets a column, a
-//! constraint, indexes, a table with a sequence, a new function and a changed one, and the upgrade script
-//! `awty--0.1--0.2.sql`. awty_http gets a column, an index, a new function and a changed one.
+//! Makes a copy of the checkout with a made-up next version. `scripts/freeze` freezes the present version. awty's SQL
+//! gets a column, a constraint, indexes, a table with a sequence, a new function, a changed function, and the upgrade
+//! script `awty--0.1--0.2.sql`. awty_http gets a column, an index, a new function and a changed function.
 //!
-//! Invariant: the made-up version's changes are written twice, here and in the upgrade script, as for a real version.
+//! Invariant: the changes are written twice, here and in the upgrade script, as for a real version.
 
 use awty_testkit::checkout;
 use std::fs;
@@ -11,13 +11,12 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
 pub const HERE: &str = "0.1";
-/// `src/version.rs` serves it with the feature `next-version`.
+/// `src/version.rs` serves this version with the feature `next-version`.
 pub const NEXT: &str = "0.2";
 
 pub struct Extension {
     pub name: &'static str,
     pub folder: &'static str,
-    /// The upgrade script to the made-up version.
     pub upgrade: &'static str,
     pub file: &'static str,
 }
@@ -37,7 +36,7 @@ impl Extension {
     }
 }
 
-/// The file, the present text, and the text of the next version.
+/// Each change has a file, its present text, and its text in the next version.
 const CHANGES: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "version = \"0.1.", "version = \"0.2."),
     ("awty.control", "default_version = '0.1'", "default_version = '0.2'"),
@@ -121,14 +120,14 @@ pub fn script(checkout: &Path, name: &str, arguments: &[&str], variables: &[(&st
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }
 
-/// Returns the last line of a script, which must not fail.
+/// Expects that a script succeeded, and returns the last line of its output.
 #[track_caller]
 pub fn last_line(output: &Output) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().rsplit('\n').next().unwrap().into()
 }
 
-/// Returns a directory below the test's build directory.
+/// Returns an empty directory below the test's build directory.
 pub fn directory_for(name: &str) -> PathBuf {
     let directory = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("made-up").join(name);
     drop(fs::remove_dir_all(&directory));
@@ -166,7 +165,7 @@ pub fn next_library() -> PathBuf {
     LIBRARY.get_or_init(|| last_line(&script(&checkout(), "build", &["--with", "next-version"], &[]))).clone()
 }
 
-/// Returns the stage of a library. Each library has its own stage.
+/// Returns a staged PostgreSQL with the given library. Each library has its own stage.
 pub fn stage(library: &Path) -> PathBuf {
     static NEXT_VERSION: OnceLock<PathBuf> = OnceLock::new();
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());

@@ -1,7 +1,7 @@
-//! Upgrades of the extension: released scripts do not change, an updated database equals an installed one, and the
-//! library works with the SQL that it serves. `made_up` makes the next version from the real files.
+//! Tests upgrades of the extension: released scripts do not change, an updated database equals a new one, and the
+//! library works with the SQL of each version that it serves. `made_up` makes the next version from the real files.
 //!
-//! `mod.rs` has the part for pg_upgrade, which the campaign runs.
+//! `mod.rs` has the test of pg_upgrade, which the campaign runs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

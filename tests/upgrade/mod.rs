@@ -1,10 +1,10 @@
-//! pg_upgrade moves a busy server to a later major version, and awty continues.
+//! Tests that awty continues after pg_upgrade has moved a busy server to a later major version.
 //!
-//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over
-//! four days of the server's clock, with checks in every possible state. Then pg_upgrade, and the same load again.
-//! `picture` compares the state before and after, `calls` does so for awty_http, and the campaign's checker judges the
-//! whole. One upgrade copies the files to a server whose configuration lacks awty, another one links them to a server
-//! that preloads it.
+//! `scripts/upgrade-test` runs it by `campaign upgrade OLD_STAGE NEW_STAGE`. The campaign's load works in two databases
+//! over four days of the server's clock, and there are checks in every possible state. Then pg_upgrade runs, and the
+//! same load works again. `picture` compares the state before and after, `calls` does so for awty_http, and the
+//! campaign's checker judges the whole test. One upgrade copies the files to a server whose configuration lacks awty.
+//! Another upgrade links the files to a server that preloads awty.
 
 mod calls;
 mod picture;
@@ -18,19 +18,19 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// Database that was cloned in the old server and not adopted.
+/// Database that is a clone in the old server and was not adopted.
 const CLONE: &str = "clone";
 
 /// Jobs whose checks fall due while the server is down.
 const MISSED: [&str; 3] = ["run", "next", "skip"];
-/// Every few seconds, far ahead in a time zone, and held. The campaign's checker knows the entities.
+/// Three repetitions: one runs every few seconds, one runs far in the future in a time zone, and one is held. The
+/// campaign's checker knows their entities.
 const REPEAT: &str = "
     SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
     SELECT awty.hold('again', 'upgrade', 'still', note => 'until after the upgrade')";
-/// Lines for the new server's configuration.
 const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
-/// Longest time from the last restart until nothing is overdue.
+/// After the last restart, all overdue checks must be done within this time.
 const TO_CATCH_UP: Duration = Duration::from_secs(60);
 
 pub fn run(old: &Path, new: &Path) {
@@ -128,7 +128,6 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     drops_partitions(&new);
 }
 
-/// Waits until more checks have ended in each database.
 fn work(cluster: &Cluster, what: &str) {
     let count = "SELECT count(*) FROM awty.future_job_history";
     for database in DATABASES {
@@ -138,7 +137,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Creates one check of each lasting state in each database. Returns the keys, with the state that must remain to the
+/// Creates a check in each lasting state in each database. Returns the keys, with the state that must remain until the
 /// end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
@@ -167,7 +166,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
         }
     }
-    // A database with connections cannot be cloned.
+    // PostgreSQL cannot clone a database that has connections.
     leave(old, shared);
     old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
     old.await_sql(CLONE, "the clone to be held", "SELECT database_held FROM awty.status");
@@ -181,7 +180,6 @@ fn leave(cluster: &Cluster, shared: &Shared) {
     cluster.await_sql("postgres", "the clients to leave", gone);
 }
 
-/// Schedules checks that fall due while the server is down.
 fn schedule_missed(old: &Cluster) {
     for database in DATABASES {
         let mut client = old.client(database, ROLES[0]);
@@ -194,7 +192,7 @@ fn schedule_missed(old: &Cluster) {
     }
 }
 
-/// Checks that nothing runs although checks are due, while the server runs as pg_upgrade runs it.
+/// Expects that no check runs although checks are due, while the server runs as pg_upgrade runs it.
 fn runs_nothing(cluster: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let due = "SELECT count(*) = 60 AND max(next_check_at) < now() - interval '2 seconds'
@@ -210,7 +208,7 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
     DATABASES.iter().chain(&[CLONE, "postgres"]).map(|database| Picture::of(cluster, database)).collect()
 }
 
-/// Checks a server without awty in shared_preload_libraries. Everything exists, nothing runs, and awty says why.
+/// Expects that a server without awty in shared_preload_libraries has everything, runs nothing, and says why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let status =
@@ -225,7 +223,6 @@ fn not_preloaded(new: &Cluster, before: &[Picture]) {
     picture::compare(before, &pictures(new));
 }
 
-/// Jobs with overdue checks, except jobs for external workers.
 const OVERDUE: &str =
     "SELECT string_agg(DISTINCT f.job, ' ') FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
     WHERE NOT f.held AND j.function_name IS NOT NULL AND f.next_check_at < now() - interval '1 second'";
@@ -248,7 +245,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // Only the paused job, and jobs for external workers, keep checks from running.
+        // Only the paused job and jobs for external workers may keep checks from running.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {
@@ -265,8 +262,8 @@ fn caught_up(new: &Cluster) {
     assert!(new.value::<bool>("postgres", ready));
 }
 
-/// Checks that missed checks ended by their jobs' policies, that waiting checks still wait, and that ids and partitions
-/// continue.
+/// Expects that missed checks ended by their jobs' policies, that waiting checks still wait, and that ids and
+/// partitions continue.
 fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     for (database, before) in DATABASES.iter().zip(before) {
         let outcomes = "SELECT string_agg(job || ' ' || outcome || ' ' || n, ', ' ORDER BY job) FROM
@@ -305,7 +302,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions new OIDs. An inspection finds the functions of rules by name and signature.
+        // pg_upgrade gives functions new OIDs, so an inspection finds the functions of rules by name and signature.
         let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false))
             FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule = 'kept'";
         new.await_sql(database, "the functions of the rule to be found", found);
@@ -318,7 +315,8 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     }
 }
 
-/// Each repetition has its one check. The slots of the frequent one follow each other without a gap or a repeat.
+/// Expects that each repetition has its one check. The slots of the frequent repetition follow each other without a gap
+/// or a repeat.
 fn repeats(new: &Cluster) {
     for database in DATABASES {
         let ticks = "SELECT count(*) >= 3 FROM awty.future_job_history WHERE job = 'tick' AND first_check_at > pg_postmaster_start_time()";
@@ -342,7 +340,6 @@ fn repeats(new: &Cluster) {
     }
 }
 
-/// The checker judges P1 to P4 over the whole test.
 fn judge(new: &Cluster, shared: &Shared) {
     shared.look_for_faults_of(new);
     let mut violations: Vec<String> = shared.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();

@@ -1,4 +1,4 @@
-//! Everything that awty has in one database, as text for comparison.
+//! Describes everything that awty has in one database, as text that can be compared.
 
 use awty_testkit::Cluster;
 use std::collections::BTreeSet;
@@ -9,8 +9,9 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// Must not change. Roles have their names, and partitions their bounds. An owner's explicit rights on its own objects,
-/// and whether row types are members of the extension, are left out, because versions differ.
+/// Selects lines that an upgrade must not change. Roles appear by name, and partitions with their bounds. Two things
+/// are left out because versions differ: an owner's explicit rights on its own objects, and whether row types are
+/// members of the extension.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

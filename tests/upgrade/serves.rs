@@ -1,10 +1,10 @@
-//! A library with SQL of the previous version, of its own and of a future one.
+//! Tests a library with SQL of the previous version, of its own version and of a future version.
 
 use crate::made_up::{self, HERE, NEXT};
 use awty_testkit::Cluster;
 use std::path::Path;
 
-/// The job `note` of the role `shop` records keys.
+/// Starts a server on which the job `note` of the role `shop` records the keys of its checks.
 fn server(stage: &Path) -> Cluster {
     let cluster = Cluster::builder().stage(stage).start();
     cluster.execute("postgres", &[&format!("CREATE EXTENSION awty VERSION '{HERE}'")]);
@@ -41,7 +41,7 @@ fn is_well(version: &str) -> String {
     format!("SELECT version = '{version}' AND enabled AND last_error IS NULL FROM awty.status")
 }
 
-/// The update adds a column. Waiting checks survive it.
+/// The update adds a column while checks are waiting.
 #[test]
 fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
     let mut cluster = server(&made_up::stage(&made_up::next_library()));
@@ -69,10 +69,11 @@ fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
     assert!(cluster.value::<bool>("postgres", &is_well(NEXT)));
 }
 
-/// The server still has the old library in memory. `awty.status` and `schedule()` report it.
+/// The update comes before the restart, so the server still has the old library in memory. `awty.status` and
+/// `schedule()` report this.
 #[test]
 fn sql_of_a_version_to_come_waits_for_the_restart() {
-    // This test replaces the library of its stage.
+    // This test replaces the library of its stage, so the stage has a library of its own.
     let before = made_up::directory_for("before").join("libawty.so");
     std::fs::copy(made_up::library(), &before).unwrap();
     let stage = made_up::stage(&before);

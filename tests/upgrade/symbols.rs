@@ -1,4 +1,4 @@
-//! The library exports exactly the symbols that PostgreSQL looks up by name.
+//! Tests that the library exports exactly the symbols that PostgreSQL looks up by name.
 
 use crate::made_up::library;
 use awty_testkit::checkout;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const OWN: [&str; 5] = ["Pg_magic_func", "_PG_init", "awty_launcher_main", "awty_maintainer_main", "awty_worker_main"];
 
-/// Returns symbols of this version, of earlier ones and of the updates between them.
+/// Returns the symbols that SQL names: in this version, in earlier versions, and in the updates between them.
 fn named_in_sql() -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     for directory in ["sql", "sql/released", "http/sql", "http/sql/released"] {
@@ -25,7 +25,7 @@ fn named_in_sql() -> BTreeSet<String> {
     symbols
 }
 
-/// No symbol of awty's collides with another library's.
+/// A symbol that is not exported cannot collide with a symbol of another library.
 #[test]
 fn the_library_exports_what_sql_names_and_no_more() {
     let named = named_in_sql();
