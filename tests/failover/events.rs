@@ -1,4 +1,4 @@
-//! Events of the test: switchovers, kills, a frozen Patroni, and an absent etcd.
+//! Causes the events of the test, such as switchovers, kills, a frozen Patroni, and an absent etcd.
 //!
 //! An event fails only if the cluster is not whole again in time.
 
@@ -10,21 +10,21 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// Patroni switches over, as an administrator asks for it.
+    /// An administrator asks Patroni to switch over.
     Switchover,
-    /// kill -9 of the primary's postmaster.
+    /// The primary's postmaster gets SIGKILL.
     KillPostmaster,
-    /// Patroni is started again after the failover.
+    /// The primary's postmaster and its Patroni get SIGKILL. Patroni is started again after the failover.
     KillBoth,
-    /// The primary's Patroni gets SIGSTOP, until some time after another server was promoted.
+    /// The primary's Patroni gets SIGSTOP, and continues some time after another server was promoted.
     FreezePatroni,
-    /// etcd is killed, and started again after 40 s.
+    /// etcd is killed, and is started again after 40 s.
     EtcdAway,
-    /// A point-in-time recovery beside the original.
+    /// The backup is restored to a point in time, on another server beside the original.
     Pitr,
-    /// A restore by pgBackRest beside the original.
+    /// pgBackRest restores its backup on another server beside the original.
     PgBackRest,
-    /// A move to another server by logical replication, at the end.
+    /// awty moves to another server by logical replication, after all other events.
     Move,
 }
 
@@ -44,7 +44,6 @@ impl Event {
         format!("{self:?}")
     }
 
-    /// Restores and the move happen once.
     pub fn is_once(self) -> bool {
         matches!(self, Self::Pitr | Self::PgBackRest | Self::Move)
     }
@@ -63,7 +62,7 @@ impl Event {
             Self::FreezePatroni => {
                 place.members[old].signal_patroni(Signal::STOP);
                 let other = await_other(place, old);
-                // Two servers accept connections as primaries now.
+                // Two servers now accept connections as primaries.
                 pass(Duration::from_secs(10));
                 place.members[old].signal_patroni(Signal::CONT);
                 other?;
@@ -81,7 +80,7 @@ impl Event {
 
 fn switchover(place: &Place, old: usize) -> Result<(), String> {
     let member = &place.members[old];
-    // Patroni refuses while its own record of the synchronous standby is older than the server's.
+    // Patroni refuses a switchover while its own record of the synchronous standby is older than the server's record.
     poll("Patroni to accept the switchover", Duration::from_secs(60), || {
         let body = format!("{{\"leader\": \"{}\"}}", member.name);
         match member.ask("POST /switchover", &body) {

@@ -1,19 +1,19 @@
-//! Compares acknowledged orders with the rows of the last primary and the marks of the runs.
+//! Finds lost, doubled and missed orders. It compares the acknowledged orders with the rows of the last primary and the
+//! marks of the runs.
 
 use crate::marks::{Mark, Ready};
 use crate::orders::{Shipped, Told, WITHIN};
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An order as the last primary has it.
+/// What the last primary has stored about an order.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub placed_at: DateTime<Utc>,
     pub is_shipped: bool,
-    /// Number of alerts, and of open ones.
+    /// Number of alerts of the order. `open` counts the open ones.
     pub alerts: i64,
     pub open: i64,
-    /// Number of committed runs.
     pub runs: i64,
     pub done: i64,
 }
@@ -24,7 +24,7 @@ pub struct Evidence {
     pub told: BTreeMap<i64, Told>,
     pub rows: BTreeMap<i64, Row>,
     pub begun: Vec<Mark>,
-    /// Runs whose commit a listening client saw.
+    /// Runs whose commit a listening client has seen.
     pub seen: Vec<Mark>,
     pub ready: Vec<Ready>,
 }
@@ -34,11 +34,11 @@ pub struct Verdict {
     pub acknowledged: usize,
     pub late: usize,
     pub alerts: usize,
-    /// Orders that were acknowledged and are not on the last primary.
+    /// Number of orders that were acknowledged and are missing on the last primary.
     pub lost_by_failover: usize,
-    /// Runs that clients saw on two timelines.
+    /// Number of runs that clients saw on two timelines.
     pub repeated_by_failover: usize,
-    /// Runs on a timeline after a later one had begun.
+    /// Number of runs on a timeline that began after a later timeline had begun.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }
@@ -110,7 +110,7 @@ impl Evidence {
     }
 
     fn judge_cut_off(&self, verdict: &mut Verdict) {
-        // The end of a timeline is the earliest start of a later one.
+        // A timeline ends when the first of the later timelines begins.
         let begins: BTreeMap<u32, DateTime<Utc>> =
             self.ready.iter().filter_map(|ready| Some((ready.timeline?, ready.at))).collect();
         let is_cut_off = |mark: &&Mark| begins.range(mark.timeline + 1..).any(|(_, began)| mark.at > *began);

@@ -1,11 +1,11 @@
-//! Counts the losses of failovers, restores and a move under 200 orders a second: `failover MINUTES SEED [EVENT …]`,
-//! run by `make failover`.
+//! Counts what is lost by failovers, restores and a move to another server, under a load of 200 orders a second. `make
+//! failover` runs `failover MINUTES SEED [EVENT …]`.
 //!
 //! Each mode (`place::Mode`) gets half of the time and its own cluster. The seed decides the order of events. With 0
-//! minutes, each named event happens once, in synchronous mode. `AWTY_ETCD` is the program etcd.
+//! minutes, each named event happens once, in synchronous mode. `AWTY_ETCD` is the path of etcd.
 //!
-//! Invariant: exit status 0 only if awty lost, doubled or missed nothing, and at least one event happened. The
-//! machine's speed decides which checks run during an event, so no history repeats exactly.
+//! Invariant: the exit status is 0 only if awty lost, doubled or missed nothing, and at least one event happened. The
+//! machine's speed decides which checks run during an event, so no run of this program can be repeated exactly.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// A shorter run does not write the page in docs/.
+/// A run of fewer minutes does not write the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     for (number, mode) in modes.iter().enumerate() {
         let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0 / modes.len() as f64);
         let is_last = number + 1 == modes.len();
-        // Restores belong to the first cluster, and the move ends the last one.
+        // The first cluster gets the restores, and the last cluster ends with the move.
         let events = events.iter().copied().filter(|event| !event.is_once() || (*event == Event::Move) == is_last);
         let mut events: Vec<Event> = events.collect();
         if minutes == 0.0 {

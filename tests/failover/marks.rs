@@ -1,4 +1,4 @@
-//! Marks that runs and promotions leave outside the database: lines of the servers' logs, and notifications.
+//! Reads marks that runs and promotions leave outside the database: lines of the servers' logs, and notifications.
 
 use crate::place::Place;
 use crate::reaper::pass;
@@ -18,7 +18,6 @@ pub struct Mark {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ready {
     pub at: DateTime<Utc>,
-    /// The new timeline, if the server was promoted.
     pub timeline: Option<u32>,
     pub first_run: Option<f64>,
 }
@@ -30,7 +29,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Ignores Patroni's lines.
+    /// Reads the marks in a server's log, which also contains lines of Patroni.
     pub fn read(text: &str) -> Self {
         let mut log = Self::default();
         let mut new_timeline = None;
@@ -60,7 +59,7 @@ fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// Connections that listen on each member while it is a primary.
+/// Connections that listen for the runs' notifications. Each member has one while it is a primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,
@@ -106,7 +105,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Returns the runs that listeners saw.
+    /// Ends the listeners, and returns the runs that they saw.
     pub fn close(&self) -> Vec<Mark> {
         self.is_over.store(true, Ordering::Relaxed);
         self.seen.lock().unwrap().clone()

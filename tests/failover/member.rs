@@ -1,4 +1,4 @@
-//! One member: Patroni, its server, and their logs.
+//! A member of the cluster: Patroni, its server, and their logs.
 
 use crate::reaper;
 use awty_testkit::postgres::{Client, Config, NoTls};
@@ -30,7 +30,7 @@ impl Member {
         folder.path().join(format!("{}.yml", self.name))
     }
 
-    /// Starts Patroni, whose server logs to the same file.
+    /// Starts Patroni, whose server writes to the same log file.
     pub fn start_patroni(&mut self, folder: &Folder) {
         let open = || std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut patroni = folder.command("patroni");
@@ -44,7 +44,7 @@ impl Member {
         }
     }
 
-    /// The server continues.
+    /// Kills Patroni, whose server continues.
     pub fn kill_patroni(&mut self) {
         self.signal_patroni(Signal::KILL);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
@@ -60,7 +60,7 @@ impl Member {
         std::fs::read_to_string(self.data.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
     }
 
-    /// Kills the postmaster. Its children end when they notice the death.
+    /// Kills the postmaster. Its child processes end when they notice this.
     pub fn kill_postmaster(&self) {
         let _ = self.postmaster().map(|pid| reaper::kill(pid, Signal::KILL));
     }
@@ -84,14 +84,15 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// Whether the member is the primary according to Patroni. A frozen Patroni does not answer.
+    /// Returns whether the member is the primary according to Patroni. A frozen Patroni does not answer, so it counts
+    /// as no primary.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // A frozen Patroni accepts no connection, and its queue fills up.
+    // The connection needs a timeout, because a frozen Patroni accepts no connection and its queue fills up.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

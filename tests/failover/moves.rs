@@ -1,4 +1,4 @@
-//! A move to another server by logical replication, with the steps of docs/operations.md.
+//! Moves awty to another server by logical replication, with the steps of docs/operations.md.
 
 use crate::judge::Row;
 use crate::orders::Desk;
@@ -9,7 +9,8 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Moves awty to another server. Orders come meanwhile, and end at the cutover. Returns the new server's orders.
+/// Moves awty to another server while orders arrive, and returns the new server's orders. The last order arrives just
+/// before the cutover.
 pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row>, String> {
     let leader = place.await_whole()?;
     let port = place.members[leader].port.to_string();
@@ -37,7 +38,6 @@ pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row
     new.execute("postgres", &[&subscription]);
     let copied = "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel";
     new.await_sql("postgres", "the copy of each table", copied);
-    // Some orders must come after the tables were copied.
     pass(Duration::from_secs(6));
     desk.close();
     pass(Duration::from_secs(1));

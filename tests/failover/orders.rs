@@ -1,5 +1,5 @@
-//! A watched table, writers that follow the primary, and the answers that they got. An order is acknowledged only after
-//! its COMMIT has returned.
+//! Writes orders to a watched table, and remembers the answers. The writers follow the primary. An order is
+//! acknowledged only after its COMMIT has returned.
 
 use crate::member::Member;
 use crate::place::Place;
@@ -57,12 +57,13 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Increases with each change of the primary, which ends the earlier writers.
+    /// Grows with each change of the primary, so that the writers of the former primary end.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
 
-/// Returns when an order ships. Half of the orders ship in time, a tenth ship late, and the others never ship.
+/// Returns how long after its placement an order ships. Half of the orders ship in time, a tenth ship late, and the
+/// others never ship.
 fn ships_after(seed: u64, order: i64) -> Option<Duration> {
     let mut random = Random::new(seed, order.unsigned_abs());
     match random.below(10) {
@@ -73,7 +74,7 @@ fn ships_after(seed: u64, order: i64) -> Option<Duration> {
 }
 
 impl Desk {
-    /// Follows the member that Patroni calls the primary.
+    /// Starts the writers, which follow the member that Patroni calls the primary.
     pub fn open(place: &Place, seed: u64) -> Arc<Self> {
         let desk = Arc::new(Self {
             seed,
@@ -106,7 +107,8 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// The writers of a cut-off primary may hang in COMMIT until that primary stops.
+    /// The writers of a cut-off primary may hang in COMMIT until that primary stops, so the new writers do not wait for
+    /// them.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {

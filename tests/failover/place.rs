@@ -1,5 +1,5 @@
-//! The cluster: etcd and three members run by Patroni, on loopback addresses. Each process works in one folder, so all
-//! end with it.
+//! The cluster: etcd and three members that Patroni runs, on loopback addresses. Each process works in one folder, so
+//! that all processes end with the folder.
 
 use crate::member::Member;
 use crate::orders::TABLES;
@@ -9,9 +9,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Patroni's lease in seconds. Patroni accepts no shorter one.
+/// Patroni's lease of the primary's key, in seconds. Patroni accepts no shorter lease.
 pub const TTL: u64 = 20;
-/// Time in which the cluster must be whole again after an event.
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
 /// Whether clients and runs wait for a standby.
@@ -38,8 +37,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Below the range of outgoing connections, because an outgoing connection could take the port of a server that is down
-/// for a moment.
+/// Returns free ports below the range of outgoing connections. An outgoing connection could otherwise take the port of
+/// a server that is down for a moment.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -50,8 +49,9 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// The v2 interface of etcd is used if it exists. With v3, Patroni 3.0.2 takes the primary's key without a comparison:
-/// a thawed Patroni takes it from the new primary, whose commits are then lost.
+/// Returns whether etcd has its v2 interface, which is then used. With v3, Patroni 3.0.2 takes the primary's key
+/// without a comparison. A Patroni that was frozen could then take the key from the new primary, whose commits would be
+/// lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -73,7 +73,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The other members copy the first one.
+                // The other members copy the first one, so the first one must be the primary before they start.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }
@@ -169,7 +169,7 @@ postgresql:
         self.members[leader].client(&self.folder, "postgres").map_err(|error| error.to_string())
     }
 
-    /// Waits until one member is the primary and both other members stream from it. In synchronous mode, one of them
+    /// Waits until one member is the primary and both other members stream from it. In synchronous mode, one of the two
     /// must be synchronous.
     pub fn await_whole(&self) -> Result<usize, String> {
         poll("a primary with two standbys", WHOLE_WITHIN, || {
@@ -192,7 +192,7 @@ postgresql:
         })
     }
 
-    /// Restarts each Patroni without restarting the servers.
+    /// Restarts each Patroni without restarting its server.
     pub fn restart_patroni(&mut self) -> Result<(), String> {
         for number in 0..self.members.len() {
             self.members[number].kill_patroni();
@@ -201,7 +201,6 @@ postgresql:
         self.await_whole().map(|_| ())
     }
 
-    /// Patroni stops its server.
     pub fn close(mut self) {
         for member in &mut self.members {
             member.end_patroni();

@@ -1,4 +1,4 @@
-//! The results: as data in docs/results, and as tables on the page in docs/.
+//! Writes the results, as data in docs/results and as tables on the page in docs/.
 
 use crate::events::Event;
 use crate::judge::Verdict;
@@ -15,7 +15,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// Seconds from "ready" to the first run, for each primary of the event.
+    /// Seconds from the log line "ready" to the first run, for each primary of the event.
     first_run: Vec<f64>,
 }
 
@@ -35,7 +35,8 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// The cluster was not whole in time. This says nothing about awty, so the event is no success.
+    /// Counts an event after which the cluster was not whole in time. This says nothing about awty, so the event is no
+    /// success.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;
@@ -101,7 +102,6 @@ pub struct Results {
     measured: String,
 }
 
-/// Orders, and how often each kind of loss happened.
 #[derive(Serialize, Deserialize)]
 struct Orders {
     mode: String,
@@ -114,7 +114,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// The seconds are median and maximum.
+/// Results of an event. Its seconds are the median and the maximum.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,
@@ -198,7 +198,7 @@ mod tests {
         assert!(tables.contains("| synchronous | Switchover | 2 | 1 | 4.0 / 4.0 | 0.10 / 0.10 |"), "{tables}");
     }
 
-    /// A run overwrites the page, so figures changed by hand would be lost.
+    /// The next run overwrites the page, so figures that are changed by hand would be lost.
     #[test]
     fn the_page_is_written_from_the_results() {
         let docs = awty_testkit::checkout().join("docs");

@@ -1,4 +1,5 @@
-//! A restore beside the running original: held until `awty.adopt()`, and complete after it.
+//! Tests a restored server beside the running original. Its databases are held until `awty.adopt()`, and complete
+//! afterwards.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
@@ -50,7 +51,7 @@ fn archive(place: &Place) -> Result<(), String> {
     std::fs::write(place.folder.path().join("archiving"), "").map_err(|error| error.to_string())
 }
 
-/// Waits for all WAL that the primary has written so far.
+/// Waits until all WAL that the primary has written so far is archived.
 fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     let sql = "SELECT pg_walfile_name(pg_switch_wal())";
     let file: String = client.query_one(sql, &[]).map_err(|error| error.to_string())?.get(0);
@@ -78,7 +79,6 @@ fn pitr(place: &Place, copy: &PathBuf) -> Result<(), String> {
     let mut backup = place.folder.server_tool("pg_basebackup");
     backup.args(["-U", "postgres", "-c", "fast", "-p", &place.members[leader].port.to_string(), "-h"]);
     run(backup.arg(place.folder.path()).arg("-D").arg(copy))?;
-    // Some orders come before the target, some after it.
     pass(Duration::from_secs(5));
     let mut client = place.primary()?;
     let target: String = client.query_one("SELECT now()::text", &[]).map_err(|error| error.to_string())?.get(0);
@@ -118,7 +118,8 @@ pg1-port={port}\npg1-socket-path={0}\npg1-user=postgres\n",
     configure(place, copy, "")
 }
 
-/// Checks the copy. Nothing may run before the adoption, and after it each late order must have its alert.
+/// Starts the copy and checks it. Nothing may run before the adoption. After the adoption, each late order must have
+/// its alert.
 fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     let log = place.folder.path().join("copy.log");
     let _ = std::fs::remove_file(&log);
@@ -129,7 +130,7 @@ fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     await_true(&mut client, "the end of the recovery", "SELECT NOT pg_is_in_recovery()")?;
     await_true(&mut client, "the restore to be held", HELD)?;
     await_true(&mut client, "orders that are overdue", &format!("SELECT ({}) > 0", rows::WITHOUT_ALERT))?;
-    // Slots have a second, so any run would begin within a few of them.
+    // Slots are one second wide, so a run would begin within these four seconds.
     pass(Duration::from_secs(4));
     let begun = |log: &Path| Log::read(&std::fs::read_to_string(log).unwrap_or_default()).begun.len();
     let mut found = Vec::new();
@@ -148,7 +149,6 @@ fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Returns the violations. Each late order must have one alert and one run.
 fn complete(rows: BTreeMap<i64, Row>) -> Vec<String> {
     let told = rows.keys().map(|order| (*order, Told { is_placed: true, shipped: Shipped::Never })).collect();
     Evidence { told, rows, ..Evidence::default() }.judge().violations
