@@ -1,8 +1,9 @@
-//! Runs the SQL in README.md and docs/: psql runs each block in order, and must print what the page shows.
+//! Tests the SQL in README.md and docs/: psql runs each block in order, and must print what the page shows.
 //!
 //! Each page gets its own database, which belongs to the role `app`. A block that begins with `-- as a superuser` runs
-//! as `postgres`, every other one as `app`. A block of `text` right after a block of `sql` is psql's output. A query right after a block that
-//! ends with `pg_sleep()` is repeated until it prints the output, because a busy machine may need longer than the page says.
+//! as `postgres`, and every other block runs as `app`. A block of `text` directly after a block of `sql` is psql's
+//! output. A query directly after a block that ends with `pg_sleep()` is repeated until it prints the output, because a
+//! busy machine may need longer than the page says.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -55,7 +56,7 @@ fn faults(cluster: &Cluster, page: &Page, database: &str) -> Vec<String> {
     faults
 }
 
-/// Whether a block only reads tables and views, so that it can be repeated.
+/// Returns whether a block only reads tables and views, so that it can be repeated.
 fn is_query(sql: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let calls = sql.split("awty.").skip(1).any(|rest| rest.trim_start_matches(is_word).starts_with('('));
@@ -70,7 +71,7 @@ fn expect_true(cluster: &Cluster, pages: &[Page]) {
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
-/// Newcomers read this page first, and their servers have the default slot.
+/// Newcomers read the README first, and their servers have the default slot.
 #[test]
 fn the_readme_is_true_at_the_default_slot() {
     let cluster = Cluster::builder().set("awty.slot", "1min").set("awty.time_travel", "on").start();

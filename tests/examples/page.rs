@@ -1,9 +1,9 @@
-//! An unclosed block of `sql`, or a `text` without its `sql`, fails the test.
+//! Parses the blocks of a page. A block of `sql` that is not closed, or a block of `text` without its `sql`, fails the
+//! test.
 
 use std::path::{Path, PathBuf};
 
 pub struct Page {
-    /// Path of the page, relative to the root.
     pub name: String,
     pub blocks: Vec<Block>,
 }
@@ -32,7 +32,7 @@ pub fn pages() -> Vec<Page> {
 
 fn blocks(name: &str, text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    // The open fence: kind, line, and text up to here.
+    // The open block: its kind, its line, and its text so far.
     let mut open: Option<(String, usize, String)> = None;
     let mut last_was_sql = false;
     for (index, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! The workers of examples/workers. Each claims, fails, retries, dies and is replaced.
+//! Tests the workers of examples/workers. Each worker claims, fails, retries, dies and is replaced.
 
 use awty_testkit::{Cluster, Signal};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Dropping it ends the process.
+/// A running worker. Dropping the value ends the process.
 struct Worker(Child);
 
 impl Worker {
@@ -39,7 +39,7 @@ fn try_worker(command: &dyn Fn() -> Command) {
     let ended = "SELECT count(*) = 2 AND bool_and(CASE entity_key WHEN 'good' THEN outcome = 'done' AND attempts = 1
                      ELSE outcome = 'failed' AND attempts = 2 END) FROM awty.future_job_history";
     cluster.await_sql("postgres", "the good one to be done, and the bad one to have failed twice", ended);
-    // A short lease for the worker that dies, and a long one for the next worker.
+    // The lease of the worker that dies is short, and the lease of the next worker is long.
     app("SELECT awty.alter('mail', timeout => '3 s')");
     app(
         "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 60}')",
@@ -58,7 +58,7 @@ fn try_worker(command: &dyn Fn() -> Command) {
     assert!(cluster.value::<bool>("postgres", keys));
 }
 
-/// Prints which tool is missing. The test then proves nothing.
+/// Returns whether a tool was found. If the tool is missing, a message says that the test is skipped.
 fn is_there(what: &str, found: bool) -> bool {
     if !found {
         eprintln!("skipped: {what} is not installed");
