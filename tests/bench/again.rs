@@ -1,7 +1,7 @@
-//! Repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of one slot
-//! have started.
+//! Measures repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of
+//! one slot have started.
 //!
-//! An occurrence is a check that ends and begins the next one in the same transaction.
+//! An occurrence is a check that ends and begins the next occurrence in the same transaction.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -15,13 +15,13 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 struct Ran {
-    /// Seconds from the first start to the last end.
+    /// Seconds from the first run's start to the last run's end.
     seconds: f64,
-    /// Seconds from the slot to the last start.
+    /// Seconds from the slot to the last run's start.
     last_start: f64,
 }
 
-/// Ends the repetitions of orders 1 to n after their first run.
+/// Lets repetitions of orders 1 to n run once in one slot, and ends the repetitions.
 fn run_slot(shop: &Shop, n: u32) -> Ran {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

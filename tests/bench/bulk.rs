@@ -4,7 +4,7 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// The second table has the columns, constraints and indexes of awty.future_job.
+/// `shop.plain` has the columns, constraints and indexes of awty.future_job.
 const SET_UP: &str = "
 CREATE TABLE shop.plain (LIKE awty.future_job INCLUDING ALL);
 GRANT INSERT, SELECT ON shop.plain TO shop;
@@ -17,7 +17,6 @@ const PLAIN: &str = "
     SELECT 'one', 'orders', id::text, placed_at + interval '3 hours', placed_at + interval '3 hours', 'shop'::regrole, now() FROM shop.placed";
 const EMPTY: &str = "SELECT awty.cancel_many('orders', array_agg(entity_key), 'one') FROM awty.future_job";
 
-/// Returns the seconds on empty tables.
 fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     shop.cluster.execute("postgres", &["TRUNCATE shop.plain, awty.future_job, awty.future_job_history", "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
@@ -33,7 +32,8 @@ fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     seconds
 }
 
-/// Compares the calls with one statement that writes the same rows, then measures their cancellation.
+/// Compares the scheduling of many checks with one statement that writes the same rows, and then measures their
+/// cancellation.
 pub fn bulk(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("bulk");
     let n = options.size(100_000, 1_000_000);

@@ -1,8 +1,8 @@
-//! Row 12: cron jobs that awty replaces. Each minute they search the whole table for late orders.
+//! Row 12: measures cron jobs that awty can replace. Each minute, such a job searches the whole table for late orders.
 //!
-//! In every table of orders, one in a hundred is late and already reported. In the measured minute the three hours of a
-//! thousand orders end, and a hundred of these are late. The watch has one check left for each of the hundred. The row
-//! `watch` has its cost for writers.
+//! In every table, one in a hundred orders is late and already reported. In the measured minute, the three hours of a
+//! thousand orders end, and a hundred of these orders are late. The watch has one check left for each of the hundred.
+//! The row `watch` measures the cost of a watch for writers.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -13,7 +13,8 @@ use std::time::Instant;
 
 const DUE: u32 = 1000;
 
-/// Three kinds of cron have a table each. The orders of this minute have the ids up to DUE.
+/// Returns SQL that fills a table for each of three kinds of cron job. The orders of the measured minute have the ids
+/// up to DUE.
 fn tables(orders: u32) -> String {
     format!(
         "INSERT INTO shop.orders
@@ -61,7 +62,7 @@ const CRONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Returns the seconds of one search, and resets the orders that it found.
+/// Returns the seconds of one search, and resets the orders that the search found.
 fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
     let mut client = shop.client(database);
     let began = Instant::now();
@@ -74,14 +75,13 @@ fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
 
 const WATCH: &str = "SELECT awty.watch('shop.watched', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')";
 
-/// Returns the seconds from the first start to the last end.
+/// Returns the seconds from the first run's start to the last run's end.
 fn watched(shop: &Shop, database: &str) -> f64 {
     shop.cluster.execute(
         database,
         &[
             &format!("DELETE FROM shop.watched WHERE id <= {DUE}"),
             "TRUNCATE awty.future_job_history",
-            // The orders that ship in time have shipped before the measurement.
             &format!(
                 "INSERT INTO shop.watched SELECT n, 'UNSHIPPED', now() - interval '3 h' + interval '4 s', 'customer ' || n FROM generate_series(1, {DUE}) AS n"
             ),

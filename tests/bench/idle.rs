@@ -1,7 +1,7 @@
-//! Row 9: the cost of awty while no check is due.
+//! Row 9: measures the cost of awty while no check is due.
 //!
-//! Counts the CPU time of all awty processes, including ended ones. No other child of the postmaster ends, because
-//! autovacuum is off and this program stays connected.
+//! The measurement counts the CPU time of all processes of awty, including ended ones. No other child of the postmaster
+//! ends, because autovacuum is off and this program stays connected.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -22,7 +22,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // The launcher gets hints only by normal scheduling.
+    // The checks are scheduled by awty.schedule(), because only this call gives the launcher its hints.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -72,10 +72,10 @@ fn connected(client: &mut Client) -> Vec<i32> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Returns the CPU seconds of a process, and those of its ended children.
+/// Returns the CPU seconds of a process, and the CPU seconds of its ended children.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The second field may contain anything. utime is the 14th field.
+    // The second field of the line may contain anything, so the search starts at the end. utime is the 14th field.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

@@ -1,4 +1,4 @@
-//! Row 5: the cost of scheduling for a client that places an order.
+//! Row 5: measures the cost of scheduling for a client that places an order.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -7,8 +7,9 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// Two tables of orders. The trigger of one schedules. The trigger of the other has a plain INSERT … ON CONFLICT into a
-/// table with the columns, constraints and indexes of awty.future_job, and computes no slot.
+/// Creates two tables of orders. The trigger of the first table schedules a check. The trigger of the second table has
+/// a plain INSERT … ON CONFLICT into a table with the columns, constraints and indexes of awty.future_job, and computes
+/// no slot.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -37,7 +38,6 @@ RESET ROLE";
 const AGAINST: &str = "the same with a plain INSERT … ON CONFLICT";
 const AT_MOST: Wanted = Wanted::AtMost(1.3);
 
-/// Returns the seconds for an empty table.
 fn timed(shop: &Shop, orders: &str, n: u32, place: impl Fn(&mut Client, &str, u32)) -> f64 {
     let empty = "TRUNCATE shop.watched, shop.unwatched, shop.plain, awty.future_job";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);

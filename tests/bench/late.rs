@@ -1,5 +1,5 @@
-//! Row 8: the time from a slot's boundary to the start of its first run, and to the start of the last of a thousand
-//! runs.
+//! Row 8: measures the time from a slot's boundary to the start of the slot's first run, and to the start of the last
+//! of a thousand runs.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -9,7 +9,7 @@ use crate::stats::percentile;
 use chrono::{DateTime, Utc};
 
 const CHECKS: u32 = 1000;
-/// Seconds between two slots. A waiting worker leaves after a second.
+/// Seconds between two slots. A worker that waits leaves after one second, so each slot needs a new worker.
 const COLD: u32 = 4;
 
 pub fn late(options: &Options) -> Outcome {
@@ -35,7 +35,7 @@ pub fn late(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns the first and the last start in each slot, in milliseconds after the slot.
+/// Returns the starts of the first and of the last run of each slot, in milliseconds after the slot.
 fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");
@@ -49,7 +49,7 @@ fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     client.batch_execute("ANALYZE awty.future_job").unwrap();
     sleep_until(&mut client, end);
     shop.await_done(&mut client, &[last]);
-    // The worker of the first slot may or may not be running.
+    // The first slot does not count, because its worker may or may not be running already.
     let sql =
         "SELECT extract(epoch FROM min(lateness))::float8 * 1000, extract(epoch FROM max(lateness))::float8 * 1000
                FROM awty.future_job_history

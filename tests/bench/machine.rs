@@ -1,4 +1,4 @@
-//! The machine and settings of a measurement. Unreadable values are reported as unknown.
+//! Describes the machine and the settings of a measurement. Values that cannot be read are reported as unknown.
 
 use crate::options::Options;
 use crate::results::Run;
@@ -7,7 +7,7 @@ use std::fs;
 
 pub fn describe(options: &Options) -> Run {
     let shop = Shop::with_orders(&[], 1);
-    // A row reports its own differences.
+    // A row that changes a setting reports this itself.
     let sql = "SELECT string_agg(name || ' = ' || current_setting(name), E'\\n' ORDER BY name) FROM pg_settings \
                WHERE name LIKE 'awty.%' OR name IN ('synchronous_commit', 'fsync', 'full_page_writes', 'wal_level', 'autovacuum')";
     let known: String = shop.cluster.value("postgres", sql);

@@ -1,12 +1,11 @@
-//! All measurements: awty compared with alternatives and with PostgreSQL's own limits, and the gateway under many
-//! calls.
+//! Measures awty in comparison with alternatives and with PostgreSQL's own limits, and the gateway under many calls.
 //!
-//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows. Each row creates its own throwaway cluster. `bench
-//! soak|skew|speed|rest` measures the gateway ([`calls`]). The pages in `docs/` are written from `docs/results/*.json`;
-//! `bench pages` does only that.
+//! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table. Each row creates its own
+//! throwaway cluster. `bench soak|skew|speed|rest` measures the gateway ([`calls`]). The pages in `docs/` are written
+//! from `docs/results/*.json`, and `bench pages` only writes the pages.
 //!
-//! Invariant: every ratio compares two things measured in turn in the same run, as the median of at least five pairs.
-//! Slowness fails nothing; the report says "short".
+//! Invariant: every ratio compares two things that are measured in turn in the same run, and is the median of at least
+//! five pairs. Slowness fails nothing, but the report says "short".
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 
@@ -51,7 +50,6 @@ const fn row(name: &'static str, measure: fn(&Options) -> Outcome) -> Row {
     Row { name, measure }
 }
 
-/// All rows, in the order of the report.
 pub const ROWS: &[Row] = &[
     row("ceiling", work::ceiling),
     row("set", work::set),
@@ -121,7 +119,6 @@ fn run(options: &Options) -> Result<(), String> {
     for row in ROWS.iter().filter(|row| options.wants(row.name)) {
         say(&format!("== {}", row.name));
         let began = Instant::now();
-        // A row that fails does not stop the other rows.
         let Ok(mut outcome) = std::panic::catch_unwind(|| (row.measure)(options)) else {
             say(&format!("{} FAILED; its last results stay", row.name));
             failed.push(row.name);

@@ -1,5 +1,5 @@
-//! Measures numbers that must not affect the speed: the pending checks when one check is cancelled or replaced, the
-//! roles in a slot, and another role's backlog.
+//! Measures numbers that must not affect the speed: the number of pending checks when one check is cancelled or
+//! replaced, the number of roles in a slot, and the size of another role's backlog.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -10,7 +10,7 @@ use crate::stats::{Pairs, median, spread};
 use chrono::{DateTime, Utc};
 use std::time::Instant;
 
-/// Measures a change of one check with few, and then with many, pending checks.
+/// Measures the change of one check while few checks are pending, and then while many checks are pending.
 pub fn entity(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("entity");
     let times = options.size(1000, 1000);
@@ -112,7 +112,7 @@ pub fn fairness(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns milliseconds, for one check per slot.
+/// Schedules one check in each slot, and returns the lateness of each in milliseconds.
 fn singles(shop: &Shop, n: u32) -> Vec<f64> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

@@ -1,11 +1,12 @@
-//! The command line.
+//! Parses the command line of the benchmark.
 
 use crate::ROWS;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Below 1 the run is a try, whose results mean nothing and are stored separately.
+    /// Factor for all sizes. A run with a factor below 1 is a try, whose results mean nothing and are stored
+    /// separately.
     pub scale: f64,
     pub only: Vec<String>,
 }
@@ -45,7 +46,6 @@ impl Options {
         self.scale < 1.0
     }
 
-    /// Returns the quick or the full size, scaled.
     pub fn size(&self, quick: u32, full: u32) -> u32 {
         let size = if self.full { full } else { quick };
         ((f64::from(size) * self.scale) as u32).max(3)

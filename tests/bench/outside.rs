@@ -1,5 +1,5 @@
-//! External workers: claims and answers in batches, compared with plain SQL of the same bookkeeping, and with a queue
-//! without any.
+//! Measures external workers that claim and answer in batches. It compares them with plain SQL that does the same
+//! bookkeeping, and with a queue that does no bookkeeping.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted};
@@ -17,7 +17,7 @@ const FILL_PLAIN: &str = "WITH put AS (INSERT INTO plain.pending (id, job, entit
     SELECT count(*) FROM put";
 const FILL_QUEUE: &str = "WITH put AS (INSERT INTO plain.queue SELECT n, n::text, NULL, now() FROM generate_series(1, $1) AS n RETURNING 1) SELECT count(*) FROM put";
 
-/// Returns the seconds until no check is left.
+/// Claims and completes n checks, and returns the seconds that this took.
 fn drain(client: &mut Client, claim: &str, complete: &str, n: u32) -> f64 {
     let began = Instant::now();
     let mut done = 0;

@@ -1,5 +1,5 @@
-//! The report: a table of all rows with results, between two markers of a page, so that the surrounding text stays. The
-//! large sizes have their own markers.
+//! Writes the report: a table of all rows with results, between two markers of a page, so that the surrounding text
+//! stays. The large sizes have their own markers.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-/// A page, its results, and the suffix of its charts' names.
+/// A page, the file of its results, and the suffix of its charts' names.
 pub struct Page {
     page: &'static str,
     results: &'static str,
@@ -37,13 +37,13 @@ pub static LARGE: Page = Page {
 };
 
 impl Page {
-    /// Returns a page whose set of results has the name of the page.
+    /// Returns the page with this name. Its results are in a file of the same name.
     pub const fn of(name: &'static str) -> Self {
         let (begin, end) = ("<!-- results: begin; written from docs/results -->", "<!-- results: end -->");
         Page { page: name, results: name, begin, end, suffix: "" }
     }
 
-    /// A try writes below `target/bench/try`.
+    /// Returns the directory of the pages. A try writes its pages below `target/bench/try`.
     fn directory(is_try: bool) -> Result<PathBuf, String> {
         let root = checkout().canonicalize().map_err(|error| error.to_string())?;
         let directory = root.join(if is_try { "target/bench/try" } else { "docs" });
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::stats::Pairs;
 
-    /// Nobody may edit a page's figures by hand, because the next run overwrites them with the stored results.
+    /// A page's figures must not be changed by hand, because the next run overwrites them with the stored results.
     #[test]
     fn pages_are_written_from_the_results() {
         for results in pages() {

@@ -1,4 +1,5 @@
-//! Stored results: a JSON file per page with an entry per row. A run of some rows keeps the others.
+//! Stores results in a JSON file for each page, with an entry for each row. A run that measures some rows keeps the
+//! entries of the others.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// How the result was measured, if the page has no such text of its own.
+    /// Text that says how the result was measured, if the page does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -17,7 +18,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
-    /// The program fails after the page is written.
+    /// If this is set, the program fails after it has written the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -31,7 +32,7 @@ pub struct Figure {
     /// Minimum and maximum of the values whose median is `value`.
     pub spread: Option<[f64; 2]>,
     pub wanted: Wanted,
-    /// Absolute values, valid only for this machine.
+    /// Absolute values, which are valid only for this machine.
     pub detail: String,
 }
 
@@ -61,7 +62,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Lines of the chart. If the points were not kept, the list is empty and the picture stays as it is.
+    /// Lines of the chart. If the points were not kept, the list is empty and the stored picture stays.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -93,7 +94,7 @@ impl Outcome {
         self.notes.push(note.into());
     }
 
-    /// Adds a ratio: the median over pairs.
+    /// Adds a ratio of two ways, which is the median over pairs.
     pub fn ratio(&mut self, [what, against]: [&str; 2], pairs: &Pairs, wanted: Wanted, detail: String) {
         let ratios = pairs.ratios();
         self.figures.push(Figure {
@@ -113,7 +114,6 @@ impl Outcome {
     }
 }
 
-/// Writes a number with three significant digits and separated thousands.
 pub fn readable(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
@@ -145,7 +145,7 @@ pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     fs::write(file, json + "\n").map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Returns none if the file is missing.
+/// Reads the results in a file. A missing file has no results.
 pub fn load(file: &Path) -> Result<Vec<Outcome>, String> {
     let Ok(json) = fs::read_to_string(file) else { return Ok(Vec::new()) };
     serde_json::from_str(&json).map_err(|error| format!("{}: {error}", file.display()))

@@ -1,5 +1,5 @@
-//! Row 4: other job queues. Each does the same work on the same tables, with the best of several settings. A program
-//! that is not installed is reported as missing.
+//! Row 4: measures other job queues. Each queue does the same work on the same tables, with the best of several
+//! settings. A program that is not installed is reported as missing.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -12,10 +12,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 struct Rival {
-    /// Name of the package, and of its program in `npm/`.
     name: &'static str,
     at_least: f64,
-    /// Concurrent jobs, and jobs per fetch.
+    /// Settings to try. Each has the number of concurrent jobs, and of jobs per fetch.
     settings: &'static [[u32; 2]],
     forget: &'static str,
 }
@@ -54,7 +53,8 @@ impl Rival {
         if alerts == i64::from(n / 10) { Ok(seconds) } else { Err(format!("{alerts} alerts instead of {}", n / 10)) }
     }
 
-    /// Returns the seconds for n jobs that run this statement. With an empty statement, the jobs do nothing.
+    /// Returns the seconds for n jobs, each of which executes this statement. With an empty statement, the jobs do
+    /// nothing.
     fn work(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str, each: &str) -> Result<f64, String> {
         shop.cluster.execute("postgres", &[self.forget]);
         let mut node = Command::new("node");
@@ -109,7 +109,7 @@ impl Rival {
     }
 }
 
-/// graphile-worker hands out and completes n empty jobs. Returns the seconds and its version.
+/// Lets graphile-worker hand out and complete n empty jobs. Returns the seconds and the version of graphile-worker.
 pub fn hand_out(shop: &Shop, n: u32) -> Result<(f64, String), String> {
     let graphile = &RIVALS[0];
     let version = version(graphile.name)?;

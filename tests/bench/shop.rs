@@ -1,19 +1,18 @@
-//! A throwaway cluster with the shop, and the two ways that most rows compare: awty runs a slot's checks, or one SQL
-//! statement does the same work on the same tables (*the ceiling*).
+//! A throwaway cluster with the shop, and the two ways that most rows compare. Either awty runs the checks of a slot,
+//! or one SQL statement does the same work on the same tables (*the ceiling*).
 //!
 //! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
-//! done. awty's figures come from its history, so the client's time does not count.
+//! done. awty's figures come from awty's history, so the client's time does not count.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
 use chrono::{DateTime, Utc};
 use std::time::{Duration, Instant};
 
-/// The default number of orders, as many as the largest batch.
 pub const ORDERS: u32 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Settings with enough memory, equal for all compared ways.
+/// Settings of the server. They give enough memory, and are equal for all compared ways.
 pub const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
@@ -21,7 +20,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // JIT would compile the ceiling's large statement, which costs more than it saves.
+    // With JIT, PostgreSQL would compile the ceiling's large statement, which costs more than it saves.
     ("jit", "off"),
 ];
 
@@ -61,7 +60,6 @@ impl Shop {
         self.cluster.execute(database, &["VACUUM ANALYZE shop.orders"]);
     }
 
-    /// Adds orders, one in ten of which is late.
     pub fn add_orders(&self, database: &str, from: u32, to: u32) {
         let insert = format!(
             "INSERT INTO shop.orders SELECT n, CASE WHEN n % 10 = 0 THEN 'UNSHIPPED' ELSE 'SHIPPED' END, now() - interval '4 h', \
@@ -74,7 +72,7 @@ impl Shop {
         self.cluster.superuser(database)
     }
 
-    /// Waits until this session sees it. Other processes follow soon.
+    /// Changes a setting, and waits until this session has it. Other processes get it soon afterwards.
     pub fn set(&self, name: &str, value: &str) {
         self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
         let sql = format!("SELECT current_setting('{name}') = '{value}'");
@@ -86,7 +84,7 @@ impl Shop {
         self.cluster.execute(database, &statements);
     }
 
-    /// Alternates between the jobs. Returns the slot, and the last check of each job.
+    /// Schedules n checks in one slot, alternating between the jobs. Returns the slot, and the last check of each job.
     fn schedule(client: &mut Client, jobs: &[&str], n: u32, seconds: f64) -> (DateTime<Utc>, Vec<i64>) {
         let sql = "SELECT max(awty.schedule('orders', n::text, ($1::text[])[n % cardinality($1::text[]) + 1], at => slot)), slot
                    FROM (SELECT awty.next_slot(clock_timestamp() + $3 * interval '1 s') AS slot) AS s,
@@ -96,7 +94,7 @@ impl Shop {
         (rows[0].get(1), rows.iter().map(|row| row.get(0)).collect())
     }
 
-    /// All n checks were scheduled before their common slot.
+    /// Schedules n checks in one slot, and lets awty run them. All checks are scheduled before the slot comes.
     pub fn run_due(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.tidy(database);
         let mut client = self.client(database);
@@ -108,7 +106,8 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Checks that have already begun do not count.
+            // If the checks were not all scheduled in time, some may have begun already. So they are scheduled again
+            // with more time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -138,19 +137,19 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// Measures the ceiling. A superuser does the work of n checks that are not due yet, with one statement per job.
+    /// Measures the ceiling: a superuser does the work of n checks that are not due yet, with one statement per job.
     /// The statements of several jobs run concurrently.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }
 
-    /// This is the ceiling's statement without the function call.
+    /// Measures the statement of the ceiling without the call of the job's function.
     pub fn tables_alone(&self, database: &str, n: u32) -> Ran {
         let statement = CEILING.replace("shop.unshipped(due.j)", "NULL::timestamptz");
         self.by_hand(database, &["one"], n, &statement, 0)
     }
 
-    /// The loop commits after each check.
+    /// Measures a loop that commits after each check.
     pub fn loop_with_commits(&self, database: &str, n: u32) -> Ran {
         self.cluster.execute(database, &[LOOP]);
         self.by_hand(database, &["one"], n, "CALL public.run_each($1, $2)", n / 10)
@@ -192,8 +191,8 @@ impl Shop {
     }
 }
 
-/// One statement deletes due checks, calls the job's function for each, and inserts the history. There are no guards
-/// and no claims, and checks are not isolated from each other.
+/// The statement of the ceiling. It deletes due checks, calls the job's function for each check, and inserts the
+/// history. It has no limits and no claims, and does not isolate checks from each other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j
@@ -235,7 +234,6 @@ pub fn wal_position(client: &mut Client) -> f64 {
     one(client, "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8", &[]).get(0)
 }
 
-/// Waits in the server, at no cost.
 pub fn sleep_until(client: &mut Client, time: DateTime<Utc>) {
     client.execute("SELECT pg_sleep_until($1)", &[&time]).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Rows 10 and 11: the size of the table of pending checks, and the memory of a worker.
+//! Rows 10 and 11: measures the size of the table of pending checks, and the memory of a worker.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -47,14 +47,13 @@ pub fn memory(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns the worker's private memory in kB.
 fn own_memory(pid: i32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Many checks come and go before the measurement.
+/// Measures the size of the table after many checks have come and gone.
 pub fn churn(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("churn");
     let (steady, total) = (options.size(100_000, 100_000), options.size(200_000, 5_000_000));

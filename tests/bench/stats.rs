@@ -1,5 +1,5 @@
-//! Medians, percentiles, and the comparison of two ways in pairs. A pair runs one right after the other, so that a slow
-//! machine affects both.
+//! Computes medians and percentiles, and compares two ways in pairs. The two ways of a pair run directly after each
+//! other, so that a slow machine affects both.
 
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
@@ -20,7 +20,6 @@ pub fn spread(values: &[f64]) -> [f64; 2] {
     values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(*value), high.max(*value)])
 }
 
-/// Results of two ways: ours first, then the other.
 pub struct Pairs {
     pub ours: Vec<f64>,
     pub theirs: Vec<f64>,

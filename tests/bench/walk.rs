@@ -1,7 +1,7 @@
-//! Watching a full table: how long writers wait for `awty.watch()`, and the walk over the rows, whose worker is killed
-//! in the middle.
+//! Measures the watch of a full table: how long writers wait for `awty.watch()`, and how long the walk over the rows
+//! takes when its worker is killed in the middle.
 //!
-//! Each waiting row must have one check at its time in the end.
+//! In the end, each waiting row must have one check at the right time.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -18,12 +18,12 @@ const WATCH: &str = "BEGIN;
     SELECT awty.alter('full', timeout => '4 s');
     COMMIT";
 
-/// Waiting rows without a check at their time; and the number of checks.
+/// Counts the waiting rows that have no check at the right time. `CHECKS` counts all checks.
 const MISSING: &str = "SELECT count(*) FILTER (WHERE f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours'))
     FROM shop.full AS o LEFT JOIN awty.future_job AS f ON f.job = 'full' AND f.entity_key = o.id::text WHERE o.status = 'UNSHIPPED'";
 const CHECKS: &str = "SELECT count(*) FROM awty.future_job WHERE job = 'full' AND entity_name = 'full'";
 
-/// Returns the seconds of `awty.watch()`, and of the longest concurrent write.
+/// Returns the seconds of the call of `awty.watch()`, and of the longest concurrent write.
 fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -47,7 +47,6 @@ fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     })
 }
 
-/// Kills the worker of the walk, and waits until the server is back.
 fn kill_in_the_middle(shop: &Shop) {
     shop.cluster.await_sql(
         "postgres",
@@ -64,7 +63,7 @@ fn kill_in_the_middle(shop: &Shop) {
     back.unwrap();
 }
 
-/// Returns the seconds of the call, of a concurrent write, and of the walk.
+/// Watches a full table. Returns the seconds of the call, of a concurrent write, and of the walk.
 fn one(shop: &Shop, rows: u32, crash: bool) -> [f64; 3] {
     let began = Instant::now();
     let [call, write] = watch_beside_a_writer(shop);

@@ -1,4 +1,4 @@
-//! The cost of a watch, for writers and for raising alerts.
+//! Measures the cost of a watch for writers, and for raising alerts.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -6,8 +6,9 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// One table is watched. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the columns,
-/// constraints and indexes of awty.future_job. The tables of alerts and history have copies.
+/// Creates two tables of orders, of which one is watched. The trigger of the other has a plain INSERT … ON CONFLICT
+/// into a table with the columns, constraints and indexes of awty.future_job. There are also copies of the tables of
+/// alerts and history.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -34,9 +35,9 @@ RESET ROLE";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
-/// Returns the seconds on empty tables. Afterwards n checks must exist.
+/// Executes the script on empty tables, and returns the seconds that it took. Afterwards, n checks must exist.
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
-    // The tables are locked in the order of a run: awty's tables, then those of the shop.
+    // TRUNCATE locks the tables in the order in which a run locks them: first awty's tables, then the shop's tables.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
@@ -86,7 +87,7 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// Compares a statement on the watched table with two statements without awty, one for the rows and one for their
+/// Compares a statement on the watched table with two statements without awty. These two write the rows and the rows'
 /// checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
@@ -108,8 +109,8 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// Measures from the first start to the last end of checks with late rows. The other way is one statement that reads
-/// the rows, writes alerts and history, and deletes the pending checks.
+/// Measures the time from the first start to the last end of checks with late rows. The other way is one statement that
+/// reads the rows, writes alerts and history, and deletes the pending checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";

@@ -1,4 +1,4 @@
-//! Rows 1 to 3: speed of due checks, by one worker and by two, one by one and in sets.
+//! Rows 1 to 3: measures the speed of due checks, with one worker and with two, one by one and in sets.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -10,13 +10,13 @@ pub fn rates(n: u32, [ours, theirs]: [&str; 2], pairs: &Pairs) -> String {
     format!("{ours} {}/s, {theirs} {}/s; {} checks", rate(&pairs.ours), rate(&pairs.theirs), readable(f64::from(n)))
 }
 
-/// Ratios of speeds are the inverse of ratios of times.
+/// Turns ratios of times into ratios of speeds, which are the inverse.
 pub fn speeds(mut times: Pairs) -> Pairs {
     std::mem::swap(&mut times.ours, &mut times.theirs);
     times
 }
 
-/// Compares one worker, check by check, with the ceiling. The measure is time and write-ahead log.
+/// Compares one worker that runs check by check with the ceiling. It compares the time and the write-ahead log.
 pub fn ceiling(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("ceiling");
     let n = options.size(10_000, 200_000);
@@ -75,7 +75,7 @@ pub fn set(options: &Options) -> Outcome {
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
     }
-    // The calls of the function take this time.
+    // The difference of the two is the time that the calls of the function take.
     let times = Pairs::measure(
         "the ceiling without the function, the ceiling",
         options.rounds(),

@@ -1,12 +1,12 @@
-//! The gateway under many calls: an hour (`soak`), with hanging endpoints (`skew`), compared with alternatives
-//! (`speed`), and idle (`rest`).
+//! Measures the gateway under many calls: for an hour (`soak`), with hanging endpoints (`skew`), in comparison with
+//! alternatives (`speed`), and idle (`rest`).
 //!
-//! `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the program awty-gateway,
-//! `AWTY_CALLER` makes its calls without a database, and `AWTY_PG_NET` says that the stage has pg_net. A run smaller
-//! than usual is a try.
+//! Usage: `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
+//! awty-gateway. `AWTY_CALLER` is a program that makes the gateway's calls without a database. `AWTY_PG_NET` says that
+//! the stage has pg_net. A run that is smaller than usual is a try.
 //!
-//! Invariant: compared ways are measured in turn in the same run. A lost or doubled call fails the run; slowness does
-//! not.
+//! Invariant: compared ways are measured in turn in the same run. A lost or doubled call fails the run, but slowness
+//! does not.
 
 mod place;
 mod receiver;
@@ -48,7 +48,8 @@ pub static MEASUREMENTS: [Measurement; 4] = [
     ("rest", [20_000, 1, 1], speed::rest, Page::of("gateway-rest")),
 ];
 
-/// Writes the page, if the first argument names a measurement of this kind.
+/// Makes the measurement that the first argument names, and writes its page. Returns none if no measurement has this
+/// name.
 pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
     let name = arguments.first()?;
     let (_, usual, measure, page) = MEASUREMENTS.iter().find(|(known, ..)| known == name)?;

@@ -1,4 +1,4 @@
-//! A throwaway cluster with awty_http, one gateway, and schedules.
+//! A throwaway cluster with awty_http, a gateway, and schedules.
 
 use crate::calls::receiver::Receiver;
 use awty_testkit::Cluster;
@@ -37,7 +37,7 @@ impl Place {
         self.cluster.client("postgres", "app")
     }
 
-    /// Alternates between the origins. All schedules begin within the next period.
+    /// Creates schedules that alternate between the origins. All schedules begin within the next period.
     pub fn schedule(&self, origins: &[String], path: &str, count: u32, every: &str) {
         let sql =
             "SELECT count(awty_http.schedule(($1::text[])[n % cardinality($1) + 1] || $2::text || n, every => $5::text::interval))
@@ -64,12 +64,11 @@ impl Place {
         self.gateway = Some(Gateway::start(&program(), &self.cluster.url("gateway"), &credentials, &flags));
     }
 
-    /// Returns the memory in KiB.
     pub fn memory(&self) -> u64 {
         self.gateway.as_ref().unwrap().memory()
     }
 
-    /// Ends the gateway. Calls in progress are booked first.
+    /// Ends the gateway, which first records the calls in progress.
     pub fn end_gateway(&mut self) {
         let mut gateway = self.gateway.take().unwrap();
         gateway.signal("TERM");

@@ -7,18 +7,17 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The number at the end of the request's path.
+    /// Number of the schedule, which is at the end of the request's path.
     pub schedule: u32,
-    /// Time of arrival, in µs since 1970 as `slot`.
+    /// Time at which the request arrived. It is in µs since 1970, like `slot`.
     pub at: i64,
     pub slot: i64,
-    /// Hash of the request's key.
     pub key: u64,
-    /// Seconds by this machine's clock, which the database also uses.
+    /// Seconds from the slot to the arrival, by this machine's clock. The database uses the same clock.
     pub lateness: f64,
 }
 
-/// The receiver's threads end with the process.
+/// Receives the gateway's calls. The receiver's threads end with the process.
 #[derive(Clone, Default)]
 pub struct Receiver {
     arrivals: Arc<Mutex<Vec<Arrival>>>,

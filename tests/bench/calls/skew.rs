@@ -1,4 +1,5 @@
-//! Twin runs: the same schedules with and without a hanging target and a blocked target with a large backlog.
+//! Compares two runs of the same schedules. In one of the runs, a target hangs, and a blocked target has a large
+//! backlog.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::{Options, lateness};
@@ -6,15 +7,15 @@ use crate::progress::say;
 use crate::results::{Outcome, Wanted};
 use crate::stats::Pairs;
 
-/// Number of targets, one of which hangs.
+/// Number of targets. One of them hangs.
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Each schedule is called once before measuring.
+/// Seconds in which each schedule is called once before the measurement.
 const WARM: f64 = 12.0;
-/// Largest allowed ratio of the lateness to that of the twin run.
+/// In the run with the bad targets, calls may be late by at most this factor.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
-/// Returns p50 and p99 of the lateness of calls to sound targets, and the number of calls.
+/// Returns p50 and p99 of the lateness of calls to targets that work, and the number of these calls.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     let mut place = Place::open();
     let well: Vec<String> = (1..TARGETS).map(|_| place.receiver.listen(false)).collect();

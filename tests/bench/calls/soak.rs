@@ -1,4 +1,4 @@
-//! An hour of schedules that run every minute: lateness, growth, and lost or double calls.
+//! Measures an hour of schedules that run every minute: lateness, growth, and lost or doubled calls.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::receiver::Arrival;
@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 const TARGETS: usize = 100;
-/// Samples of a run, and the least seconds per sample.
 const SAMPLES: u32 = 360;
 const SHORTEST: u32 = 5;
 const MINUTE: i64 = 60_000_000;
@@ -46,7 +45,8 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Returns missing and double calls from `from` on. Slots that passed while schedules were being created are skipped.
+/// Returns the missing and doubled calls since the time `from`. Slots that passed while the schedules were being
+/// created are skipped.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -80,7 +80,7 @@ pub fn soak(options: &Options) -> Result<Outcome, String> {
     let before: f64 = client.query_one(SIZES, &[]).unwrap().get(1);
     place.start_gateway();
     let step = f64::from((options.minutes * 60 / SAMPLES).max(SHORTEST));
-    // Checks that became due while schedules were created are called first, and not measured.
+    // Checks that became due while the schedules were created are called before the measurement.
     loop {
         let overdue: f64 = client.query_one(SIZES, &[]).unwrap().get(2);
         if overdue < f64::from(options.schedules) / 60.0 {

@@ -1,7 +1,7 @@
-// graphile-worker does the job of the benchmark: node graphile-worker.mjs JOBS CONCURRENCY LOCAL_QUEUE STATEMENT
+// Does the job of the benchmark with graphile-worker: node graphile-worker.mjs JOBS CONCURRENCY LOCAL_QUEUE STATEMENT
 //
-// Prints the seconds from the first call of the task until the queue is empty. The server comes from PGHOST and the like.
-// Its local queue and its batching of completions are on, which is how it is fastest.
+// Prints the seconds from the first call of the task until the queue is empty. PGHOST and the other PG variables name the server. The
+// local queue and the batching of completions are on, because graphile-worker is fastest with them.
 import { Logger, run, runMigrations } from "graphile-worker";
 import pg from "pg";
 

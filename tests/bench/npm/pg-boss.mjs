@@ -1,7 +1,7 @@
-// pg-boss does the job of the benchmark: node pg-boss.mjs JOBS CONCURRENCY BATCH
+// Does the job of the benchmark with pg-boss: node pg-boss.mjs JOBS CONCURRENCY BATCH
 //
-// Prints the seconds from the first fetch that brought jobs until the last completion. The server comes from PGHOST and the like.
-// Its fetch() and complete() are called without a pause: its work() would wait half a second between two batches.
+// Prints the seconds from the first fetch to the last completion. PGHOST, PGPORT, PGUSER and PGDATABASE name the server. The program
+// calls fetch() and complete() without a pause, because pg-boss's work() would wait half a second between two batches.
 import pg from "pg";
 import PgBoss from "pg-boss";
 

@@ -1,7 +1,7 @@
 use crate::results::{Outcome, Wanted};
 use crate::stats::{Pairs, median};
 
-/// Returns the best setting. Each setting gets one try, and settings that fail are left out.
+/// Tries each setting once, and returns the best one. Settings that fail are left out.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],
@@ -20,7 +20,8 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// Adds a comparison of two ways. If the other way was not measured, a note gives the figure of our way.
+/// Adds a comparison of our way with another way. If the other way was not measured, a note gives the figure of our
+/// way.
 pub fn add(
     outcome: &mut Outcome,
     names: [&str; 2],

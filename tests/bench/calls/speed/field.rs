@@ -1,4 +1,4 @@
-//! The measured server, the origins, and the calls to them.
+//! The measured server, its origins, and the calls to them.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::receiver::Arrival;
@@ -27,7 +27,7 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// Waits until each call has arrived, and `is_booked` says that the sender knows.
+    /// Waits until each call has arrived, and the query `is_booked` says that the sender has recorded all calls.
     pub fn run(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<Run, String> {
         poll("all calls to arrive", LONGEST, || {
             let count = self.place.receiver.count() - from;
@@ -38,7 +38,7 @@ impl Field {
             let row = client.query_one(is_booked, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("they are not".into()) }
         })?;
-        // The pause gives a double call time to arrive.
+        // The pause gives a doubled call time to arrive.
         pass(0.5);
         let arrivals: Vec<Arrival> = self.place.receiver.since(from);
         each_once(&arrivals, calls)?;

@@ -1,4 +1,5 @@
-//! Lateness of calls: the gateway and pg-boss with the same schedule. The receiver stamps arrivals.
+//! Measures the lateness of calls by the gateway and by pg-boss with the same schedule. The receiver notes the time of
+//! each arrival.
 
 use super::compare::{add, milliseconds};
 use super::field::Field;
@@ -10,7 +11,8 @@ use crate::results::{Outcome, Wanted};
 const A_SECOND: u32 = 1_000;
 const WANTED: Wanted = Wanted::AtMost(0.5);
 
-/// One load is spread over seconds. The other has half the calls, all due at once.
+/// Returns two loads. The calls of the first load are spread over seconds. The second load has half as many calls, all
+/// due at once.
 fn loads(options: &Options) -> [Calls; 2] {
     let all = options.schedules;
     [Calls { count: all, a_second: Some(A_SECOND) }, Calls { count: all / 2, a_second: Some(all / 2) }]

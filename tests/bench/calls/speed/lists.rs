@@ -1,5 +1,5 @@
-//! How long lists take with many schedules and attempts, compared with few. The first requests do not count, because
-//! they plan the statements.
+//! Compares how long lists take with many schedules and attempts, and with few. The first requests do not count,
+//! because they plan the statements.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -11,12 +11,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-/// Schedules at first, and their origins. In the end there are [`FACTOR`] times as many as the options say.
+/// Number of schedules at first. In the end, there are [`FACTOR`] times as many as the options say.
 const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// Requests per list, and uncounted first ones. A token allows a hundred at once.
+/// Number of requests for each list. The first `UNCOUNTED` do not count. A token allows a hundred requests at once.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);
@@ -27,7 +27,7 @@ const LISTS: [(&str, &str); 4] = [
     ("the calls of one schedule", "/v1/schedules/{7}/attempts"),
     ("the calls of a schedule of a second", "/v1/schedules/{8}/attempts"),
 ];
-/// Number of calls of one schedule at the end, compared with a schedule that has ten calls.
+/// Number of calls that one schedule has in the end. It is compared with a schedule that has ten calls.
 const OF_A_DAY: i32 = 86_400;
 
 const ENDPOINTS: &str = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, at, created_by)
@@ -63,7 +63,7 @@ fn analyze(client: &mut Client) {
     }
 }
 
-/// Returns seconds, or an error unless the status is 200.
+/// Sends a request, and returns the seconds until the answer. Any status but 200 is an error.
 fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;

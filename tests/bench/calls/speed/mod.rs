@@ -1,5 +1,5 @@
-//! Deliveries per second of one gateway, compared with alternatives and its own ceilings, and the lateness of its
-//! calls; its needs when idle, and how long lists take.
+//! Measures the deliveries per second of one gateway in comparison with alternatives and with its own ceilings, and the
+//! lateness of its calls. It also measures what an idle gateway needs, and how long lists take.
 //!
 //! Invariant: the ways are measured in turn, round by round, on one server with the same origins. A missing program is
 //! reported as missing.
@@ -18,13 +18,12 @@ use compare::{add, best, per_second};
 use field::Field;
 use run::Calls;
 
-/// Each alternative is tried once with each, and the best is used.
+/// Batch sizes of pg_net. pg_net is tried once with each size, and the best one is used.
 const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
-/// pg_net's default.
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
 
-/// A run has 25 batches, each of which takes more than a second.
+/// Returns the number of calls in a run of pg_net. A run has 25 batches, and each batch takes more than a second.
 fn share(calls: u32, batch: u32) -> u32 {
     calls.min(25 * batch)
 }
@@ -58,7 +57,7 @@ pub fn speed(options: &Options) -> Result<Outcome, String> {
     } else {
         None
     };
-    // The first run is not counted, because it warms up the machine for all ways.
+    // The first run does not count, because it warms up the machine for all ways.
     println!("gateway, not counted: {:.0}/s", ways::gateway(&mut field, &calls)?.rate());
     let mut rates = Rates::default();
     for round in 1..=options.rounds {

@@ -1,16 +1,14 @@
-//! The idle gateway: memory of hanging calls, and statements while no check is due.
+//! Measures the gateway's memory while calls hang, and its statements while no check is due.
 
 use crate::calls::Options;
 use crate::calls::place::{Place, pass};
 use crate::results::{Outcome, Wanted};
 use awty_testkit::{PATIENCE, poll};
 
-/// Number of hanging calls, and of their origins.
 const HANGING: u32 = 10_000;
 const ORIGINS: u32 = 10;
 const KIB_EACH: Wanted = Wanted::AtMost(30.0);
 const STATEMENTS_A_SLOT: Wanted = Wanted::AtMost(2.0);
-/// Seconds after which a started gateway is idle.
 const SETTLE: f64 = 5.0;
 
 pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
@@ -27,7 +25,7 @@ pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns KiB before and during the hanging calls.
+/// Returns the gateway's memory in KiB before and during the hanging calls.
 fn memory() -> Result<(u64, u64), String> {
     let mut place = Place::open();
     let origins: Vec<String> = (0..ORIGINS).map(|_| place.receiver.listen(true)).collect();
@@ -50,7 +48,7 @@ fn memory() -> Result<(u64, u64), String> {
     Ok((before, place.memory()))
 }
 
-/// Returns the statements of the gateway's role, their write-ahead log, and the number of slots.
+/// Returns the number of statements of the gateway's role, their write-ahead log, and the number of slots.
 fn idle(options: &Options) -> Result<(i64, i64, f64), String> {
     let mut place = Place::open_with(&[("shared_preload_libraries", "awty,pg_stat_statements")]);
     let origin = place.receiver.listen(false);

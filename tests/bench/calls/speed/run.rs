@@ -1,10 +1,10 @@
 use crate::calls::receiver::Arrival;
 use crate::stats::percentile;
 
-/// Calls numbered from 1.
+/// Calls that a run makes. They are numbered from 1.
 pub struct Calls {
     pub count: u32,
-    /// Calls due per second, in the order of their numbers; `None` if all are due at once.
+    /// Number of calls that are due in each second, in the order of their numbers. None if all calls are due at once.
     pub a_second: Option<u32>,
 }
 
@@ -19,19 +19,17 @@ impl Calls {
 }
 
 pub struct Run {
-    /// When the first calls were due, in µs since 1970.
     pub begin: i64,
     pub arrivals: Vec<Arrival>,
 }
 
 impl Run {
-    /// Returns the calls per second up to the last arrival.
     pub fn rate(&self) -> f64 {
         let last = self.arrivals.iter().map(|arrival| arrival.at).max().unwrap_or(self.begin);
         self.arrivals.len() as f64 / ((last - self.begin) as f64 / 1e6)
     }
 
-    /// Returns the p99 of the lateness in seconds, and the number of early arrivals.
+    /// Returns the p99 of the calls' lateness in seconds, and the number of calls that arrived too early.
     pub fn lateness(&self, each_second: u32) -> (f64, usize) {
         let late = |arrival: &Arrival| {
             let due = self.begin + i64::from(arrival.schedule.saturating_sub(1) / each_second) * 1_000_000;

@@ -1,4 +1,4 @@
-//! Ways to make the same calls, each from a full queue.
+//! Different programs that make the same calls. Each of them starts with a full queue.
 
 use super::field::{Field, LONGEST};
 use super::run::{Calls, Run};
@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Largest number of calls at a time for one target. This is the default of awty_http, and the other ways get the same.
+/// Largest number of calls at a time for one target. This is the default of awty_http, and the other programs get the
+/// same limit.
 const AT_ONCE: u32 = 10;
-/// Leases per claim, and answers per statement, of the SQL ceiling.
+/// Number of leases per claim, and of answers per statement, when plain SQL does the work.
 const BATCH: i32 = 500;
-/// The largest batch of pg_net needs this number of open files.
 const FILES: u32 = 10_000;
 
 fn now() -> i64 {
@@ -47,7 +47,7 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     run
 }
 
-/// Makes the calls with pg_net. One transaction requests all calls, with empty tables.
+/// Makes the calls with pg_net, starting with empty tables. One transaction requests all calls.
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
@@ -119,7 +119,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Claims and answers in plain SQL on one connection, each with the result of a real call.
+/// Claims and answers in plain SQL on one connection. Each answer has the result of a real call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
