@@ -1,4 +1,4 @@
--- awty.allow() and awty.disallow(): who else may schedule a job, and what that does not give.
+-- Tests awty.allow() and awty.disallow(): they let other roles schedule a job, but give no other right.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_clerks;
@@ -8,13 +8,13 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 CREATE FUNCTION test.schedule() RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises($_$SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour')$_$) $$;
 
--- At first only members of the job's role may schedule it.
+-- At first, only members of the job's role may schedule the job.
 SET ROLE regress_app;
 SELECT test.schedule();
 SET ROLE regress_shop;
 SELECT test.schedule();
 
--- Allowing one role. A second call changes nothing.
+-- A second call for the same role changes nothing.
 SELECT awty.allow('unpaid', 'regress_app'), awty.allow('unpaid', 'regress_app');
 SELECT allowed FROM awty.job;
 SET ROLE regress_app;
@@ -29,7 +29,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[$$alter('unpa
     $$resume('unpaid')$$, $$allow('unpaid', 'regress_eve')$$, $$disallow('unpaid', 'regress_app')$$]) AS call;
 SELECT count(*) FROM awty.job;
 
--- A right of a group, which is then taken back, twice.
+-- A right of a group counts for its members. The job's owner takes the right back twice.
 SET ROLE regress_shop;
 SELECT awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_eve');
 SELECT awty.allow('unpaid', 'regress_clerks');
@@ -41,7 +41,7 @@ SELECT awty.disallow('unpaid', 'regress_clerks');
 SET ROLE regress_app;
 SELECT test.schedule();
 
--- A renamed role keeps its right. A dropped role has none, and its OID is not accepted as a name.
+-- A renamed role keeps its right. A dropped role loses its right, and awty does not accept the role's OID as a name.
 RESET ROLE;
 CREATE ROLE regress_temp LOGIN;
 GRANT USAGE ON SCHEMA awty TO regress_temp;
@@ -57,11 +57,11 @@ SELECT allowed::text ~ '^{\d+}$' FROM awty.job;
 SET ROLE regress_app;
 SELECT test.schedule();
 
--- PUBLIC cannot be allowed.
+-- awty.allow() refuses PUBLIC.
 SET ROLE regress_shop;
 SELECT test.raises($$SELECT awty.allow('unpaid', 'public')$$);
 
--- In a SECURITY DEFINER function, the caller is the function's owner.
+-- In a SECURITY DEFINER function, the owner of the function counts as the caller.
 CREATE FUNCTION test.for_all() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT test.schedule()';
 SET ROLE regress_eve;
 SELECT test.for_all();

@@ -1,4 +1,4 @@
--- awty.alter(): options one by one, back to their defaults, and another function or role.
+-- Tests awty.alter(): it changes options one by one, resets them to their defaults, and changes the function or the role.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -9,10 +9,9 @@ CREATE VIEW test.options WITH (security_barrier) AS
 SELECT function_name, set_based, role, slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed,
        max_lateness, keep_history, notify FROM awty.job WHERE job = 'unpaid';
 
--- Without options, the call changes nothing.
 SELECT awty.alter('unpaid');
 TABLE test.options;
--- One at a time.
+-- The calls change one option at a time.
 SELECT awty.alter('unpaid', slot => '1 hour');
 SELECT awty.alter('unpaid', timeout => '5 s');
 SELECT awty.alter('unpaid', max_checks => 7);
@@ -24,7 +23,7 @@ SELECT awty.alter('unpaid', max_lateness => '2 days');
 SELECT awty.alter('unpaid', keep_history => 'problems', notify => 'late orders');
 SELECT awty.alter('unpaid', keep_history => 'ran', notify => NULL);
 TABLE test.options;
--- reset sets all options to their defaults. A value in the same call wins.
+-- reset sets all options to their defaults, except for an option that has a value in the same call.
 SELECT awty.alter('unpaid', reset => '{slot, max_lateness}');
 TABLE test.options;
 SELECT awty.alter('unpaid', max_checks => 6, reset => ARRAY['timeout', 'max_checks', 'max_horizon', 'max_attempts',
@@ -33,7 +32,7 @@ TABLE test.options;
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{run_as}')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{Timeout}')$$);
 
--- Another function, also of the other form.
+-- A job can get another function, also a function that takes sets.
 SELECT awty.alter('unpaid', function => 'shop.stale');
 TABLE test.options;
 SELECT test.raises($$SELECT awty.alter('unpaid', function => 'shop.nothing')$$);
@@ -51,7 +50,7 @@ SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM a
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
 
--- Another role, which the caller can become and which may run the function.
+-- A job can get another role, if the caller can become this role and the role may execute the function.
 SET ROLE regress_app;
 SELECT awty.alter('unpaid', run_as => 'regress_app');
 TABLE test.options;
@@ -63,7 +62,6 @@ SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_eve')$$);
 SELECT awty.alter('unpaid', run_as => 'regress_shop');
 SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_nobody')$$);
 
--- A rollback undoes the change.
 BEGIN;
 SELECT awty.alter('unpaid', max_checks => 99);
 ROLLBACK;

@@ -1,4 +1,4 @@
--- Arguments for the job that are too large, too deep or not jsonb, and every function called with NULL only.
+-- Tests arguments of jobs that are too large, too deep or not jsonb. It also calls every function with NULL only.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -11,12 +11,12 @@ FROM unnest(ARRAY['to_jsonb(repeat(''x'', 100000000))', 'repeat(''['', 1000000) 
     $$concat('[', repeat('1e131000,', 9), '0]')$$, $$jsonb_build_object('a', round(1, 16000), 'b', array_fill(round(1, 16000), ARRAY[70]))$$]) AS args;
 SELECT count(*) FROM awty.future_job;
 
--- Deeply nested, but still readable.
+-- These args are deeply nested, but can still be read.
 SELECT awty.schedule('orders', '2', 'unpaid', after => '1 h', args => (repeat('[', 1000) || repeat(']', 1000))::jsonb) > 0;
 SELECT args = (repeat('[', 1000) || repeat(']', 1000))::jsonb FROM awty.future_job;
 SELECT awty.unregister('unpaid');
 
--- Every function of the schema, including future ones.
+-- The query finds every function of the schema, including functions of later versions.
 RESET ROLE;
 SELECT call, test.raises('SELECT ' || call)
 FROM pg_proc AS p CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Functions that are refused, at register() and at schedule().
+-- Tests functions that register() and schedule() refuse.
 \pset format unaligned
 \pset tuples_only on
 GRANT CREATE ON SCHEMA shop TO regress_mallory;
@@ -6,7 +6,7 @@ SET ROLE regress_shop;
 CREATE FUNCTION test.register(function text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.register(%L, %L)', 'new', function)) $$;
 
--- Malformed names, and names that do not exist.
+-- The names are malformed, or no function has this name.
 SELECT left(function, 80), test.register(function) FROM unnest(ARRAY['shop.', '.unpaid', '.', 'shop..unpaid', 'a.shop.unpaid', '"shop.unpaid', 'shop."unpaid', '""',
     'shop unpaid', 'shop.unpaid()', 'shop.unpaid(awty.future_job)', 'shop.unpaid(future_job)', 'shop.unpaid; SELECT 1', 'shop.unpiad', 'nowhere.unpaid',
     'unpaid', '"Shop".unpaid', '"shop.unpaid"', '"Shop"."un""paid()"', repeat('x', 1000)]) AS function;
@@ -14,7 +14,7 @@ SELECT oid AS oid FROM pg_proc WHERE proname = 'unpaid'
 \gset
 SELECT test.raises(format('SELECT awty.register(%L, %L)', 'new', :'oid')) ~ '^42883: function "\d+"\(awty.future_job\) does not exist';
 
--- A wrong signature.
+-- These functions have a wrong signature.
 CREATE FUNCTION shop.wrong_argument(bigint) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.no_argument() RETURNS timestamp LANGUAGE sql AS 'SELECT now()::timestamp';
 CREATE FUNCTION shop.two_arguments(awty.future_job, text) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
@@ -27,13 +27,13 @@ CREATE FUNCTION shop.answer(j awty.future_job, OUT t timestamptz) LANGUAGE sql A
 CREATE FUNCTION shop.two_answers(j awty.future_job, OUT t timestamptz, OUT u timestamptz) LANGUAGE sql AS 'SELECT now(), now()';
 SELECT function, test.register('shop.' || function) FROM unnest(ARRAY['wrong_argument', 'no_argument', 'two_arguments', 'with_default',
     'any_element', 'any_record', 'of_history', 'two_answers']) AS function;
--- These two have the right signature: one OUT parameter is a result, and VARIADIC is an array.
+-- These two functions have the right signature, because one OUT parameter is a result, and VARIADIC is an array.
 SELECT function, awty.register(function, 'shop.' || function), awty.unregister(function) FROM unnest('{answer, rest}'::text[]) AS function;
--- A second overload does not matter, even with a default.
+-- An overload with another signature does not matter, even if it has a default.
 CREATE FUNCTION shop.with_default(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT awty.register('with_default', 'shop.with_default'), awty.unregister('with_default');
 
--- The right signature, but not a plain function or with a wrong result type.
+-- These have the right arguments, but are not plain functions or have a wrong result type.
 CREATE PROCEDURE shop.a_procedure(awty.future_job) LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.step(timestamptz, awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE AGGREGATE shop.an_aggregate(awty.future_job) (sfunc = shop.step, stype = timestamptz);
@@ -48,12 +48,12 @@ CREATE DOMAIN shop.moment AS timestamptz;
 CREATE FUNCTION shop.a_domain(awty.future_job) RETURNS shop.moment LANGUAGE sql AS 'SELECT now()::shop.moment';
 SELECT function, test.register('shop.' || function) FROM unnest(ARRAY['a_procedure', 'an_aggregate', 'a_set', 'a_table', 'without_zone', 'nothing',
     'one_for_many', 'many_for_one', 'set_for_many', 'a_domain']) AS function;
--- Both forms exist, so the name is ambiguous.
+-- A function exists for single checks and for sets, so the name is ambiguous.
 CREATE FUNCTION shop.both(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.both(awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS 'SELECT ARRAY[now()]';
 SELECT test.register('shop.both');
 
--- In a temporary schema, by either name; and on no search_path.
+-- A function in a temporary schema is refused by either name, and so is a name that is not on the search_path.
 CREATE FUNCTION pg_temp.mine(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT test.register('pg_temp.mine');
 SELECT test.register('mine');
@@ -67,7 +67,7 @@ SELECT function_schema, function_name FROM awty.job WHERE job = 'unpaid';
 SELECT awty.unregister('unpaid');
 RESET search_path;
 
--- Another role's function, and no EXECUTE for the role that it would run as.
+-- The function belongs to another role, or the job's role has no EXECUTE on the function.
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION shop.unpaid(awty.future_job), shop.stale(awty.future_job[]) FROM PUBLIC;
 SET ROLE regress_mallory;
@@ -83,7 +83,7 @@ GRANT EXECUTE ON FUNCTION test.common(awty.future_job) TO regress_mallory;
 SET ROLE regress_mallory;
 SELECT awty.register('mallorys', 'test.common');
 
--- The same faults may occur between register() and schedule(). Pending checks stay, and new ones are refused.
+-- The same faults may arise after register(). Pending checks then stay, and schedule() refuses new checks.
 SELECT awty.schedule('orders', '1', 'mallorys', after => '1 hour') > 0;
 CREATE FUNCTION test.schedule(job text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', job, '1 hour')) $$;
@@ -107,10 +107,10 @@ DROP FUNCTION shop.fickle(awty.future_job);
 CREATE FUNCTION shop.fickle(awty.future_job) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$;
 SELECT test.schedule('fickle');
 DROP FUNCTION shop.fickle(awty.future_job);
--- A new body, and the other form beside it, change nothing: the signature is exact.
+-- A function may get a new body, or an overload that takes sets. Neither changes the job, because the job's signature is exact.
 CREATE FUNCTION shop.fickle(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 SELECT test.schedule('fickle');
--- For a set-based job without its function, the hint shows the function to create.
+-- If a set-based job has lost its function, the hint shows the function to create.
 SELECT awty.register('stale', 'shop.stale');
 ALTER FUNCTION shop.stale(awty.future_job[]) RENAME TO staler;
 SELECT test.schedule('stale');

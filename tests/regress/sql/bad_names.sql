@@ -1,11 +1,10 @@
--- Names that are NULL, empty, too long, odd or wrong, for each argument that is a name.
+-- Tests names that are NULL, empty, too long, odd or wrong, for each argument that is a name.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- NULL and empty, argument by argument.
 SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$register(NULL, 'shop.unpaid')$$, $$register('', 'shop.unpaid')$$, $$register('new', '')$$,
     $$alter(NULL)$$, $$alter('')$$, $$unregister(NULL)$$, $$unregister('')$$, $$pause(NULL)$$, $$pause('')$$, $$resume(NULL)$$,
@@ -15,7 +14,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$schedule('orders', '1', NULL, after => '1 h')$$, $$schedule('', '1', 'unpaid', after => '1 h')$$,
     $$schedule('orders', '', 'unpaid', after => '1 h')$$, $$schedule('orders', '1', '', after => '1 h')$$]) AS call;
 
--- The longest name of each argument, and one byte more. A letter of two bytes counts as two.
+-- Each argument gets the longest valid name, and a name that is one byte longer. A letter of two bytes counts as two.
 SELECT awty.register(repeat('ü', 31) || 'x', 'shop.unpaid');
 SELECT octet_length(job), char_length(job) FROM awty.job WHERE job LIKE 'ü%';
 SELECT awty.schedule(repeat('é', 127) || 'x', repeat('€', 341) || 'x', repeat('ü', 31) || 'x', after => '1 hour') > 0;
@@ -29,7 +28,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$allow(repeat('x', 64), 'regress_app')$$, $$disallow(repeat('x', 64), 'regress_app')$$,
     $$next_slot(now(), repeat('x', 64))$$, $$cancel('orders', '1', repeat('x', 1000000))$$]) AS call;
 
--- Odd but valid names come back unchanged, and no part of them is run as SQL.
+-- Odd but valid names come back unchanged, and PostgreSQL executes no part of them.
 SELECT name, awty.register(name, 'shop.unpaid') FROM unnest(ARRAY['a.b.c', '"quoted"', 'it''s', '; DROP TABLE shop.orders; --',
     'Unpaid', ' ', E'tab\tand\\', '%s %n $1', 'überfällig', '支払い', '🕐', 'NULL', U&'cafe\0301']) AS name;
 SELECT count(awty.schedule(job, job, job, after => '1 hour')) FROM awty.job;
@@ -40,7 +39,7 @@ SELECT awty.register(E'new\nline', 'shop.unpaid');
 SELECT test.raises(format('SELECT awty.register(%L, %L)', E'new\nline', 'shop.stale'));
 SELECT awty.unregister(E'new\nline');
 
--- An unknown job: the hint names the nearest job, or shows how to register one.
+-- If a job does not exist, the hint names the job with the nearest name, or shows how to register a job.
 SELECT name, test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', name, '1 h'))
 FROM unnest(ARRAY['unshiped', 'unhsipped', 'Unshipped', 'unpaid ', 'upnaid', 'refund', 'it''s']) AS name;
 SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[

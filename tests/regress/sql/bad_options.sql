@@ -1,10 +1,10 @@
--- Options of awty.register() and awty.alter() that are out of range, NULL or unknown.
+-- Tests options of awty.register() and awty.alter() that are out of range, NULL or unknown.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- Values below and above the range are refused, and the message names the range. Both functions do the same.
+-- Both functions refuse values below and above the range, and the message names the range.
 SELECT option, CASE WHEN a = r THEN r ELSE concat_ws(E'\n', 'register:', r, 'alter:', a) END
 FROM unnest(ARRAY[
     $$max_checks => -1$$, $$max_checks => 1000001$$, $$max_checks => -2147483648$$,
@@ -20,14 +20,14 @@ FROM unnest(ARRAY[
 CROSS JOIN LATERAL test.raises(format('SELECT awty.register(%L, %L, %s)', 'new', 'shop.unpaid', option)) AS r
 CROSS JOIN LATERAL test.raises(format('SELECT awty.alter(%L, %s)', 'unpaid', option)) AS a;
 
--- NULL is accepted only for options for which it has a meaning: no slot, no lateness limit, the caller.
+-- An option accepts NULL only if NULL has a meaning: no slot, no limit of lateness, or the caller.
 SELECT option, test.raises(format('SELECT awty.register(%L, %L, %s => NULL)', 'new', 'shop.unpaid', option))
 FROM unnest('{timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, keep_history}'::text[]) AS option;
 SELECT awty.register('nulls', 'shop.unpaid', slot => NULL, max_lateness => NULL, run_as => NULL);
 SELECT slot, max_lateness, role FROM awty.job WHERE job = 'nulls';
 SELECT awty.unregister('nulls');
 
--- All these calls had no effect.
+-- None of these calls has changed a job.
 SELECT job, timeout = '30 s' AND max_checks = 5 AND max_horizon = '366 days' AND max_attempts = 3 AND retry_after = '1 min'
     AND on_missed = 'run' AND max_lateness IS NULL AND keep_history = 'all' AND slot IS NULL AS by_default FROM awty.job;
 

@@ -1,4 +1,5 @@
--- A job runs with the caller's rights, or those of a role that the caller can become, that can connect, and that may trust the function.
+-- Tests the role of a job. The role is the caller or a role that the caller can become. It must be able to connect, and must not have more
+-- rights than the owner of the function.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_team LOGIN;
@@ -9,7 +10,7 @@ CREATE FUNCTION test.register(role name, function text DEFAULT 'shop.unpaid') RE
 
 CREATE FUNCTION test.anybodys(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 
--- A role that the caller can become, one that it cannot become, and one that does not exist.
+-- The caller can become the first role, but not the second, and the third does not exist.
 SET ROLE regress_shop;
 SELECT test.register('regress_team');
 SELECT role, registered_by FROM awty.job WHERE job = 'team';
@@ -40,7 +41,7 @@ SET ROLE regress_team;
 SELECT awty.unregister('team');
 RESET ROLE;
 
--- Without CONNECT on the database no worker can run the job.
+-- Without CONNECT on the database, no worker can run the job.
 SELECT current_database() AS database
 \gset
 REVOKE CONNECT ON DATABASE :"database" FROM PUBLIC;
@@ -53,7 +54,7 @@ SELECT test.register('regress_team', 'test.anybodys'), awty.unregister('team');
 RESET ROLE;
 GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 
--- Without LOGIN no worker can connect before PostgreSQL 17.
+-- Before PostgreSQL 17, a worker cannot connect as a role without LOGIN.
 CREATE ROLE regress_group NOLOGIN;
 SET client_min_messages = warning;
 SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN 'ok'
@@ -62,7 +63,7 @@ SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN '
 RESET client_min_messages;
 SELECT count(awty.unregister(job)) >= 0 FROM awty.job;
 
--- A role with extraordinary rights runs no function that a lesser role may change.
+-- A role with extraordinary rights runs no function that a role with fewer rights may change.
 CREATE FUNCTION test.trusted(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 CREATE FUNCTION test.trusted_set(awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS $$ SELECT '{}'::timestamptz[] $$;
 CREATE FUNCTION test.attribute(attribute text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -82,10 +83,10 @@ SELECT test.attribute('CREATEROLE');
 SELECT test.attribute('REPLICATION');
 SELECT test.attribute('IN ROLE pg_monitor');
 SELECT test.attribute('IN ROLE pg_read_all_data');
--- These roles have no extraordinary rights.
+-- CREATEDB and the following attributes are not extraordinary rights.
 SELECT test.attribute('CREATEDB');
 SELECT test.attribute('INHERIT CONNECTION LIMIT 0');
--- Rights through another role count as well.
+-- Rights that a role has through another role count as well.
 CREATE ROLE regress_between IN ROLE pg_monitor;
 SELECT test.attribute('IN ROLE regress_between');
 SELECT test.attribute('NOINHERIT IN ROLE regress_between');
@@ -98,7 +99,7 @@ GRANT regress_shop TO regress_team;
 SELECT test.register('regress_team'), awty.unregister('team');
 ALTER DATABASE :"database" OWNER TO postgres;
 
--- Each check is examined again, because the function's owner and the role may change.
+-- awty examines the function again for each check, because the function's owner and the role may change.
 SELECT awty.register('mighty', 'test.trusted'), awty.register('mighty_set', 'test.trusted_set'), awty.register('team', 'shop.unpaid', run_as => 'regress_team');
 SELECT awty.schedule('orders', '1', 'mighty', after => '1 hour') > 0, awty.schedule('orders', '1', 'team', after => '1 hour') > 0;
 ALTER FUNCTION test.trusted(awty.future_job) OWNER TO regress_shop;
@@ -109,7 +110,7 @@ SELECT awty.unregister('mighty'), awty.unregister('mighty_set'), awty.unregister
 ALTER ROLE regress_team NOCREATEROLE;
 REVOKE regress_shop FROM regress_team;
 
--- The trap: a superuser writes to mallory's table, whose trigger would give mallory's function a run as superuser.
+-- The trap: a superuser writes to a table of mallory. The table's trigger tries to let mallory's function run as superuser.
 CREATE SCHEMA mallory AUTHORIZATION regress_mallory;
 SET ROLE regress_mallory;
 CREATE FUNCTION mallory.takeover(awty.future_job) RETURNS timestamptz LANGUAGE plpgsql
@@ -124,7 +125,7 @@ END $$;
 CREATE TRIGGER trap AFTER INSERT ON mallory.bait FOR EACH ROW EXECUTE FUNCTION mallory.trap();
 RESET ROLE;
 SELECT test.raises('INSERT INTO mallory.bait VALUES (1)');
--- A job of mallory's own, scheduled by a superuser's INSERT, runs as mallory.
+-- If a superuser's INSERT schedules a check of mallory's own job, the check runs as mallory.
 SET ROLE regress_mallory;
 SELECT awty.register('bait', 'mallory.takeover');
 CREATE OR REPLACE FUNCTION mallory.trap() RETURNS trigger LANGUAGE plpgsql

@@ -1,4 +1,4 @@
--- at and after: both, neither, infinite, out of range, too far, negative.
+-- Tests the arguments at and after: both or neither, and times that are infinite, out of range, too far ahead or negative.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -10,7 +10,7 @@ CREATE FUNCTION test.at(t text) RETURNS text LANGUAGE sql
 CREATE FUNCTION test.after(i text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', 'unpaid', i)) $$;
 
--- Exactly one of the two.
+-- A call needs either at or after.
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL, after => NULL)$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => now(), after => '1 hour')$$);
@@ -18,13 +18,13 @@ SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => 'infini
 -- A NULL that a trigger has computed is refused, because the check would be lost silently.
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL::timestamptz + '1 hour')$$);
 
--- Infinite times, and times beyond the range of arithmetic.
+-- These times are infinite, or beyond the range of arithmetic.
 SELECT t, test.at(t) FROM unnest('{infinity, -infinity, 294276-12-31 23:59:59+00, 262143-01-01 00:00:00+00}'::text[]) AS t;
 SELECT i, test.after(i) FROM unnest('{178000000 years, 300000 years, 2000000000 days, 2147483647 months}'::text[]) AS i;
--- Negative intervals, including those whose sign depends on the calendar.
+-- These intervals are negative. The sign of some of them depends on the calendar.
 SELECT i, test.after(i) FROM unnest('{-1 us, -1 hour, 1 hour -61 min, 1 month -32 days, -178000000 years, 1 day -25 hours}'::text[]) AS i;
 
--- Times beyond max_horizon: the error names the job, the time and the limit.
+-- For a time beyond max_horizon, the error names the job, the time and the limit.
 SELECT t, test.at(t) FROM unnest('{2099-06-01 10:05:30+02, 9999-12-31 23:59:59+00, 99999-01-01 00:00:00+00}'::text[]) AS t;
 SELECT i, regexp_replace(test.after(i), 'time [-0-9]+ [:0-9]+\+00:00', 'time T') FROM unnest('{367 days, 2 years, 99 years}'::text[]) AS i;
 SELECT test.after('366 days'), test.after('365 days 23:59:59');
@@ -35,7 +35,7 @@ SELECT awty.alter('unpaid', max_horizon => '1 s');
 SELECT regexp_replace(test.after('2 s'), 'time [-0-9]+ [:0-9]+\+00:00', 'time T');
 SELECT test.after('0'), test.at('now'), test.at('2001-01-01');
 
--- The past is fine, and so is long ago.
+-- A time in the past is accepted, however long ago it is.
 SELECT t, test.at(t) FROM unnest('{4714-11-24 00:00:00 BC, 0001-01-01 BC, epoch, 2026-03-29 02:30 Europe/Berlin}'::text[]) AS t;
 SELECT count(*) FROM awty.future_job;
 SELECT count(*) FROM awty.future_job WHERE next_check_at <= now() OR next_check_at > now() + interval '2 min';

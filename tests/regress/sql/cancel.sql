@@ -1,4 +1,4 @@
--- awty.cancel(): by entity, by entity and job, twice, and without effect on checks of others.
+-- Tests awty.cancel(): by entity, by entity and job, repeatedly, and for checks of other roles.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -8,7 +8,7 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', key, job, after => '1 day') > 0
 FROM unnest(ARRAY['1', '2', '3']) AS key, unnest(ARRAY['unshipped', 'unpaid']) AS job;
 
--- One job's, all of an entity's, none.
+-- The calls cancel the check of one job, all checks of an entity, and none.
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.cancel('orders', '2');
@@ -20,11 +20,11 @@ WHERE entity_name = 'orders' AND outcome = 'cancelled' AND job IN ('unshipped', 
     AND scheduled_at > (SELECT registered_at FROM awty.job WHERE job = 'unpaid')
 ORDER BY 1, 2;
 
--- Named arguments; quotes in a key are data.
+-- The arguments have names, and quotes in a key are data.
 SELECT awty.schedule(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid', after => '1 day') > 0;
 SELECT awty.cancel(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid');
 
--- Missing arguments.
+-- Each call lacks an argument.
 SELECT test.raises($$SELECT awty.cancel(NULL, '3')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', NULL)$$);
 SELECT test.raises($$SELECT awty.cancel('', '3')$$);
@@ -36,14 +36,13 @@ SELECT test.raises($$SELECT awty.cancel(repeat('x', 256), '3')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', repeat('x', 1025))$$);
 SELECT test.raises($$SELECT awty.cancel('orders', '3', repeat('x', 64))$$);
 
--- A rollback undoes the cancellation.
 BEGIN;
 SELECT awty.cancel('orders', '3');
 SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 ROLLBACK;
 SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 
--- A role that may schedule a job may cancel its checks. For another role the checks do not exist, or the call is refused.
+-- A role that may schedule a job may cancel the job's checks. For another role, the checks do not exist or the call is refused.
 SET ROLE regress_eve;
 SELECT awty.cancel('orders', '3');
 SELECT test.raises($$SELECT awty.cancel('orders', '3', 'unpaid')$$);

@@ -1,4 +1,4 @@
--- awty.check_now(): now instead of at the slot.
+-- Tests awty.check_now(), which makes a check due now instead of at its slot.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -8,7 +8,7 @@ SELECT awty.schedule('orders', 1, 'unpaid', after => '1 hour', args => '{"level"
 \gset
 SELECT first_check_at AS first FROM awty.future_job WHERE id = :id
 \gset
--- In a transaction, so that no worker runs the check in between. Only the time changes: to now, and not to a slot.
+-- The transaction keeps a worker from running the check in between. Only the time of the check changes, to now and not to a slot.
 BEGIN;
 SELECT awty.check_now('orders', 1) = :id;
 SELECT id = :id AS same, args, first_check_at = :'first' AS first, next_check_at BETWEEN now() AND clock_timestamp() AS now, check_count, attempt, held FROM awty.future_job WHERE id = :id;
@@ -16,7 +16,7 @@ SELECT awty.check_now('orders', '1', 'unpaid') = :id;
 ROLLBACK;
 SELECT next_check_at = :'first' FROM awty.future_job WHERE id = :id;
 
--- Refused: no check, several checks, a held check, a check of another role, no entity.
+-- The call is refused without a check, with several checks, for a held check, for another role's check, and without an entity.
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.check_now('orders', 2)$$, $$SELECT awty.check_now('orders', 1, 'unshipped')$$,
     $$SELECT awty.check_now('orders', 1, 'unpiad')$$, $$SELECT awty.check_now('orders', NULL::text)$$, $$SELECT awty.check_now('', 1)$$]) AS call;
 SELECT awty.schedule('orders', 1, 'unshipped', after => '1 hour') > 0;
@@ -27,14 +27,13 @@ SELECT awty.release('orders', '1', 'unpaid');
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.check_now('orders', 1)$$) = replace(test.raises($$SELECT awty.check_now('orders', 2)$$), '"2"', '"1"');
 SELECT test.sqlstate($$SELECT awty.check_now('orders', 1, 'unpaid')$$);
--- A role that may schedule may call check_now().
 SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 BEGIN;
 SELECT awty.check_now('orders', 1) = :id;
 ROLLBACK;
--- The check of a paused job becomes due now, and waits.
+-- The check of a paused job becomes due now, but waits.
 SET ROLE regress_shop;
 SELECT awty.pause('unpaid');
 SELECT awty.check_now('orders', 1, 'unpaid') = :id;

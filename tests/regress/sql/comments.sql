@@ -1,8 +1,8 @@
--- Every object that \d+, \df+ or a schema browser shows has a COMMENT.
+-- Tests that every object has a COMMENT, so that \d+, \df+ and schema browsers can show it.
 \pset format unaligned
 \pset tuples_only on
 
--- Objects without a COMMENT: none. (From PostgreSQL 17 on, row types are members of the extension too.)
+-- Lists the objects without a COMMENT, and there are none. From PostgreSQL 17 on, row types are members of the extension too.
 SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
     AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')
@@ -14,12 +14,12 @@ WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND (c.relki
 SELECT name FROM pg_settings WHERE name LIKE 'awty.%' AND (coalesce(short_desc, '') = '' OR coalesce(extra_desc, '') = '');
 SELECT 'extension' FROM pg_extension WHERE extname = 'awty' AND obj_description(oid, 'pg_extension') IS NULL;
 
--- One style: a capital first, no full stop at the end, on one line.
+-- A COMMENT starts with a capital letter, has no full stop at the end, and is one line.
 SELECT description FROM pg_description AS d JOIN pg_depend AS e ON (e.classid, e.objid) = (d.classoid, d.objoid)
 WHERE e.refclassid = 'pg_extension'::regclass AND e.deptype = 'e'
     AND e.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')
     AND (description ~ E'\\.$|\n' OR description !~ '^([A-Z]|awty\.)');
--- Descriptions of settings are sentences, as PostgreSQL's own.
+-- The description of a setting is a sentence, as in PostgreSQL's own settings.
 SELECT name, short_desc, extra_desc FROM pg_settings WHERE name LIKE 'awty.%'
     AND NOT (short_desc ~ '^[A-Z].*\.$' AND extra_desc ~ '^[A-Z].*\.$');
 
@@ -28,6 +28,6 @@ SELECT obj_description('awty.schedule(text, text, text, timestamptz, interval, j
 SELECT col_description('awty.future_job_history'::regclass, attnum) FROM pg_attribute
 WHERE attrelid = 'awty.future_job_history'::regclass AND attname = 'outcome';
 
--- Reading functions run without JIT, because their plans are long and they read few rows. Functions without jit = off: none.
+-- Lists the reading functions without jit = off, and there are none. JIT is off because the plans are long and read few rows.
 SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
 WHERE p.pronamespace = 'awty'::regnamespace AND l.lanname = 'sql' AND 'jit=off' <> ALL (coalesce(p.proconfig, '{}'));

@@ -1,4 +1,4 @@
--- awty.dry_run() shows what would become of a check, and leaves no trace.
+-- Tests awty.dry_run(), which shows what would become of a check and leaves no trace.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -22,7 +22,8 @@ BEGIN
     RETURN NULL;
 END $$;
 SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
--- Only for a session of the job's role: the function could switch a session that has only set the role back to its superuser.
+-- Only a session of the job's role may call it. If a superuser's session has only set the role, the function could switch back to the
+-- superuser.
 SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 RESET ROLE;
 SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
@@ -31,26 +32,26 @@ SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
--- An entity without a check, with args. No row stays.
+-- The entity has no check, and the call has args. No row stays.
 SELECT what, t.id IS NULL AS none, t.job, t.entity_name, t.entity_key, t.slot > now() AND t.slot <= now() + interval '61 s' AS next_slot,
     t.outcome, t.next_check_at - t.slot AS again, t.sqlstate, t.message
 FROM unnest('{done,again,past,far,raise,deferred,slow,cancel,row}'::text[]) AS what CROSS JOIN LATERAL awty.dry_run('orders', 1, 'try', jsonb_build_object('do', what)) AS t;
 SELECT (SELECT count(*) FROM shop.tried), (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history WHERE job = 'try');
 
--- A pending check, due or not, held or not, with its own args.
+-- A pending check runs with its own args, whether it is due, held or neither.
 SELECT awty.schedule('orders', what, 'try', after => '1 day', args => jsonb_build_object('do', what)) > 0 FROM unnest('{done,again,raise,cancel,replace}'::text[]) AS what;
 SELECT awty.hold('orders', 'again');
 CREATE TEMP TABLE was AS SELECT f.id, f.ctid::text AS place, f.xmin::text AS made, f.xmax::text AS locked FROM awty.future_job AS f;
 SELECT t.entity_key, t.id = f.id AS same, t.slot = f.next_check_at AS slot, t.outcome, t.next_check_at > now() AS again, t.sqlstate, t.message
 FROM awty.future_job AS f CROSS JOIN LATERAL awty.dry_run(f.entity_name, f.entity_key, f.job, '{"do": "past"}') AS t ORDER BY 1;
--- The check is not changed and not locked, so that a worker may run it meanwhile.
+-- The call neither changes nor locks the check, so a worker may run the check meanwhile.
 BEGIN;
 SELECT outcome FROM awty.dry_run('orders', 'done', 'try');
 SELECT count(*) FROM awty.future_job AS f JOIN was AS w ON w.id = f.id AND w.place = f.ctid::text AND w.made = f.xmin::text AND w.locked = f.xmax::text;
 COMMIT;
 SELECT count(*) FROM shop.tried;
 
--- The last attempt would fail for good.
+-- This is the last attempt, so a failure would end the check.
 RESET ROLE;
 SELECT awty.alter('try', max_attempts => 1);
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'raise', 'try');
@@ -76,7 +77,7 @@ FETCH c;
 CLOSE c;
 SELECT current_setting('search_path'), current_user = 'regress_shop';
 
--- Without an argument, and for sets; a function that cannot be called.
+-- The jobs have functions without an argument, functions for sets, and a function that cannot be called.
 CREATE FUNCTION shop.tidy() RETURNS void LANGUAGE sql AS 'INSERT INTO shop.tried VALUES (9)';
 CREATE FUNCTION shop.set(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS $$ SELECT CASE WHEN j[1].args IS NULL THEN ARRAY[j[1].next_check_at + interval '1 h'] ELSE '{}' END $$;
 SELECT awty.register('tidy', 'shop.tidy'), awty.register('set', 'shop.set');
@@ -87,7 +88,7 @@ DROP FUNCTION shop.tidy;
 SELECT next_check_at > now() AS again, outcome, sqlstate, message FROM awty.dry_run('orders', 1, 'tidy');
 SELECT count(*) FROM shop.tried WHERE n = 9;
 
--- Refused.
+-- These calls are refused.
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.dry_run('orders', 1, 'tyr')$$, $$SELECT awty.dry_run('orders', NULL::text, 'try')$$,
     $$SELECT awty.dry_run('orders', 1, NULL)$$, $$SELECT awty.dry_run('orders', '', 'try')$$]) AS call;
 SELECT test.sqlstate($$SELECT awty.dry_run('orders', 1)$$);

@@ -1,4 +1,4 @@
--- Pending checks are only in awty.future_job, and finished checks only in the history.
+-- Tests that pending checks are only in awty.future_job, and finished checks only in the history.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -9,14 +9,14 @@ SELECT awty.register('none_of_them', 'shop.unpaid', keep_history => 'none');
 SELECT count(awty.schedule('history', n::text, job, after => '1 day', args => to_jsonb(n)))
 FROM generate_series(1, 4) AS n, unnest('{all_of_them, that_ran, none_of_them}'::text[]) AS job;
 
--- A check that has run before: the number and time of its runs are in its row of the history.
+-- The check has run before. Its row of the history has the number and the time of its runs.
 RESET ROLE;
 UPDATE awty.future_job SET check_count = 2, attempt = 1 WHERE entity_name = 'history' AND entity_key = '4';
 INSERT INTO awty_internal.check_stat (check_id, runs, run_time, started_at, lateness)
 SELECT id, 3, '1.5 s', '2026-01-01 10:00:00.25+00', '0.25 s' FROM awty.future_job WHERE entity_name = 'history' AND entity_key = '4';
 SET ROLE regress_shop;
 
--- Replaced, cancelled, cancelled with all jobs, unregistered.
+-- The checks are replaced, cancelled for one job, cancelled for all jobs, and unregistered.
 SELECT count(awty.schedule('history', '1', job, after => '2 days', args => '"again"'))
 FROM unnest('{all_of_them, that_ran, none_of_them}'::text[]) AS job;
 SELECT awty.cancel('history', '2', 'all_of_them');
@@ -28,7 +28,7 @@ SET datestyle = ISO;
 SELECT job, entity_key, args, outcome, check_count, attempts, run_time, lateness, started_at, sqlstate, message, role, scheduled_by,
        finished_at > scheduled_at AS after_scheduling, first_check_at = next_check_at AS at_its_first_slot
 FROM awty.future_job_history WHERE entity_name = 'history' ORDER BY job, entity_key, id;
--- One row for each ended check, and no row anywhere else.
+-- The history has one row for each ended check, and no other table has a row.
 SELECT count(*), count(DISTINCT id) FROM awty.future_job_history WHERE entity_name = 'history';
 RESET ROLE;
 SELECT (SELECT count(*) FROM awty_internal.check_stat), (SELECT count(*) FROM awty_internal.in_flight);
@@ -41,7 +41,7 @@ SELECT count(*) > 0 FROM test.plan($$SELECT * FROM awty.future_job_history WHERE
 WHERE line ~ 'Index Cond: .*entity_name.*entity_key';
 ROLLBACK;
 
--- The tables refuse values that no function writes.
+-- The tables refuse values that no function of awty writes.
 CREATE FUNCTION test.violates(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     violated text;

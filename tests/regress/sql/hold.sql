@@ -1,4 +1,4 @@
--- awty.hold() and awty.release(): a check is held, with a note.
+-- Tests awty.hold() and awty.release(): a check is held, with a note.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -22,7 +22,7 @@ SELECT test.raises($$SELECT awty.release('orders', 1)$$);
 RESET ROLE;
 SELECT count(*) FROM awty_internal.hold;
 
--- Refused.
+-- These calls are refused.
 SET ROLE regress_shop;
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.hold('orders', 2)$$, $$SELECT awty.hold('orders', 1, 'unshipped')$$,
     $$SELECT awty.hold('orders', 1, 'unpiad')$$, $$SELECT awty.hold(NULL, '1')$$, $$SELECT awty.hold('orders', 1, note => repeat('x', 1025))$$, $$SELECT awty.hold('orders', 1, note => '')$$]) AS call;
@@ -31,15 +31,14 @@ SELECT test.raises($$SELECT awty.hold('orders', 1)$$);
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.hold('orders', 1)$$) = replace(test.raises($$SELECT awty.hold('orders', 2)$$), '"2"', '"1"');
 SELECT test.sqlstate($$SELECT awty.hold('orders', 1, 'unpaid')$$);
--- A role that may schedule may hold and release.
 SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.hold('orders', 1, note => 'x'), awty.release('orders', 1);
--- Users cannot read the table itself.
+-- Users cannot read the table of holds itself.
 SELECT test.sqlstate($$TABLE awty_internal.hold$$);
 
--- A check that falls due while it is held follows the job's on_missed. The update simulates that a day has passed:
+-- A check that falls due while it is held follows the job's on_missed. The UPDATE makes it look as if a day had passed.
 SET ROLE regress_shop;
 SELECT awty.register('skipper', 'shop.unpaid', on_missed => 'skip'), awty.register('mover', 'shop.unpaid', on_missed => 'next_slot');
 SELECT awty.pause('unpaid'), awty.pause('skipper'), awty.pause('mover');

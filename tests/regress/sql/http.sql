@@ -1,11 +1,11 @@
--- awty_http: its functions and columns, its rights, and one example of each call.
+-- Tests awty_http: its functions and columns, its rights, and one example of each call.
 \pset format unaligned
 \pset tuples_only on
 SET client_min_messages = warning;
 CREATE EXTENSION awty_http;
 GRANT USAGE ON SCHEMA awty_http TO regress_shop;
 
--- Public functions and columns. Every function has its own search_path, or is one statement with qualified names.
+-- Lists the public functions and columns. Every function has its own search_path, or is one statement with qualified names.
 SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') → ' || pg_get_function_result(p.oid)
 FROM pg_proc AS p WHERE p.pronamespace = 'awty_http'::regnamespace ORDER BY 1;
 SELECT p.oid::regprocedure FROM pg_proc AS p
@@ -18,10 +18,9 @@ SELECT a.attrelid::regclass::text, string_agg(a.attname, ' ' ORDER BY a.attnum)
 FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
 WHERE c.relnamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[]) AND c.relkind IN ('r', 'v') AND a.attnum > 0 GROUP BY 1 ORDER BY 1;
 
--- Tables that a dump contains.
+-- Lists the tables that a dump contains.
 SELECT unnest(extconfig)::regclass FROM pg_extension WHERE extname = 'awty_http';
 
--- Calls.
 SELECT awty_http.add_tenant('regress_shop');
 SET ROLE regress_shop;
 SELECT awty_http.schedule('https://api.example.com/tick', cron => '0 9 * * *', zone => 'UTC') ~ '^s_';
@@ -41,6 +40,6 @@ SELECT key, state, uri FROM awty_http_internal.send_status;
 SELECT awty_http_internal.cancel_send('order-1'), awty_http.unschedule('https://api.example.com/tick');
 RESET ROLE;
 
--- The jobs belong to awty and stay.
+-- The jobs belong to awty, so they stay when awty_http is dropped.
 DROP EXTENSION awty_http;
 SELECT job, awty.unregister(job) FROM awty.job WHERE job LIKE 'http%' OR job = 'awty_http.roll_up' ORDER BY job;

@@ -1,11 +1,11 @@
--- The calls of external workers: arguments, results and errors.
+-- Tests the calls of external workers: their arguments, results and errors.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SET client_min_messages = warning;
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
 SELECT function_schema IS NULL, function_name IS NULL, heartbeat, delivery, keep_attempts FROM awty.job WHERE job = 'mail';
--- Registering the same job again changes nothing. Another definition is refused.
+-- A second registration of the same job changes nothing, and another definition is refused.
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
 SELECT test.raises($$SELECT awty.register('mail')$$);
 SELECT awty.alter('mail', keep_attempts => 'problems', delivery => 'at_most_once', reset => '{heartbeat}');
@@ -14,7 +14,6 @@ SELECT awty.alter('mail', reset => '{delivery,keep_attempts}');
 RESET client_min_messages;
 SELECT awty.register('post');
 
--- Options.
 SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.register('x', heartbeat => '999 ms')$$,
     $$SELECT awty.register('x', heartbeat => '2 days')$$,
@@ -25,7 +24,6 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.register('x', 'shop.unpaid', delivery => 'at_most_once')$$,
     $$SELECT awty.dry_run('orders', '1', 'mail')$$]) AS call;
 
--- Claims.
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.claim('{mial}', 'w')$$,
@@ -46,7 +44,7 @@ SELECT count(*) FROM awty.claim('{}', 'w');
 SELECT count(*) FROM awty.claim('{mail,post,mail}', 'w', 1000);
 SELECT awty.next_claim_in('{}') > '0', awty.next_claim_in('{mail}') <= '5 s';
 
--- Answers for leases that do not exist, and invalid arguments.
+-- The answers are for leases that do not exist, or have invalid arguments.
 SELECT awty.complete(1), awty.fail(1, 'x'), awty.complete(-1, 'infinity', '{}');
 SELECT awty.complete_many('{1,2}'), awty.complete_many(NULL), awty.complete_many('{}'), awty.fail_many('{1,2}', '{a,b}'), awty.fail_many('{}', NULL);
 SELECT awty.heartbeat('{3,1}'), awty.heartbeat(NULL), awty.requeue('{1,NULL}'), awty.requeue(NULL);
@@ -66,10 +64,10 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.fail_many('{1}', NULL)$$,
     $$SELECT awty.fail_many('{1}', '{a}', final => '{}')$$,
     $$SELECT awty.heartbeat('{{1}}')$$]) AS call;
--- One bad element is not booked, and does not stop the others.
+-- awty does not record the bad element of an array, but records the other elements.
 SELECT awty.fail_many('{1,NULL,3}', '{a,b,NULL}');
 
--- Refused in a transaction that may not write.
+-- These calls are refused in a transaction that may not write.
 BEGIN READ ONLY;
 SELECT test.raises($$SELECT awty.complete(1)$$);
 ROLLBACK;

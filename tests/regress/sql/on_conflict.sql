@@ -1,4 +1,4 @@
--- Scheduling an entity again while its check is pending: replace, keep, earliest, latest, error.
+-- Tests how a call treats a pending check of the same entity: replace, keep, earliest, latest, error.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -6,7 +6,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.register('silent', 'shop.unpaid', keep_history => 'none');
 SELECT awty.register('ran', 'shop.unpaid', keep_history => 'ran');
--- Schedules an order after some hours. Returns whether the check is new, and after how many hours a check is pending.
+-- Schedules a check of an order after some hours. Returns whether the check is new, and after how many hours a check is pending.
 CREATE FUNCTION test.again(key text, hours integer, on_conflict text DEFAULT 'replace', job text DEFAULT 'unpaid')
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,26 +20,26 @@ BEGIN
             FROM awty.future_job AS f WHERE f.entity_name = 'invoices' AND f.entity_key = key AND f.job = again.job);
 END $$;
 
--- replace, the default: a new check in place of the old one, whichever is earlier.
+-- replace is the default: a new check takes the place of the pending one, whichever is earlier.
 SELECT test.again('1', 3), test.again('1', 5), test.again('1', 4), test.again('1', 4);
 SELECT outcome, args, started_at, lateness, run_time, check_count, attempts, sqlstate FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND entity_key = '1' ORDER BY id;
--- keep: the pending one, and its id.
+-- keep keeps the pending check and returns its id.
 SELECT test.again('2', 3, 'keep'), test.again('2', 5, 'keep'), test.again('2', 1, 'keep');
--- earliest and latest; of two at the same slot, the pending one.
+-- earliest and latest keep the earlier or the later check. At the same slot, they keep the pending check.
 SELECT test.again('3', 3, 'earliest'), test.again('3', 5, 'earliest'), test.again('3', 1, 'earliest'), test.again('3', 1, 'earliest');
 SELECT test.again('4', 3, 'latest'), test.again('4', 1, 'latest'), test.again('4', 5, 'latest'), test.again('4', 5, 'latest');
--- error: refused, with the number of the pending check.
+-- error refuses the call and names the pending check.
 SELECT test.again('5', 3, 'error');
 SELECT regexp_replace(test.raises($$SELECT test.again('5', 4, 'error')$$), 'check \d+\.', 'check N.');
 SELECT test.raises($$SELECT test.again('5', 4, 'error')$$) LIKE '%It is check ' || id || '.%' FROM awty.future_job WHERE entity_key = '5';
 SELECT test.again('5', 4, 'keep');
 
--- Only replacing is archived.
+-- Only replacing a check writes a row of the history.
 SELECT entity_key, outcome, count(*) FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND job = 'unpaid' AND entity_key IN ('2', '3', '4', '5') GROUP BY 1, 2 ORDER BY 1;
 
--- Unknown values, other spellings, and NULL.
+-- Unknown values, other spellings and NULL are refused.
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => 'ignore')$$);
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => 'Replace')$$);
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => ' keep')$$);
@@ -47,14 +47,14 @@ SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => NULL)$$);
 SELECT count(*) FROM awty.future_job WHERE entity_key = '6';
 
--- Two calls in one statement or in one transaction: the last one wins.
+-- If two calls are in one statement or in one transaction, the last one wins.
 SELECT test.again('7', h) FROM (VALUES (1), (2)) AS v (h);
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'invoices' AND entity_key = '7';
 
 -- The unique index compares bytes, so case, blanks and dots count.
 SELECT test.again(key, 1) FROM (VALUES ('A'), ('a'), ('a '), (' a'), ('a.b'), ('"a"')) AS v (key);
 
--- keep_history: 'ran' archives only checks that have run, and 'none' archives none.
+-- With keep_history 'ran', only checks that have run are archived, and with 'none', no check is.
 SELECT test.again('8', 1, job => 'ran'), test.again('8', 2, job => 'ran'), test.again('8', 1, job => 'silent'), test.again('8', 2, job => 'silent');
 SELECT awty.cancel('invoices', '8', 'ran'), awty.cancel('invoices', '8', 'silent');
 SELECT count(*) FROM awty.future_job_history WHERE job IN ('ran', 'silent');

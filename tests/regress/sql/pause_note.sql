@@ -1,4 +1,4 @@
--- A pause may have a note. A second pause changes only the note. resume() removes the note.
+-- Tests the note of a pause. A second pause changes only the note, and resume() removes the note.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -10,7 +10,7 @@ SELECT paused, paused_by, paused_note FROM awty.job;
 SELECT test.raises($$SELECT awty.pause('unpaid', repeat('x', 1025))$$);
 SELECT awty.resume('unpaid');
 SELECT paused, paused_at, paused_by, paused_note FROM awty.job;
--- Rights, one at a time.
+-- The role gets the rights one by one.
 SELECT awty.allow('unpaid', 'regress_app', 'read'), awty.allow('unpaid', 'regress_app', 'claim');
 SELECT readers, allowed, claimers FROM awty.job;
 SELECT awty.allow('unpaid', 'regress_app');

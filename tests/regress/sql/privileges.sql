@@ -1,4 +1,4 @@
--- Only awty's functions write to its tables. Roles only have SELECT on some of them.
+-- Tests that only awty's functions write to its tables. Roles have SELECT on some tables and no other right.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -6,7 +6,7 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0;
 RESET ROLE;
 CREATE FUNCTION test.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
--- Each statement on each table, with its SQLSTATE.
+-- Executes each statement on each table, and returns the SQLSTATEs.
 CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, state text) LANGUAGE sql AS $_$
     SELECT relation, statement, test.sqlstate(statement)
     FROM unnest('{awty.job, awty.future_job, awty.future_job_history, awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.in_flight, awty_internal.origin, awty.status}'::text[]) AS relation,
@@ -31,7 +31,7 @@ CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, st
          unnest(ARRAY[format('UPDATE %s SET %s', relation, change), format('CREATE TABLE test.refers (%s)', refers)]) AS statement
 $_$;
 
--- As the owner of a job and as another role: 42501, except for SELECT and for statements that PostgreSQL refuses for other reasons.
+-- The owner of a job and another role get 42501, except for SELECT and for statements that PostgreSQL refuses for other reasons.
 SET ROLE regress_shop;
 SELECT count(*), count(*) FILTER (WHERE state = '42501') AS denied FROM test.attempts();
 SELECT statement, state FROM test.attempts() WHERE state <> '42501' ORDER BY relation, statement;
@@ -42,7 +42,6 @@ SELECT statement, state FROM test.attempts() WHERE state = 'ok' ORDER BY relatio
 COPY awty_internal.check_stat TO STDOUT;
 \set VERBOSITY default
 
--- Sequences, the trigger's function, the schema, the extension.
 SELECT statement, test.sqlstate(statement) FROM unnest(ARRAY[
     $$SELECT nextval('awty.future_job_id_seq')$$, $$SELECT setval('awty.future_job_id_seq', 1)$$, $$SELECT last_value FROM awty.future_job_id_seq$$,
     $$SELECT last_value FROM awty_internal.identity$$, $$SELECT nextval('awty_internal.identity')$$, $$SELECT awty_internal.job_changed()$$,
@@ -53,7 +52,7 @@ CREATE TABLE test.own ();
 SELECT test.sqlstate('CREATE TRIGGER t BEFORE INSERT ON test.own FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed()');
 DROP TABLE test.own;
 
--- A role that may read all data reads every row, because a backup needs them all. No role writes past the policies.
+-- A role that may read all data reads every row, because a backup needs all rows. No role can write past the policies.
 RESET ROLE;
 CREATE ROLE regress_reader IN ROLE pg_read_all_data, pg_write_all_data;
 SET ROLE regress_reader;

@@ -1,4 +1,4 @@
--- Scheduling is refused in read-only transactions and in security-restricted operations.
+-- Tests that awty refuses to schedule in read-only transactions and in security-restricted operations.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -8,12 +8,12 @@ CREATE FUNCTION test.calls() RETURNS SETOF text LANGUAGE sql AS $$ SELECT unnest
     $_$allow('unpaid', 'regress_app')$_$, $_$disallow('unpaid', 'regress_app')$_$, $_$schedule('orders', '1', 'unpaid', after => '1 hour')$_$,
     $_$cancel('orders', '1')$_$, $_$release('orders', '1')$_$, $_$adopt()$_$]) $$;
 
--- Read-only: looking is allowed.
+-- A read-only transaction may still read awty's views.
 BEGIN READ ONLY;
 SELECT call, test.raises('SELECT awty.' || call) FROM test.calls() AS call;
 SELECT awty.next_slot('2099-06-01 10:00:30+00', 'unpaid') = '2099-06-01 10:01:00+00', enabled FROM awty.status;
 COMMIT;
--- This check comes first, so that the error reveals nothing.
+-- awty checks this before it looks up the job, so that the error reveals nothing about jobs.
 BEGIN READ ONLY;
 SELECT test.raises($$SELECT awty.schedule(NULL, NULL, 'nothing')$$);
 COMMIT;
@@ -21,7 +21,7 @@ SET default_transaction_read_only = on;
 SELECT test.sqlstate($$SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour')$$);
 SET default_transaction_read_only = off;
 
--- Security-restricted: index expressions, materialized views, ANALYZE.
+-- Index expressions, materialized views and ANALYZE are security-restricted operations.
 CREATE FUNCTION shop.sneaky(id bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF current_setting('test.sneak', true) = 'on' THEN
@@ -52,7 +52,7 @@ DROP TABLE shop.orders CASCADE;
 RESET client_min_messages;
 DROP FUNCTION shop.sneaky;
 
--- In an ordinary query scheduling is allowed.
+-- In an ordinary query, a call may schedule.
 SELECT awty.schedule('fine', '1', 'unpaid', after => '1 hour') > 0;
 SELECT awty.unregister('unpaid');
 RESET ROLE;

@@ -1,17 +1,17 @@
--- awty.register() and awty.unregister().
+-- Tests awty.register() and awty.unregister().
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
 SET ROLE regress_shop;
 
--- Everything by default.
+-- This job has the default of every option.
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT job, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon, max_attempts,
        retry_after, on_missed, max_lateness, keep_history, allowed, paused, resumed_at, registered_by,
        registered_at BETWEEN now() - interval '1 minute' AND now() AS just_now
 FROM awty.job;
 
--- Everything given; a set-based function is recognised by its argument.
+-- This job has a value for every option. awty recognises a set-based function by its argument.
 SELECT awty.register('stale', 'shop.stale', slot => '15 min', timeout => '1500 ms', max_checks => 1000000,
     max_horizon => '1 month', max_attempts => 1, retry_after => '1 day', on_missed => 'next_slot', max_lateness => '1 us',
     keep_history => 'none', run_as => 'regress_shop');
@@ -25,7 +25,7 @@ SELECT awty.register('least', 'shop.unpaid', slot => '1 min', timeout => '1 ms',
 SELECT awty.register('most', 'shop.unpaid', slot => '1 day', timeout => '1 day', max_checks => 1000000,
     max_horizon => '36525 days', max_attempts => 1000, retry_after => '366 days', max_lateness => '36525 days');
 
--- A name that is already in use.
+-- The name is already in use.
 SELECT test.raises($$SELECT awty.register('unshipped', 'shop.unpaid')$$);
 SELECT function_name FROM awty.job WHERE job = 'unshipped';
 
@@ -70,7 +70,7 @@ SELECT test.raises($$SELECT awty.unregister('unshipped')$$);
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT count(*) FROM awty.future_job;
 
--- A superuser can remove a job whose row is broken. Other roles cannot.
+-- A superuser can remove a job whose row is broken, but other roles cannot.
 RESET ROLE;
 UPDATE awty.job SET max_checks = -1 WHERE job = 'odd';
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'odd', after => '1 hour')$$);

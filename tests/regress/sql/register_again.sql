@@ -1,17 +1,18 @@
--- Mistakes of newcomers: functions without argument or result, commands instead of functions, limits of 0, the same definition twice.
+-- Tests mistakes of newcomers: functions without argument or result, commands instead of functions, limits of 0, and the same definition
+-- twice.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
 SET ROLE regress_shop;
 
--- A job may take nothing, and return nothing.
+-- A job's function may have no argument and no result.
 CREATE FUNCTION shop.tidy() RETURNS void LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION shop.later() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.noted(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION shop.all_noted(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register(name, 'shop.' || name) FROM unnest('{tidy, later, noted, all_noted}'::text[]) AS name;
 SELECT job, set_based FROM awty.job ORDER BY job;
--- Several functions of that name: ambiguous.
+-- Several functions have this name, so the name is ambiguous.
 CREATE FUNCTION shop.tidy(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT test.raises($$SELECT awty.register('again', 'shop.tidy')$$);
 -- A second function that is created later does not stop the job.
@@ -56,11 +57,11 @@ SELECT test.raises(format('SELECT awty.register(%L, %s)', 'late', rest)) FROM un
     $$'shop.unpaid', slot => '1 day', timeout => '90 s'$$]) AS rest;
 SELECT test.raises($$SELECT awty.register('late', 'shop.stale', replace => NULL)$$);
 SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
--- replace replaces the definition. Pending checks, a pause and rights stay.
+-- With replace, the new definition replaces the old one. Pending checks, a pause and rights stay.
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
 SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';
--- A function with another signature is another definition.
+-- A definition whose function has another signature is another definition.
 CREATE FUNCTION shop.formed(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register('formed', 'shop.formed');
 DROP FUNCTION shop.formed;
@@ -68,7 +69,7 @@ CREATE FUNCTION shop.formed(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SEL
 SELECT test.sqlstate($$SELECT awty.register('formed', 'shop.formed')$$);
 SELECT awty.register('formed', 'shop.formed', replace => true);
 SELECT set_based FROM awty.job WHERE job = 'formed';
--- Only members of its role replace a job.
+-- Only members of the job's role can replace the job.
 RESET ROLE;
 GRANT CREATE ON SCHEMA shop TO regress_eve;
 SET ROLE regress_eve;
@@ -79,12 +80,12 @@ DROP FUNCTION shop.eves();
 RESET ROLE;
 REVOKE CREATE ON SCHEMA shop FROM regress_eve;
 
--- The notice names the role that the job runs as, if it is not the caller, and again if the role changes.
+-- The notice names the role that the job runs as if it is not the caller, and again if the role changes.
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');
 SELECT awty.alter('posted', timeout => '1 s');
--- The role that replaces a definition counts as the role that registered it, so the function may belong to that role.
+-- The role that replaces a definition becomes the role that registered the job. So the function may belong to this role.
 SELECT registered_by FROM awty.job WHERE job = 'posted';
 SET ROLE regress_shop;
 SELECT awty.register('posted', 'shop.unpaid', replace => true);

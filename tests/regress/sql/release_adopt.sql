@@ -1,11 +1,11 @@
--- awty.release() of a check that is held, and awty.adopt() of a database that comes from another one.
+-- Tests awty.release() of a held check, and awty.adopt() of a database that was copied from another database.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') AS id
 \gset
--- Not held; not there; ambiguous; without an entity.
+-- The check is not held or does not exist, several checks exist, or the entity is missing.
 SELECT test.raises($$SELECT awty.release('orders', '1')$$);
 SELECT test.raises($$SELECT awty.release('orders', '1', 'unpaid')$$);
 SELECT test.raises($$SELECT awty.release('orders', '2')$$);
@@ -17,12 +17,12 @@ SELECT awty.schedule('orders', '1', 'unshipped', after => '1 hour') > 0;
 SELECT test.raises($$SELECT awty.release('orders', '1')$$);
 SELECT awty.unregister('unshipped');
 
--- A check that is held as after too many crashes is visible and counted, and a member of the job's role releases it.
+-- A check that is held as after too many crashes is visible and counted. A member of the job's role releases it.
 RESET ROLE;
 UPDATE awty.future_job SET held = true;
 INSERT INTO awty_internal.check_stat (check_id, crashes) VALUES (:id, 5);
 SELECT pending, held_checks FROM awty.status;
--- For other roles the check does not exist.
+-- For other roles, the check does not exist.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.release('orders', '1')$$) = replace(test.raises($$SELECT awty.release('orders', '2')$$), '"2"', '"1"');
 SET ROLE regress_shop;
@@ -58,7 +58,7 @@ SELECT current_database() AS database
 SET ROLE regress_shop;
 SELECT replace(test.raises($$SELECT awty.adopt()$$), :'database', 'DATABASE');
 
--- As if the database had been restored from elsewhere: it is held, and each call of schedule() warns.
+-- The UPDATE makes it look as if the database had been restored from elsewhere. The database is held, and each call of schedule() warns.
 RESET ROLE;
 UPDATE awty_internal.origin SET identity = identity + 1;
 \c -
@@ -86,7 +86,7 @@ SELECT awty.schedule('orders', '2', 'unpaid', after => '1 hour') > 0;
 RESET ROLE;
 ALTER DATABASE :"database" OWNER TO postgres;
 SELECT awty.unregister('unpaid');
--- The same sequence in another database, as after CREATE DATABASE … TEMPLATE.
+-- The UPDATE makes it look as if CREATE DATABASE … TEMPLATE had copied the database.
 UPDATE awty_internal.origin SET database = 1;
 SELECT database_held FROM awty.status;
 SELECT awty.adopt();

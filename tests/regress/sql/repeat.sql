@@ -1,4 +1,4 @@
--- awty.repeat() and awty.occurrences(): what they accept, refuse and show; daylight saving by PostgreSQL's own zone data.
+-- Tests what awty.repeat() and awty.occurrences() accept, refuse and show. PostgreSQL's own zone data gives the daylight saving time.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -9,7 +9,7 @@ SELECT awty.register('digest', 'shop.unshipped');
 CREATE FUNCTION test.repeat(args text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.repeat(%L, %s)', 'digest', args)) $$;
 
--- Daylight saving, row by row: a fixed time in a gap occurs at the end of the gap, and in a fold at the first of the two times.
+-- A fixed time that falls into the gap of a clock change occurs at the end of the gap. A time that comes twice occurs at its first time.
 CREATE FUNCTION test.days(cron text, zone text, since timestamptz, until timestamptz) RETURNS text LANGUAGE sql AS $$
     SELECT count(*) || coalesce(': ' || CASE WHEN count(*) > 3 THEN min(at) || ' to ' || max(at) ELSE string_agg(at::text, ', ' ORDER BY at) END, '')
     FROM awty.occurrences(cron => cron, zone => zone, after => since - interval '1 us', max => 200) AS at WHERE at < until $$;
@@ -29,33 +29,33 @@ SELECT cron, zone, since, test.days(cron, zone, since, until) FROM (VALUES
     ('0 9 * * fri', 'Pacific/Apia', '2011-12-30 00:00Z', '2012-01-03 00:00Z')
 ) AS t (cron, zone, since, until);
 SELECT * FROM awty.occurrences(cron => '0 0 29 2 *', zone => 'UTC', after => '2095-01-01', max => 2);
--- '1 day' keeps the local time, and '24 hours' does not.
+-- '1 day' keeps the local time, but '24 hours' does not.
 SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:MI')) FROM unnest('{1 day, 24 hours}'::interval[]) AS every,
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-03-28 09:00 Europe/Berlin', after => '2026-03-27', max => 3) AS at GROUP BY 1 ORDER BY 1;
 SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:MI')) FROM unnest('{1 day, 24 hours}'::interval[]) AS every,
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-10-24 09:00 Europe/Berlin', after => '2026-10-23', max => 3) AS at GROUP BY 1 ORDER BY 1;
--- Months do not drift: the last day of January, then of February, then of March.
+-- Months do not drift: the repetition occurs on the last day of January, then of February, then of March.
 SELECT * FROM awty.occurrences(every => '1 month', zone => 'UTC', starts => '2026-01-31 12:00Z', after => '2026-01-01', max => 4);
 -- after is exclusive, and the last day of a month has two names.
 SELECT * FROM awty.occurrences(cron => '@monthly', zone => 'UTC', after => '2026-01-01', max => 1);
 SELECT * FROM awty.occurrences(cron => '0 2 $ * *', zone => 'america/new_york', after => '2026-02-01', max => 2);
 SELECT * FROM awty.occurrences(cron => '0 2 L * *', zone => 'AMERICA/NEW_YORK', after => '2026-02-01', max => 2);
 
--- Refused: expressions that cannot be read, never occur, or occur too often.
+-- Expressions are refused if they cannot be read, never occur, or occur too often.
 SELECT test.repeat($$every => '1 hour', cron => '* * * * *'$$);
 SELECT test.repeat($$every => NULL$$);
 SELECT cron, test.repeat(format('cron => %L, zone => %L', cron, 'UTC')) FROM unnest(ARRAY['', '0 25 * * *', '0 0 30 2 *', '* * *',
     '@reboot', '0 9 ? * *', '0 9 15W * *', 'H 9 * * *', '0 9 * * 5L', '0 9 * * 1#2', '0 0 9 1 1 * 2027', '0 22-6 * * *', '5/15 * * * *', '*/10 * * * * *']) AS cron;
 SELECT test.repeat(format('cron => %L', repeat('1,', 600)));
 SELECT every, test.repeat(format('every => %L, zone => %L', every, 'UTC')) FROM unnest('{0, -1 hour, 1 day 1 hour, 30 s, 1 month -1 day}'::interval[]) AS every;
--- A zone is required if the result depends on it, and it must be a name.
+-- A zone is required if the result depends on it, and the zone must be a name.
 SELECT test.repeat($$cron => '0 9 * * *'$$);
 SELECT test.repeat($$every => '1 day'$$);
 SET timezone = 'Asia/Tokyo';
 SELECT test.repeat($$cron => '0 9 * * *'$$);
 SET timezone = 'UTC';
 SELECT zone, test.repeat(format('cron => %L, zone => %L', '0 9 * * *', zone)) FROM unnest(ARRAY['Europe/Berln', 'GMT+3', 'UTC-5', '+02:00', ' ', '']) AS zone;
--- Ranges.
+-- These values are out of range.
 SELECT test.repeat($$every => '1 hour', jitter => '-1 s'$$);
 SELECT test.repeat($$every => '1 hour', catch_up => '367 days'$$);
 SELECT test.repeat($$every => '1 hour', jitter => NULL$$);
@@ -70,11 +70,11 @@ SELECT test.raises($$SELECT awty.repeat('digst', every => '1 hour')$$);
 SELECT test.raises($$SELECT awty.repeat(NULL, every => '1 hour')$$);
 SELECT count(*) FROM awty.repetition;
 
--- The repetition has a check, and the notice says when it is due and how to end the repetition.
+-- The repetition has a check. The notice says when the check is due and how to end the repetition.
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'europe/berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT job, entity_name, entity_key, next_check_at, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by FROM awty.repetition;
 SELECT job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by FROM awty.future_job;
--- The same call again changes nothing. Another definition moves the pending check.
+-- The same call again changes nothing, but another definition moves the pending check.
 SELECT id AS before FROM awty.future_job \gset
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'Europe/Berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT id = :before FROM awty.future_job;
@@ -83,12 +83,12 @@ SELECT id = :before, next_check_at FROM awty.future_job;
 SELECT awty.repeat('digest', cron => '30 4 1 1 *', zone => 'Europe/Berlin', starts => '2090-06-01', args => '{"a": 2}');
 SELECT args FROM awty.future_job;
 SELECT outcome, args FROM awty.future_job_history WHERE job = 'digest' ORDER BY id;
--- '24 hours' and '1 day' are different here, though PostgreSQL compares them as equal.
+-- '24 hours' and '1 day' are different definitions, although PostgreSQL compares them as equal.
 SELECT awty.repeat('digest', every => '24 hours', zone => 'Europe/Berlin', starts => '2090-06-01 12:00 Europe/Berlin');
 SELECT awty.repeat('digest', every => '1 day', zone => 'Europe/Berlin', starts => '2090-06-01 12:00 Europe/Berlin');
 SELECT every, zone FROM awty.repetition;
 
--- One for each tenant, spread by a jitter that never changes. The seconds are those of the entity, in slots of a minute.
+-- Each tenant has a repetition, spread by a jitter that never changes. The jitter depends on the entity, and slots are a minute wide.
 SELECT awty.repeat('digest', cron => '0 9 1 1 *', zone => 'UTC', starts => '2090-06-01', jitter => '10 min', entity_name => 'tenant', entity_key => t::text)
 FROM generate_series(1, 3) AS t;
 SELECT entity_key, next_check_at FROM awty.repetition WHERE entity_name = 'tenant' ORDER BY entity_key;
@@ -113,7 +113,7 @@ ROLLBACK;
 SELECT (SELECT count(*) FROM awty.repetition WHERE entity_name = 'x'), (SELECT count(*) FROM awty.future_job WHERE entity_name = 'x');
 
 RESET client_min_messages;
--- The rights are those of schedule(). A role sees the repetitions whose checks it may read.
+-- A role needs the same rights as for schedule(), and sees the repetitions whose checks it may read.
 SET ROLE regress_app;
 SELECT test.raises($$SELECT awty.repeat('digest', every => '1 hour')$$);
 SELECT count(*) FROM awty.repetition;
@@ -128,13 +128,13 @@ SELECT count(*) FROM awty.repetition;
 SET ROLE regress_shop;
 SELECT awty.disallow('digest', 'regress_app');
 
--- cancel() ends it, and so does unregister().
+-- cancel() and unregister() end a repetition.
 SELECT awty.cancel('tenant', '1', 'digest'), awty.cancel('tenant', '2');
 SELECT count(*) FROM awty.repetition WHERE entity_key IN ('1', '2') AND entity_name = 'tenant';
 SELECT awty.cancel('job', 'digest');
 SELECT awty.unregister('digest');
 SELECT (SELECT count(*) FROM awty.repetition), (SELECT count(*) FROM awty.future_job WHERE job = 'digest');
--- Refused without a job, and in a transaction that may not write.
+-- repeat() is refused without a job, and in a transaction that may not write.
 SELECT awty.register('digest', 'shop.unshipped');
 BEGIN READ ONLY;
 SELECT test.repeat($$every => '1 hour'$$);

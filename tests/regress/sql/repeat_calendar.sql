@@ -1,4 +1,4 @@
--- Repetitions with a calendar: which moments are left out, what is refused, and what a replaced calendar does.
+-- Tests repetitions with a calendar: which moments are left out, which calls are refused, and what a replaced calendar changes.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -13,7 +13,7 @@ SELECT * FROM awty.occurrences(cron => '0 */4 * * *', zone => 'Europe/Berlin', a
 SELECT * FROM awty.occurrences(every => '3 hours', starts => '2098-12-30 08:00Z', after => '2098-12-30', max => 4, calendar => 'office');
 SELECT count(*) FROM awty.occurrences(every => '1 min', after => '2098-12-31', max => 1000, calendar => 'office') AS at WHERE at::date = '2098-12-31';
 
--- What is refused: the hint about the zone names the calendar's.
+-- These calls are refused, and the hint about the zone names the calendar's zone.
 SELECT test.raises($$SELECT awty.repeat('weekly', cron => '0 9 * * *', calendar => 'office')$$);
 SELECT test.raises($$SELECT awty.repeat('weekly', cron => '0 3 * * *', zone => 'Europe/Berlin', calendar => 'office')$$);
 SELECT test.raises($$SELECT awty.occurrences(cron => '0 3 * * *', zone => 'Europe/Berlin', calendar => 'office')$$);
@@ -21,7 +21,7 @@ SELECT test.raises($$SELECT awty.repeat('weekly', every => '1 hour', calendar =>
 SELECT test.raises($$SELECT awty.occurrences(every => '1 hour', calendar => '')$$);
 SELECT count(*) FROM awty.repetition;
 
--- The role that will run must be able to use the calendar as well.
+-- The role that will run the job must be able to use the calendar as well.
 RESET ROLE;
 GRANT regress_shop TO regress_app;
 SET ROLE regress_app;
@@ -41,7 +41,7 @@ SELECT id = :before FROM awty.future_job;
 SELECT detail FROM awty.explain('job', 'weekly') WHERE event = 'next' ORDER BY at LIMIT 2;
 SELECT test.raises($$SELECT awty.drop_calendar('office')$$);
 
--- A replaced calendar moves the pending occurrence. One that does not touch it moves nothing.
+-- A replaced calendar moves the pending occurrence, unless the occurrence is still in open time.
 SELECT awty.create_calendar('office', '{mon-fri 09:00-18:00}', 'Europe/Berlin', replace => true);
 SELECT id = :before, next_check_at FROM awty.future_job;
 SELECT awty.create_calendar('office', '{sat 20:00-21:00}', 'UTC', replace => true);
@@ -50,7 +50,7 @@ SELECT outcome, next_check_at FROM awty.future_job_history WHERE job = 'weekly';
 SELECT awty.create_calendar('office', '{wed 00:00-24:00}', 'UTC', replace => true);
 SELECT next_check_at FROM awty.repetition;
 
--- If no moment is open, the repetition stands still.
+-- If no moment is open, the repetition stops.
 SELECT awty.create_calendar('office', '{mon 09:01-09:02}', 'UTC', replace => true);
 SELECT next_check_at FROM awty.repetition;
 SELECT finding, detail, fix FROM awty.doctor() WHERE finding LIKE '%repetition%';
@@ -60,7 +60,7 @@ SELECT awty.repeat('weekly', cron => '0 * * * *', starts => '2098-12-30');
 SELECT calendar IS NULL, next_check_at FROM awty.repetition;
 SELECT awty.drop_calendar('office');
 
--- A held occurrence stays held, and other roles see only the number of users.
+-- A held occurrence stays held. Other roles see only how many repetitions use the calendar.
 RESET ROLE;
 SELECT awty.create_calendar('ours', '{mon-sun 00:00-24:00}', 'UTC');
 SET ROLE regress_shop;

@@ -1,4 +1,4 @@
--- awty.schedule() writes a check for a slot, when the transaction commits.
+-- Tests awty.schedule(), which writes a check for a slot when the transaction commits.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -8,7 +8,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- After an interval: counted from now(), the start of the transaction, and rounded up to a slot.
+-- An interval is added to now(), the start of the transaction, and the sum is rounded up to a slot.
 BEGIN;
 SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours') = max(id) FROM awty.future_job;
 SELECT job, entity_name, entity_key, args, first_check_at = next_check_at AS first, check_count, attempt, held, scheduled_by,
@@ -19,12 +19,12 @@ SELECT job, entity_name, entity_key, args, first_check_at = next_check_at AS fir
 FROM awty.future_job;
 COMMIT;
 
--- At a time. A slot itself is its own slot.
+-- A time that is a boundary is its own slot.
 SELECT awty.schedule('orders', '43', 'unshipped', at => date_trunc('hour', now()) + interval '1 day') > 0;
 SELECT awty.schedule('orders', '44', 'unshipped', at => date_trunc('hour', now()) + interval '1 day 1 us') > 0;
 SELECT entity_key, next_check_at - date_trunc('hour', now()) FROM awty.future_job WHERE entity_key IN ('43', '44') ORDER BY 1;
 
--- A past time means the next slot.
+-- A past time stands for the next slot.
 SELECT awty.schedule('past', '1', 'unshipped', at => '2001-02-03 04:05:06+00') > 0;
 SELECT awty.schedule('past', '2', 'unshipped', at => '4713-01-01 00:00:00 BC') > 0;
 SELECT awty.schedule('past', '3', 'unshipped', after => '0') > 0;
@@ -34,21 +34,21 @@ SELECT entity_key, next_check_at > scheduled_at AND next_check_at <= scheduled_a
        date_trunc('minute', next_check_at) = next_check_at AS a_slot
 FROM awty.future_job WHERE entity_name = 'past' ORDER BY 1;
 
--- The same entity for two jobs. Numbers of checks increase and are never used again.
+-- An entity can have checks of two jobs. The ids of checks increase and are never used again.
 SELECT awty.schedule('orders', '42', 'unpaid', after => '1 hour') > max(id) FROM awty.future_job;
 SELECT entity_key, job FROM awty.future_job WHERE entity_name = 'orders' ORDER BY entity_key, job;
 
--- args: none, null, an object. SQL NULL and JSON null differ.
+-- The args are missing, null or an object. SQL NULL and JSON null differ.
 SELECT awty.schedule('args', '1', 'unpaid', after => '1 day') > 0;
 SELECT awty.schedule('args', '2', 'unpaid', after => '1 day', args => 'null') > 0;
 SELECT awty.schedule('args', '3', 'unpaid', after => '1 day', args => '{"level": [1, "ünï"], "t": "it''s"}') > 0;
 SELECT entity_key, args IS NULL AS missing, args FROM awty.future_job WHERE entity_name = 'args' ORDER BY 1;
--- Large args are stored whole, and too large ones are refused.
+-- Large args are stored whole, and args that are too large are refused.
 SELECT awty.schedule('args', '4', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 1000000))) > 0;
 SELECT length(args #>> '{}') FROM awty.future_job WHERE entity_name = 'args' AND entity_key = '4';
 SELECT test.raises($$SELECT awty.schedule('args', '5', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 2000000)))$$);
 
--- A rollback undoes schedule(): of a savepoint, after a caught error, of the transaction.
+-- A rollback undoes schedule(): to a savepoint, after a caught error, or of the transaction.
 BEGIN;
 SELECT awty.schedule('undone', '1', 'unpaid', after => '1 day') > 0;
 SAVEPOINT s;
@@ -73,7 +73,7 @@ SELECT awty.schedule('undone', '7', 'unpaid', after => '1 day');
 COMMIT;
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'undone' AND entity_key IN ('6', '7');
 
--- A trigger schedules for a statement with many rows, and another trigger cancels when an order ships.
+-- A trigger schedules checks for a statement with many rows, and another trigger cancels a check when its order ships.
 CREATE TABLE shop.orders (id bigint PRIMARY KEY, status text NOT NULL DEFAULT 'UNSHIPPED');
 CREATE FUNCTION shop.watch_order() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -92,7 +92,7 @@ SELECT outcome, count(*) FROM awty.future_job_history WHERE entity_name = 'shop.
 DROP TABLE shop.orders;
 DROP FUNCTION shop.watch_order();
 
--- From SQL that runs in bulk, and with arguments from a query.
+-- One statement schedules many checks, and a query computes the arguments.
 SELECT count(awty.schedule('bulk', n::text, 'unpaid', after => n * interval '1 minute')) FROM generate_series(0, 499) AS n;
 SELECT count(*) = 500 AND count(DISTINCT next_check_at) BETWEEN 499 AND 501 FROM awty.future_job WHERE entity_name = 'bulk';
 

@@ -1,7 +1,7 @@
--- Settings: out of range, misspelt, or set by roles without the right.
+-- Tests settings that are out of range, misspelt, or set by roles without the right.
 \pset format unaligned
 \pset tuples_only on
--- awty.slot must divide a day, and be 1 s to 1 day.
+-- awty.slot must divide a day, and must be 1 s to 1 day.
 ALTER SYSTEM SET awty.slot = 7;
 ALTER SYSTEM SET awty.slot = '7min';
 \set VERBOSITY sqlstate
@@ -41,13 +41,13 @@ ALTER SYSTEM SET awty.enabled = on;
 SELECT set_config('awty.synchronous_commit', 'on', true);
 RESET ROLE;
 \set VERBOSITY default
--- Every role may read them.
+-- Every role may read the settings.
 SET ROLE regress_eve;
 SHOW awty.enabled;
 SHOW awty.slot;
 SHOW awty.history_retention;
 RESET ROLE;
 
--- The prefix is reserved, so a misspelt setting is an error.
+-- The prefix awty is reserved, so a misspelt setting is an error.
 SELECT test.sqlstate('SET awty.slots = 1');
 SELECT test.sqlstate('SHOW awty.slots');

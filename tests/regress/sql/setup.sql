@@ -1,8 +1,8 @@
--- The extension installs into an empty database, and an ordinary role can use it after one GRANT.
+-- Tests that the extension installs into an empty database, and that an ordinary role can use it after one GRANT.
 CREATE EXTENSION awty;
 SELECT extversion IS NOT NULL AS installed, extrelocatable FROM pg_extension WHERE extname = 'awty';
 
--- The roles: a shop with jobs, an application that schedules them, and two attackers.
+-- The roles are a shop with jobs, an application that schedules checks, and two attackers.
 CREATE ROLE regress_shop LOGIN;
 CREATE ROLE regress_app LOGIN;
 CREATE ROLE regress_eve LOGIN;
@@ -10,7 +10,7 @@ CREATE ROLE regress_mallory LOGIN;
 CREATE SCHEMA shop AUTHORIZATION regress_shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 
--- Runs a statement as the caller and returns its SQLSTATE, message, DETAIL and HINT, or 'ok'.
+-- Executes a statement as the caller and returns its SQLSTATE, message, DETAIL and HINT, or 'ok'.
 CREATE SCHEMA test;
 GRANT USAGE, CREATE ON SCHEMA test TO PUBLIC;
 CREATE FUNCTION test.raises(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -28,18 +28,18 @@ EXCEPTION WHEN OTHERS THEN
     RETURN concat_ws(E'\n', state || ': ' || message, 'DETAIL: ' || nullif(detail, ''), 'HINT: ' || nullif(hint, ''));
 END
 $$;
--- Returns only the SQLSTATE, for PostgreSQL's own errors, whose wording differs between versions.
+-- Returns only the SQLSTATE, because the wording of PostgreSQL's own errors differs between versions.
 CREATE FUNCTION test.sqlstate(statement text) RETURNS text LANGUAGE sql
     AS $$ SELECT pg_catalog.split_part(test.raises(statement), ':', 1) $$;
 
--- Without the grant a role sees nothing.
+-- Without the grant, a role sees nothing.
 SET ROLE regress_shop;
 SELECT test.sqlstate($$SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours')$$);
 SELECT test.sqlstate($$TABLE awty.status$$);
 RESET ROLE;
 GRANT USAGE ON SCHEMA awty TO regress_shop, regress_app, regress_eve, regress_mallory;
 
--- Job functions that most tests use.
+-- Most tests use these functions of jobs.
 SET ROLE regress_shop;
 CREATE FUNCTION shop.unshipped(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 CREATE FUNCTION shop.unpaid(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;

@@ -1,10 +1,10 @@
--- awty.next_slot(), and the slots that checks are put at: boundaries of awty.slot (here a minute) from UTC midnight.
+-- Tests awty.next_slot(), and the slots of checks. A slot is a boundary of awty.slot (here a minute), counted from UTC midnight.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SET intervalstyle = postgres;
--- Without the NOTICE that says when a slot is.
+-- This hides the NOTICE that says when a slot is.
 SET client_min_messages = warning;
 SET ROLE regress_shop;
 
@@ -12,11 +12,11 @@ SET ROLE regress_shop;
 SELECT t, awty.next_slot(t) FROM (VALUES
     ('2099-06-01 10:05:00+00'::timestamptz), ('2099-06-01 10:05:00.000001+00'), ('2099-06-01 10:05:59.999999+00'),
     ('2099-12-31 23:59:00.5+00'), ('2096-02-28 23:59:30+00'), ('2099-06-01 10:05:30+05:30'), ('9999-12-31 23:59:59+00')) AS v (t);
--- Rounding is idempotent and monotonic, and less than a slot.
+-- Rounding is idempotent and monotonic, and adds less than a slot.
 SELECT bool_and(awty.next_slot(slot) = slot), bool_and(slot - t >= '0' AND slot - t < '1 minute'), bool_and(slot >= previous)
 FROM (SELECT t, awty.next_slot(t) AS slot, lag(awty.next_slot(t)) OVER (ORDER BY t) AS previous
       FROM generate_series('2099-01-01'::timestamptz, '2099-01-02', '7.3 s') AS t) AS s;
--- For a past time, the first boundary after now.
+-- For a past time, the slot is the first boundary after now.
 SELECT slot > before AND slot <= clock_timestamp() + interval '1 minute' AND date_trunc('minute', slot) = slot
 FROM (SELECT clock_timestamp() AS before, awty.next_slot(t) AS slot
       FROM unnest('{epoch, 0001-01-01 BC, now}'::timestamptz[]) AS t) AS s;
@@ -25,7 +25,7 @@ SELECT test.raises($$SELECT awty.next_slot('infinity')$$);
 SELECT test.raises($$SELECT awty.next_slot('-infinity')$$);
 SELECT test.raises($$SELECT awty.next_slot('294276-12-31 23:59:59+00')$$);
 
--- A job's own slot: coarser, counted from UTC midnight whatever the session's time zone is.
+-- A job's own slot is coarser, and counts from UTC midnight whatever the session's time zone is.
 SELECT awty.register('quarter', 'shop.unpaid', slot => '15 min');
 SELECT awty.register('daily', 'shop.unpaid', slot => '1 day');
 SELECT awty.register('minutely', 'shop.unpaid');
@@ -45,7 +45,7 @@ SELECT bool_and(extract(epoch FROM next_check_at)::bigint % 900 = 0) FILTER (WHE
        bool_and(next_check_at = date_trunc('day', next_check_at)) FILTER (WHERE job = 'daily') AS midnight
 FROM awty.future_job WHERE entity_name = 'slots';
 
--- An interval is added as PostgreSQL adds it to now(): calendar months and days, in the session's time zone.
+-- An interval is added to now() as PostgreSQL adds it: calendar months and days, in the session's time zone.
 SELECT awty.alter('minutely', max_horizon => '10 years');
 BEGIN;
 SELECT zone, interval, awty.next_slot(now() + interval::interval) = (
@@ -64,13 +64,13 @@ COMMIT;
 -- PostgreSQL maps local times that occur twice or never to one moment each.
 SELECT awty.next_slot('2027-03-14 02:30:00 America/New_York'), awty.next_slot('2027-11-07 01:30:10 America/New_York');
 
--- Invalid widths: a slot must be whole seconds, divide a day, and be a multiple of awty.slot.
+-- A slot must be whole seconds, divide a day, and be a multiple of awty.slot.
 SELECT slot, test.raises(format('SELECT awty.register(%L, %L, slot => %L)', 'wrong', 'shop.unpaid', slot))
 FROM unnest('{0, -1 min, 7 min, 90 s, 30 s, 25 hours, 2 days, 1 month, 60.5 s, 1 us, 178000000 years}'::text[]) AS slot;
 SELECT test.raises($$SELECT awty.alter('quarter', slot => '7 min')$$);
 SELECT job, slot FROM awty.job WHERE job IN ('quarter', 'wrong');
 
--- Safe in a parallel query.
+-- The function is safe in a parallel query.
 CREATE TABLE shop.times (t timestamptz) WITH (parallel_workers = 2);
 INSERT INTO shop.times SELECT generate_series('2099-01-01'::timestamptz, '2099-01-03', '1 min');
 BEGIN;

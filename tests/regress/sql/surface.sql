@@ -1,22 +1,22 @@
--- What users and their tools rely on: names, signatures, columns, constraints, settings and rights. A change here is a
--- change of the contract.
+-- Lists what users and their tools rely on: names, signatures, columns, constraints, settings and rights. A change here is a change of the
+-- contract.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
 
--- Functions: none is SECURITY DEFINER or STRICT.
+-- No function is SECURITY DEFINER or STRICT.
 SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') → ' || pg_get_function_result(p.oid),
        p.prokind, p.provolatile AS volatile, p.proparallel AS parallel, p.prosecdef AS definer, p.proisstrict AS strict
 FROM pg_proc AS p WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) ORDER BY 1;
 
--- Tables and the view, column by column.
+-- Lists the columns of the tables and the view.
 SELECT a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
        CASE WHEN a.attnotnull THEN 'not null' END, nullif(c.collname, 'default')
 FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
 WHERE r.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND r.relkind IN ('r', 'p', 'v') AND NOT r.relispartition AND a.attnum > 0
 ORDER BY a.attrelid::regclass::text, a.attnum;
 
--- Every constraint has an explicit name. (From PostgreSQL 18 on, NOT NULL is a constraint too.)
+-- Every constraint has an explicit name. From PostgreSQL 18 on, NOT NULL is a constraint too.
 SELECT conrelid::regclass, conname, pg_get_constraintdef(oid)
 FROM pg_constraint WHERE connamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND contype <> 'n' AND conparentid = 0
     AND conrelid::regclass::text !~ '_\d+$'
@@ -24,24 +24,23 @@ ORDER BY conrelid::regclass::text, conname;
 SELECT 'generated name', conrelid::regclass, conname
 FROM pg_constraint WHERE connamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND contype = 'c' AND conname ~ '_check\d*$';
 
--- Every table has a primary key: without one, a FOR ALL TABLES publication makes DELETE fail. The history as a whole has its
--- keys on the partitions, which are what is published.
+-- Every table has a primary key, because a FOR ALL TABLES publication makes DELETE fail for a table without one. The history as a whole has
+-- its keys on the partitions, and a publication contains the partitions.
 SELECT 'no primary key', c.oid::regclass
 FROM pg_class AS c WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND c.relkind = 'r'
     AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary);
 
--- No column type that makes pg_upgrade refuse the cluster.
+-- No column has a type that makes pg_upgrade refuse the cluster.
 SELECT 'stops pg_upgrade', attrelid::regclass, attname, atttypid::regtype
 FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 WHERE relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND attnum > 0 AND NOT attisdropped
     AND atttypid::regtype::text ~ '^reg' AND atttypid NOT IN ('regrole'::regtype, 'regrole[]'::regtype, 'regclass'::regtype);
 
--- Indexes.
 SELECT pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT c.relispartition
     AND i.indrelid::regclass::text !~ '_\d+$' ORDER BY c.relname;
 
--- Rights: besides the owner, PUBLIC may read six tables and call the functions.
+-- Besides the owner, PUBLIC may read six tables and call the functions.
 SELECT c.relname, c.relkind, g.privilege_type, g.grantee::regrole
 FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS g
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, c.relkind, g.privilege_type, g.grantee;
@@ -61,5 +60,5 @@ WHERE t.typnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) GROUP BY 1;
 SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger
 WHERE tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = ANY ('{awty,awty_internal}'::regnamespace[])) AND NOT tgisinternal ORDER BY tgname;
 
--- Settings: all are server-level, so that no user can change one.
+-- All settings are for the whole server, so that no user can change one.
 SELECT name, vartype, unit, context, min_val, max_val, boot_val FROM pg_settings WHERE name LIKE 'awty.%' ORDER BY name;

@@ -1,4 +1,4 @@
--- A role sees the rows of jobs whose role it can become, and the checks that it scheduled. No trick shows it other rows.
+-- Tests that a role sees the rows of jobs whose role it can become, and the checks that it scheduled. No trick shows the role other rows.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_carol LOGIN;
@@ -31,7 +31,7 @@ SET ROLE regress_dave;
 SELECT test.see() = '';
 RESET ROLE;
 SELECT test.see();
--- A role that may schedule reads the job and its checks. After losing the right it reads only the checks that it scheduled.
+-- A role that may schedule reads the job and its checks. After losing the right, the role reads only the checks that it scheduled.
 SET ROLE regress_carol;
 SELECT awty.allow('carols', 'regress_dave');
 SET ROLE regress_dave;
@@ -52,7 +52,7 @@ SET ROLE regress_carol;
 SELECT awty.disallow('carols', 'regress_dave');
 SET ROLE regress_dave;
 SELECT test.see();
--- A member sees the rows, and no longer after the membership has ended.
+-- A member of the role sees the rows until the membership ends.
 RESET ROLE;
 GRANT regress_carol TO regress_dave;
 SET ROLE regress_dave;
@@ -73,11 +73,11 @@ SELECT count(*) FROM awty.status WHERE test.leak(database::text) AND pending < 0
 CREATE OPERATOR test.=== (leftarg = text, rightarg = text, procedure = texteq, restrict = eqsel);
 SELECT count(*) FROM awty.future_job WHERE entity_name OPERATOR(test.===) 'secret_carol';
 DROP OPERATOR test.=== (text, text);
--- An error that depends on a value: trudy's own 0 raises it, and carol's 1111 does not.
+-- An error that depends on a value shows no other row: trudy's own 0 raises the error, but carol's 1111 does not.
 SELECT test.sqlstate($$SELECT 1 / (args ->> 'pin')::integer FROM awty.future_job WHERE entity_name = 'secret_trudy'$$);
 SELECT test.sqlstate($$SELECT 1 / ((args ->> 'pin')::integer - 1111) FROM awty.future_job WHERE entity_key = '1'$$);
 SELECT test.sqlstate($$SELECT (entity_name || 'x')::integer FROM awty.future_job_history WHERE entity_name NOT LIKE '%trudy'$$);
--- Estimates of the planner, statistics and the partitions reveal nothing either.
+-- The planner's estimates, the statistics and the partitions reveal nothing either.
 RESET ROLE;
 ANALYZE awty.future_job;
 ANALYZE awty.future_job_history;
@@ -85,14 +85,14 @@ SET ROLE regress_trudy;
 SELECT count(*) FROM pg_stats WHERE schemaname = 'awty';
 SELECT test.sqlstate('SELECT * FROM awty_internal.future_job_history_default');
 SELECT test.sqlstate('SELECT * FROM awty_internal.check_stat'), test.sqlstate('SELECT * FROM awty_internal.in_flight'), test.sqlstate('SELECT * FROM awty_internal.origin');
--- Switching the policies off gives an error, not the rows.
+-- If a role switches the policies off, it gets an error instead of the rows.
 SET row_security = off;
 SELECT test.sqlstate('SELECT * FROM awty.future_job'), test.sqlstate('SELECT * FROM awty.job'), test.sqlstate('SELECT * FROM awty.future_job_history');
 -- awty itself ignores that setting.
 SELECT awty.schedule('secret_trudy', '3', 'trudys', after => '1 hour') > 0, awty.cancel('secret_trudy', '3');
 RESET row_security;
 
--- Calls on another role's check by id, entity or job: the check does not exist, or permission is denied.
+-- For calls on another role's check by id, entity or job, the check does not exist, or permission is denied.
 SELECT test.sqlstate($$SELECT awty.release('secret_carol', '1')$$), test.sqlstate($$SELECT awty.release('secret_carol', '1', 'carols')$$);
 SELECT awty.cancel('secret_carol', '1');
 SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), test.sqlstate($$SELECT awty.schedule('secret_carol', '1', 'carols', after => '0')$$),
@@ -103,7 +103,7 @@ SELECT test.raises($$SELECT awty.next_slot(now(), 'carols')$$)
 -- A new job of the same name is refused, because the name is in use. The error reveals nothing else.
 SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
--- After the job is gone, its history stays and belongs to the same role.
+-- When the job is gone, its history stays and belongs to the same role.
 SET ROLE regress_carol;
 SELECT awty.unregister('carols');
 SELECT test.see();
