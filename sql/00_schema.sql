@@ -1,8 +1,8 @@
--- The schemas.
+-- Creates awty's schemas.
 --
--- The files of this folder, in the order of their numbers, are the install script. It is written by hand and uses plain CREATE only, so
--- that it fails if a user has created one of the objects beforehand. The search path below finds PostgreSQL's names only. Every name of
--- awty is written with its schema.
+-- The install script consists of the files of this folder, in the order of their numbers. It is written by hand and uses only plain CREATE,
+-- so that it fails if a user has created one of the objects beforehand. The search path below finds only PostgreSQL's names, so every name
+-- of awty is written with its schema.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 
@@ -11,6 +11,7 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 CREATE SCHEMA awty;
 COMMENT ON SCHEMA awty IS 'Are we there yet? Jobs, their pending checks and the history, with the functions that change them';
 
--- Users read nothing here: awty's own tables, the partitions of the history, and the objects behind triggers and views.
+-- This schema has awty's own tables, the partitions of the history, and the objects behind triggers and views. Users read nothing in it
+-- directly.
 CREATE SCHEMA awty_internal;
 COMMENT ON SCHEMA awty_internal IS 'Objects that only awty itself uses, and the partitions of awty.future_job_history';

@@ -1,11 +1,11 @@
--- Jobs: the table, and the functions that change it.
+-- Creates the table of jobs and the functions that change it.
 --
--- Names are text COLLATE "C", because their order then depends on no locale, and no upgrade of the operating system can corrupt an index.
--- Roles are regrole, which follows a renamed role and which pg_upgrade keeps. No column has type regproc or regprocedure, because
--- pg_upgrade refuses them. No table has a foreign key to awty.job: scheduling a check never touches the row of its job, so that two
--- sessions never wait for each other there.
+-- Names are text COLLATE "C". Their order then depends on no locale, so no upgrade of the operating system can corrupt an index. Roles are
+-- regrole, which follows a renamed role and which pg_upgrade keeps. No column has type regproc or regprocedure, because pg_upgrade refuses
+-- them. No table has a foreign key to awty.job, because scheduling a check must not lock the row of the check's job.
 --
--- Each function that a user calls checks its arguments and rights itself. None is SECURITY DEFINER, because each must know its caller.
+-- Each function that a user calls checks its arguments and rights itself. No such function is SECURITY DEFINER, because each must know its
+-- caller.
 
 CREATE TABLE awty.job (
     job             text COLLATE "C" NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE awty.job (
     CONSTRAINT job_notify_is_1_to_63_bytes CHECK (octet_length(notify) BETWEEN 1 AND 63)
 );
 
--- A worker looks for the jobs of its role.
+-- With this index, a worker finds the jobs of its role.
 CREATE INDEX job_role_idx ON awty.job (role);
 
 COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';
@@ -154,7 +154,8 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- No query opens this type. PostgreSQL handles many invalidations of an open table recursively, up to the limit of the stack.
+-- The trigger sends invalidations of this type, because no query opens it. PostgreSQL handles many invalidations of an open table
+-- recursively, up to the limit of the stack.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';
@@ -167,5 +168,5 @@ COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awt
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 
--- The trigger fires also in a session whose session_replication_role is replica.
+-- The trigger must also fire in a session whose session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;

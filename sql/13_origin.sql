@@ -1,6 +1,6 @@
--- The database in which the rows of awty were written, by which awty recognises a restored or cloned database.
+-- Stores in which database awty's rows were written, so that awty recognises a restored or cloned database.
 
--- pg_dump dumps the row of this table, but not the value of the sequence below. In a restored dump the two differ.
+-- pg_dump dumps the row of this table, but not the value of the sequence below. After a dump is restored, the two therefore differ.
 CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,
@@ -14,8 +14,8 @@ COMMENT ON COLUMN awty_internal.origin.database IS 'OID of that database; 0: the
 COMMENT ON COLUMN awty_internal.origin.restored_at IS 'Restore of the server after which the rows were adopted; NULL: none';
 
 -- The identity of this installation is a random number, drawn once. It is the value of a sequence, because pg_upgrade keeps the values of
--- sequences, and pg_dump leaves out this one, because it is not registered with pg_extension_config_dump. Logical replication leaves it out
--- as well. An OID would not do, because two fresh servers that load the same script give the same OIDs.
+-- sequences. pg_dump leaves this sequence out, because it is not registered with pg_extension_config_dump, and so does logical replication.
+-- An OID would not do, because two fresh servers that load the same script give the same OIDs.
 CREATE SEQUENCE awty_internal.identity;
 COMMENT ON SEQUENCE awty_internal.identity IS 'Random number of this installation, drawn once; pg_upgrade keeps it, and a dump does not contain it';
 

@@ -1,4 +1,4 @@
--- Calendars: open time by weekly hours, without closed days.
+-- Creates calendars. A calendar has weekly opening hours and closed days.
 
 CREATE TABLE awty.calendar (
     calendar        text COLLATE "C" NOT NULL,

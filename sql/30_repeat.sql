@@ -1,8 +1,8 @@
--- Repetitions.
+-- Creates repetitions.
 
--- Runs never update this table. The pending check of a repetition is an ordinary row of awty.future_job.
+-- Runs never update this table, because the pending check of a repetition is an ordinary row of awty.future_job.
 CREATE TABLE awty_internal.repetition (
-    -- The sequence of checks serves here too, because another sequence would be one more relation to lock.
+    -- The ids come from the sequence of checks, because another sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE awty_internal.repetition (
     CONSTRAINT repetition_entity_key_is_1_to_1024_bytes CHECK (octet_length(entity_key) BETWEEN 1 AND 1024)
 );
 
--- awty.create_calendar() and awty.drop_calendar() look for the repetitions of a calendar.
+-- With this index, awty.create_calendar() and awty.drop_calendar() find the repetitions that use a calendar.
 CREATE INDEX repetition_calendar_idx ON awty_internal.repetition (calendar) WHERE calendar IS NOT NULL;
 
 COMMENT ON TABLE awty_internal.repetition IS 'The table behind awty.repetition';
@@ -45,7 +45,7 @@ COMMENT ON COLUMN awty_internal.repetition.repeated_by IS 'As in awty.repetition
 COMMENT ON COLUMN awty_internal.repetition.repeated_at IS 'As in awty.repetition';
 COMMENT ON COLUMN awty_internal.repetition.calendar IS 'As in awty.repetition';
 
--- The view adds the time of the pending check. A role sees the rows that the row security of both tables shows it.
+-- The view adds the time of the pending check. The row security of both tables decides which rows a role sees.
 CREATE VIEW awty.repetition WITH (security_invoker = true) AS
 SELECT r.job, r.entity_name, r.entity_key, f.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
        r.args, r.repeated_by, r.repeated_at, r.calendar
@@ -103,7 +103,7 @@ CREATE FUNCTION awty.occurrences(
 COMMENT ON FUNCTION awty.occurrences(interval, text, text, timestamptz, integer, timestamptz, text)
     IS 'Returns the next occurrences of an interval (every) or a cron expression after a time, in a time zone, as awty.repeat() would plan them';
 
--- Unlike awty.occurrences(), this function returns no row instead of an error if PostgreSQL does not know the time zone any more.
+-- If PostgreSQL does not know the time zone any more, this function returns no row, while awty.occurrences() raises an error.
 CREATE FUNCTION awty_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz, calendar text DEFAULT NULL)
     RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'coming_wrapper';
 

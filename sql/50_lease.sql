@@ -1,4 +1,4 @@
--- Leases, by which external workers take checks, and the attempts that they become.
+-- Creates leases, by which external workers take checks, and attempts, which are ended leases.
 
 CREATE TYPE awty.leased AS (
     lease           bigint,
@@ -39,8 +39,8 @@ COMMENT ON COLUMN awty.leased.leased_at IS 'Time of the claim';
 COMMENT ON COLUMN awty.leased.expires_at IS 'Until this time no other worker gets the check; a heartbeat extends it';
 COMMENT ON COLUMN awty.leased.deadline IS 'From this time on the lease is void; a heartbeat does not extend it';
 
--- At most one row per check. If a worker never answers, the row stays until the next claim or the maintainer expires it. The number of a
--- lease is random, so that a number that was lost in a crash of the server never means another lease.
+-- A check has at most one row. If a worker never answers, the row stays until the next claim or the maintainer expires the lease. The
+-- number of a lease is random, so that a number that was lost in a crash of the server never stands for another lease.
 CREATE TABLE awty_internal.lease (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,
@@ -67,13 +67,13 @@ CREATE TABLE awty_internal.lease (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Finds the leases of one job that expire next.
+-- This index finds the leases of one job that expire next.
 CREATE INDEX lease_expiry_idx ON awty_internal.lease (job, expires_at);
 
 COMMENT ON TABLE awty_internal.lease IS 'The table behind awty.lease';
 COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job at the time of the claim';
 
--- The columns that are known only when a lease has ended are NULL.
+-- The columns that are known only when a lease has ended are NULL here.
 CREATE VIEW awty.lease WITH (security_invoker = true, security_barrier = true) AS
 SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
        l.next_check_at, l.check_count, l.attempt, f.held, pg_get_userbyid(l.scheduled_by) AS scheduled_by, l.scheduled_at,
@@ -92,7 +92,7 @@ COMMENT ON COLUMN awty.lease.sqlstate IS 'Always NULL, because the lease has not
 COMMENT ON COLUMN awty.lease.message IS 'Always NULL, because the lease has not ended';
 COMMENT ON COLUMN awty.lease.result IS 'Always NULL, because the lease has not ended';
 
--- Ended leases, in daily partitions like the history.
+-- This table has the ended leases, in daily partitions like the history.
 CREATE TABLE awty_internal.attempt (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,
@@ -120,7 +120,7 @@ CREATE TABLE awty_internal.attempt (
     role            regrole
 ) PARTITION BY RANGE (ended_at);
 
--- The default partition, with keys of its own, as in the history.
+-- The default partition has keys of its own, like the default partition of the history.
 CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
     CONSTRAINT attempt_default_pkey PRIMARY KEY (id, lease)
 ) DEFAULT;
@@ -148,7 +148,7 @@ COMMENT ON COLUMN awty.attempt.sqlstate IS 'SQLSTATE of the failure';
 COMMENT ON COLUMN awty.attempt.message IS 'Message of the failure, cut at 4096 bytes';
 COMMENT ON COLUMN awty.attempt.result IS 'Result that the worker reported';
 
--- The other columns take their COMMENTs from the type or the view of leases. Those of the tables refer to the view.
+-- The remaining columns take their COMMENTs from the type or from the view of leases. Columns of the tables get a reference to the view.
 DO $$
 DECLARE
     command text;

@@ -1,4 +1,4 @@
--- How many checks will be due when.
+-- Creates awty.forecast(), which says how many checks will be due when.
 
 CREATE FUNCTION awty_internal.as_ahead(ahead interval, step interval) RETURNS interval
     LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'as_ahead_wrapper';
@@ -13,7 +13,7 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- The query goes from one job to the next by index, and reads the checks of each job that are due in the time asked for.
+-- The query goes from one job to the next by index. Of each job, it reads the checks that are due in the requested time.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -40,7 +40,7 @@ BEGIN ATOMIC
         WHERE j.paused IS NOT TRUE
         GROUP BY due.slot, n.job
         UNION ALL
-        -- Further occurrences of repetitions. A plan that many entities share is counted only once.
+        -- This part counts further occurrences of repetitions. A plan that many entities share is computed only once.
         SELECT due.slot, g.job, g.checks * due.checks
         FROM span
         CROSS JOIN (
@@ -57,14 +57,14 @@ BEGIN ATOMIC
             FROM awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS p
             WHERE g.calendar IS NULL
             UNION ALL
-            -- Open moments are expanded one by one.
+            -- Occurrences with a calendar are computed one by one.
             SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
                 ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END, 1
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar) AS o (at)
             WHERE g.calendar IS NOT NULL AND o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
         ) AS due
         UNION ALL
-        -- Evaluates the arguments even if nothing is pending, so that bad arguments always raise an error.
+        -- This part evaluates the arguments even if nothing is pending, so that bad arguments always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;

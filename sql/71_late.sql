@@ -1,6 +1,6 @@
--- The rows that are late now.
+-- Creates the view awty.late, which shows the rows that are late now.
 
--- A hold, its end and a note belong to a later version.
+-- A later version will add a hold, its end and a note.
 CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,

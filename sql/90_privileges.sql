@@ -1,4 +1,4 @@
--- Rights to read. No role may write: every change goes through the functions.
+-- Grants the rights to read. No role may write, because every change goes through the functions.
 --
 -- The administrator grants USAGE on the schema: GRANT USAGE ON SCHEMA awty TO app.
 
@@ -7,8 +7,8 @@ REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
--- ALTER DEFAULT PRIVILEGES may already have given rights to other roles. A role with TRIGGER on one of these tables could run code as their
--- owner.
+-- ALTER DEFAULT PRIVILEGES may already have given rights to other roles. A role with TRIGGER on one of these tables could run code as the
+-- table's owner.
 DO $$
 DECLARE
     command text;
@@ -31,7 +31,7 @@ END
 $$;
 
 GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.calendar, awty.status TO PUBLIC;
--- awty.repetition reads this table with the rights of its caller.
+-- The view awty.repetition reads this table with the rights of its caller.
 GRANT SELECT ON awty_internal.repetition TO PUBLIC;
 
 ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
@@ -43,22 +43,22 @@ ALTER TABLE awty_internal.rule_function ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.calendar ENABLE ROW LEVEL SECURITY;
 
--- Row security on these tables as well, even without a policy. Otherwise pg_read_all_data and pg_write_all_data would give access to them.
+-- These tables have row security even without a policy. Otherwise, pg_read_all_data and pg_write_all_data would give access to them.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- A role reads the jobs whose role it can become, and those to which awty.allow() gave it a right. A monitoring role reads all jobs. Each
--- policy asks for the readable jobs once, because one look-up per job takes seconds with thousands of jobs.
+-- A role reads the jobs whose role it can become, and the jobs to which awty.allow() gave it a right. A monitoring role reads all jobs.
+-- Each policy asks for the readable jobs once, because one look-up per job takes seconds with thousands of jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- A role that reads a job also reads its checks and its history, but a monitoring role does not. Each role reads the checks that it
--- scheduled itself.
+-- A role that reads a job also reads its checks and its history, but a monitoring role does not. Each role also reads the checks that it
+-- has scheduled.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -69,7 +69,6 @@ CREATE POLICY own_repetitions ON awty_internal.repetition FOR SELECT TO PUBLIC U
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 
--- A role that reads a job also reads the job's rule and alerts.
 CREATE POLICY own_rules ON awty.rule FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR rule = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -79,20 +78,19 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- A role reads the calendars that it may use.
 CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
 );
 
--- The policy compares the role too, because another role may have a job of the same name now.
+-- The policy compares the role too, because another role may now have a job of the same name.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The database's owner and members of pg_read_all_data may dump all rows, with pg_dump --enable-row-security. Without these policies a
+-- The database's owner and members of pg_read_all_data may dump all rows, with pg_dump --enable-row-security. Without these policies, a
 -- backup would lack rows and still look complete.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
@@ -112,13 +110,14 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- Each role needs the rights to the objects that views, policies and functions use. Without USAGE on the schema no role can name them.
+-- Each role needs the rights to the objects that views, policies and functions use. Without USAGE on the schema, no role can name these
+-- objects.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
--- EXPLAIN estimates row counts from the statistics of the whole table, and so would reveal values of rows that the role may not read.
+-- EXPLAIN estimates row counts from the statistics of the whole table, so it would reveal values of rows that the role may not read.
 -- Columns whose values a role chooses therefore have no statistics.
 ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_schema SET STATISTICS 0, ALTER function_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
@@ -142,11 +141,12 @@ ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER mess
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 
--- No policy, because awty.job_status shows the content through a function.
+-- This table has no policy, because awty.job_status shows its content through a function.
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
--- The views read these tables with the rights of their caller, who sees only the rows of checks that the policy of awty.future_job shows.
+-- The views read these tables with the rights of their caller. The caller sees only the rows of checks that the policy of awty.future_job
+-- shows.
 GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
 CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
@@ -164,19 +164,18 @@ ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
--- A role that reads a check also reads its lease.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id)
 );
 
--- The same policy as for the history.
+-- This policy has the same conditions as the policy of the history.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- A dump has the attempts but not the leases, because a restored database hands out the checks again.
+-- A dump contains the attempts but not the leases, because a restored database hands out the checks again.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
@@ -192,14 +191,13 @@ ALTER TABLE awty_internal.attempt_default ALTER job SET STATISTICS 0, ALTER enti
 
 REVOKE ALL ON awty.target, awty_internal.target, awty_internal.bucket, awty_internal.breaker FROM PUBLIC;
 GRANT SELECT ON awty.target TO PUBLIC;
--- The view reads these tables with the rights of its caller.
+-- The view awty.target reads these tables with the rights of its caller.
 GRANT SELECT ON awty_internal.target, awty_internal.bucket, awty_internal.breaker TO PUBLIC;
 
 ALTER TABLE awty_internal.target ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.bucket ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.breaker ENABLE ROW LEVEL SECURITY;
 
--- A role that reads a job also reads the job's targets. An array, so that the policies can use the primary keys, which begin with the job.
 CREATE POLICY own_targets ON awty_internal.target FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
@@ -210,7 +208,7 @@ CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 
--- A dump has the limits and blocks that users set.
+-- A dump contains the limits and blocks that users have set.
 CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.target ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0, ALTER note SET STATISTICS 0;
