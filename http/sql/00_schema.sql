@@ -1,11 +1,12 @@
--- The schemas.
+-- Creates awty_http's schemas.
 --
--- The extension has SQL and PL/pgSQL only, besides functions of awty's library. Every function has its own search_path, so that it finds
--- nothing of its caller's.
+-- The extension consists of SQL and PL/pgSQL, and calls some functions of awty's library. Every function has its own search_path, so that
+-- it never finds objects of its caller.
 
 \echo Use "CREATE EXTENSION awty_http" to load this file. \quit
 
--- This path finds only PostgreSQL's names, here and in views, policies and function bodies that are parsed during the installation.
+-- This path finds only PostgreSQL's names. It applies to this script, and to views, policies and function bodies that are parsed during the
+-- installation.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA awty_http;

@@ -1,4 +1,5 @@
--- URIs: the normal spelling of each, and the ids of schedules. The library and the gateway compute them with the same code.
+-- Creates functions that compute the normal spelling of a URI and the id of a schedule. The library and the gateway compute them with the
+-- same code.
 
 CREATE FUNCTION awty_http_internal.normal_uri(uri text) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'normal_uri_wrapper';

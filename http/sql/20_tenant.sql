@@ -1,7 +1,7 @@
--- Tenants: the roles whose calls the gateway makes, and the rights of other roles to these calls.
+-- Creates tenants, the roles whose calls the gateway makes, and functions for the rights of other roles to these calls.
 --
--- Only the extension's owner writes this table. The name of a job therefore gives no right: a role that registers a job "http.app" gets
--- no calls of tenant "app", and it cannot derive the tenant's ids and signing keys.
+-- Only the extension's owner writes this table, so the name of a job gives no right. A role that registers a job "http.app" gets no calls
+-- of tenant "app", and cannot derive the tenant's ids and signing keys.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,
@@ -26,8 +26,9 @@ CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS bool
     RETURN pg_has_role(caller, role, awty_internal.becoming());
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first role SET ROLE to the second?';
 
--- The rights are those that awty.allow() gave and those of members of the tenant's role. They are read as they are now, so that an old
--- snapshot gives no right that was taken back. A job with the name of a tenant's job that belongs to another role gives no right.
+-- A role has the rights that awty.allow() gave, and all rights as a member of the tenant's role. The function reads the present rights, so
+-- that an old snapshot gives no right that was taken back. If another role owns a job with the name of the tenant's job, this job gives no
+-- right.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
@@ -55,7 +56,8 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- ALTER ROLE web SET awty_http.tenant = 'app'. The catalog is read, because SET ROLE does not load the settings of a role.
+-- Returns the tenant that the role has chosen by ALTER ROLE web SET awty_http.tenant = 'app'. The function reads the catalog, because SET
+-- ROLE does not load the settings of a role.
 CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT substr(c.setting, length('awty_http.tenant=') + 1)
@@ -66,8 +68,8 @@ CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
--- Another role has the job of the tenant that it has chosen, or of the one tenant whose member it is. Any tenant can give a role rights
--- with awty.allow(), so those rights choose a tenant for reading only.
+-- A role that is no tenant uses the job of the tenant that it has chosen, or of the only tenant whose member it is. A right that
+-- awty.allow() gave chooses a tenant for reading only, because any tenant can give such a right to any role.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -127,7 +129,7 @@ CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'Job for which the current user schedules calls, or an error if there is none, or if there are several';
 
--- The options of each tenant's job.
+-- Registers a tenant's job with the options of all such jobs.
 CREATE FUNCTION awty_http_internal.register(job text, role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 BEGIN
@@ -162,7 +164,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error for locked rows of a tenant';
 
--- lock_timeout limits how long a tenant that keeps its rows locked can delay add_tenant and drop_tenant.
+-- If a tenant keeps its rows locked, add_tenant and drop_tenant wait only as long as lock_timeout.
 CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
@@ -185,14 +187,14 @@ BEGIN
     WHILE octet_length(short) > 43 LOOP
         short := left(short, -1);
     END LOOP;
-    -- Another role may have a job of that name, or another tenant may have had one. No role can guess the random name and take it in
-    -- advance.
+    -- Another role may have a job of this name, or another tenant may have had one. The last name is random, so that no role can guess it
+    -- and register it in advance.
     FOR n IN 0 .. 3 LOOP
         the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
             ELSE short || '-' || awty_http_internal.random_number() END;
         CONTINUE WHEN EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = the_job AND t.role::oid <> owner);
         BEGIN
-            -- A job that is already there keeps its limits and rights, which its tenant may have changed.
+            -- If the tenant already has the job, the job keeps its limits and rights, which the tenant may have changed.
             IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = the_job AND j.role::oid = owner AND old.job = j.job
                            AND j.function_name IS NULL) THEN
                 PERFORM awty_http_internal.register(the_job, add_tenant.role);
@@ -218,7 +220,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes; returns the job of its calls; for the owner of extension awty_http';
 
--- 63 bits from PostgreSQL's strong source of random numbers.
+-- The number has 63 bits from PostgreSQL's strong source of random numbers.
 CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807

@@ -1,4 +1,4 @@
--- Endpoints: when each URI of a tenant is called, and how.
+-- Creates endpoints, which say when and how each URI of a tenant is called.
 --
 -- Only functions of the extension's owner write these tables, on behalf of a role that has the right.
 
@@ -36,7 +36,7 @@ CREATE TABLE awty_http_internal.endpoint (
     CONSTRAINT endpoint_one_per_uri UNIQUE (entity_name, entity_key, job)
 );
 
--- For the schedules of one tenant, however many other tenants have.
+-- These indexes find the schedules of one tenant, however many schedules other tenants have.
 CREATE INDEX endpoint_job_idx ON awty_http_internal.endpoint (job, id);
 CREATE INDEX endpoint_failing_idx ON awty_http_internal.endpoint (job, id) WHERE failing_since IS NOT NULL;
 CREATE INDEX endpoint_origin_idx ON awty_http_internal.endpoint (entity_name, id);
@@ -98,7 +98,7 @@ LEFT JOIN awty_http_internal.content AS c ON c.entity_name = e.entity_name
     AND c.entity_key = e.entity_key AND c.job = e.job;
 
 COMMENT ON VIEW awty_http.endpoint IS 'URIs that the gateway calls, one row for each URI of a tenant: when and how; the row of a deleted schedule stays as long as its statistics';
--- The columns of the view have the comments of the table, except for the request.
+-- The columns of the view get the comments of the table, except for the request.
 DO $$
 DECLARE
     command text;

@@ -1,4 +1,4 @@
--- Requests: how a call is made.
+-- Creates functions that check and build the request of a call.
 
 -- The library and the gateway check methods, headers and statuses with the same code.
 CREATE FUNCTION awty_http_internal.is_method(method text) RETURNS boolean
@@ -18,7 +18,7 @@ CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
 DECLARE
     bad record;
 BEGIN
-    -- Strict mode, because lax mode would look at the elements of an array instead of at the array.
+    -- The path uses strict mode, because lax mode would look at the elements of an array instead of at the array.
     IF jsonb_typeof(headers) <> 'object' OR jsonb_path_exists(headers, 'strict $.* ? (@.type() <> "string")', '{}', true) THEN
         PERFORM awty_http_internal.refuse('22023', '"headers" must be an object of texts', 'headers => ''{"X-From": "shop"}''');
     END IF;
@@ -43,8 +43,8 @@ CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'Returns a length of time as the gateway reads it, in milliseconds or whole seconds';
 
--- The content has the header values and the body, which a role with the right "read" does not see. The request has the names of the headers
--- only.
+-- The function splits a call into a request and a content. The content has the header values and the body, which a role with the right
+-- "read" does not see. The request has only the names of the headers.
 CREATE FUNCTION awty_http_internal.request(
     method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,
     max_lateness interval, success text, sign boolean, keep_response boolean, OUT request jsonb, OUT content jsonb)
@@ -86,7 +86,7 @@ BEGIN
         ROW (max_lateness > '0' AND max_lateness <= '36525 days', '"max_lateness" must be greater than 0 and at most 36525 days',
             'max_lateness => ''1 min'''),
         ROW (awty_http_internal.is_status_list(success), '"success" must be a list of HTTP statuses', 'success => ''200-299,404'''),
-        -- decode() accepts more spellings of base64 than the gateway does.
+        -- decode() accepts more spellings of base64 than the gateway does, so the value is encoded again and compared.
         ROW (translate(encode(decode(body_base64, 'base64'), 'base64'), chr(10), '')
                 = translate(body_base64, concat(' ', chr(9), chr(10), chr(13)), ''),
             '"body_base64" must be base64 with its full padding', 'body_base64 => encode(''\x00ff'', ''base64'')')
@@ -99,7 +99,7 @@ BEGIN
         'max_lateness', awty_http_internal.length(max_lateness), 'success', success, 'sign', coalesce(sign, true),
         'keep_response', coalesce(keep_response, false)));
     content := jsonb_strip_nulls(jsonb_build_object('headers', nullif(headers, '{}'), 'body_text', body_text, 'body_base64', body_base64))
-        -- JSON null is a body.
+        -- A body of JSON null is a body, unlike SQL NULL.
         || CASE WHEN body IS NULL THEN '{}' ELSE jsonb_build_object('body', body) END;
 END
 $$;

@@ -1,4 +1,4 @@
--- Schedules: awty_http.schedule() and awty_http.unschedule().
+-- Creates awty_http.schedule() and awty_http.unschedule().
 
 CREATE FUNCTION awty_http_internal.definition(endpoint awty_http_internal.endpoint) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -21,7 +21,7 @@ CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoi
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http_internal.endpoint) IS 'Is a check of this endpoint pending or held?';
 
--- Unlike awty.occurrences(), this function returns no row instead of an error if PostgreSQL does not know the time zone any more.
+-- If PostgreSQL does not know the time zone any more, this function returns no row, while awty.occurrences() raises an error.
 CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
     RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 BEGIN ATOMIC
@@ -29,8 +29,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next occurrences of a plan';
 
--- A single call and the last occurrence of a repetition are over once they were made. A schedule with "after" is never over, because the
--- same definition starts a new wait.
+-- A single call and a repetition are over when the last call was made. A schedule with "after" is never over, because the same definition
+-- starts a new wait.
 CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN endpoint.after IS NULL
@@ -40,7 +40,7 @@ CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint)
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_over(awty_http_internal.endpoint) IS 'Does no call follow if no check of this endpoint is pending?';
 
--- A person who resumes a schedule also releases a check that awty or the endpoint has held.
+-- A role that resumes a schedule also releases a check that awty or the endpoint has held.
 CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http_internal.endpoint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -61,7 +61,8 @@ CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoi
 DECLARE
     repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
 BEGIN
-    -- awty.repeat() does not replace a single check, and awty.schedule() does not replace a repetition.
+    -- awty.repeat() does not replace a single check, and awty.schedule() does not replace a repetition, so the old check is cancelled
+    -- first.
     IF repeats <> repeated_before THEN
         PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
     END IF;
@@ -94,7 +95,7 @@ BEGIN
             fields.every := slot * whole;
         END IF;
     END IF;
-    -- least() ignores NULL, hence the CASE.
+    -- The CASE is needed because least() ignores NULL.
     fields.jitter := coalesce(fields.jitter, CASE WHEN fields.every IS NOT NULL THEN least(fields.every, '1 min') END, '0');
     PERFORM awty_http_internal.refuse_first(ARRAY[
         ROW (isfinite(fields.every) AND isfinite(fields.after) AND isfinite(fields.jitter) AND isfinite(fields.catch_up),
@@ -229,7 +230,7 @@ BEGIN
     SELECT c.content INTO had FROM awty_http_internal.content AS c
     WHERE c.entity_name = old.entity_name AND c.entity_key = old.entity_key AND c.job = old.job;
     is_same := old.deleted_at IS NULL AND had = how.content AND awty_http_internal.definition(new) = awty_http_internal.definition(old);
-    -- With the same plan, a pending check keeps its time, and a schedule that is over does not start again.
+    -- If the plan is the same, a pending check keeps its time, and a schedule that is over does not start again.
     stays := old.deleted_at IS NULL AND awty_http_internal.plan(new) = awty_http_internal.plan(old)
         AND (is_pending OR awty_http_internal.is_over(old));
     IF is_same AND stays THEN

@@ -1,6 +1,7 @@
--- Changes that the gateway makes to a schedule on behalf of a role: lock, pause and resume.
+-- Creates functions with which the gateway locks, pauses and resumes a schedule on behalf of a role.
 --
--- Each function that a role may call has a second one, named ..._as, that gets the caller as an argument and checks the caller's right.
+-- For each function that a role may call, there is a second function, named ..._as. It gets the caller as an argument and checks the
+-- caller's right.
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
@@ -13,7 +14,7 @@ CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal.lock for a caller';
 
--- A role that may only read a schedule gets an error. A role that may not read it gets the same answer as for an unknown id.
+-- A role that may only read a schedule gets an error. A role that may not even read it gets the same answer as for an unknown id.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

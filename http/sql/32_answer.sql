@@ -1,6 +1,6 @@
--- Changes that the gateway books with answers: to schedules that fail, are gone or want no more calls, and to sends that succeeded.
+-- Creates functions by which an answer changes a schedule that fails, is gone or wants no more calls, or a send that succeeded.
 
--- The gateway books an answer and its effects on the schedule in one transaction. It skips schedules that another session has locked, so
+-- The gateway records an answer and its effects on the schedule in one transaction. It skips schedules that another session has locked, so
 -- that no answer waits for a lock.
 CREATE FUNCTION awty_http_internal.lock_answered(ids text[]) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';

@@ -1,7 +1,7 @@
--- Schedules: their state, their past calls and their next ones. All of it reads with the caller's rights.
+-- Creates functions and a view that show the state, the past calls and the next calls of schedules. They read with the caller's rights.
 
 -- Calls are ordered by (ended_at, lease), so that the next page can begin after the last row of a page. The index has this order.
--- enable_sort is off, so that the first ten of a million calls take no longer than ten of ten.
+-- enable_sort is off, so that reading the first ten of a million calls is as quick as reading the first ten of ten.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
 DECLARE
@@ -16,7 +16,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.attempts(text, timestamptz, bigint, integer) IS 'Calls of a schedule, the newest first, from a position in that order on; kept for awty.attempt_retention';
 
--- The pending call, then those of the plan. Jitter delays each call of one schedule by the same time.
+-- Returns the time of the pending call, and then the times of the plan. Jitter delays all calls of one schedule by the same time.
 CREATE FUNCTION awty_http_internal.next_calls(id text, max integer DEFAULT 10) RETURNS SETOF timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -47,15 +47,16 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls of a schedule, as they are planned now';
 
--- A function and not a column of the view, because it reads the clock. The view stays cheap to join.
+-- The view calls this function only for held schedules. It is not a column of the view, because it reads the clock, and the view must stay
+-- cheap to join.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     -- awty_internal.standing shows all checks, and awty.future_job only those that the caller may read.
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 
--- The view has what is cheap to read for many schedules, and all columns of awty_http.endpoint, so that a list needs no join. Functions
--- like awty_http_internal.counts() give more about one schedule.
+-- The view has the columns that are cheap to read for many schedules. It also has all columns of awty_http.endpoint, so that a list needs
+-- no join. Functions such as awty_http_internal.counts() return more about one schedule.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
 SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
@@ -69,7 +70,7 @@ SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'pause
     f.id AS check_id,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
     EXISTS (SELECT FROM awty.lease AS l WHERE l.id = f.id AND l.expires_at > statement_timestamp()) AS in_flight,
-    -- Last, so that a later version can add columns.
+    -- These columns come last, so that a later version can add columns.
     e.*
 FROM awty_http.endpoint AS e
 LEFT JOIN LATERAL (

@@ -1,6 +1,6 @@
--- Calls that failed for good, and how one is made again.
+-- Creates a view of the calls that failed for good, and the function that repeats such a call.
 
--- Only failed calls. awty.attempt has the successful ones.
+-- The view has only failed calls, because awty.attempt has the successful ones.
 CREATE VIEW awty_http_internal.problem WITH (security_invoker = true) AS
 SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS uri, h.entity_name, h.entity_key,
     CASE WHEN strpos(h.entity_key, '#') = 0
@@ -9,12 +9,12 @@ SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS u
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
 JOIN awty_http.tenant AS t ON t.job = h.job AND t.role::oid = h.role::oid
--- The same condition as in the partial index on the problems of a job.
+-- The condition must equal the condition of the partial index on the problems of a job.
 WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';
 
--- The occurrence that comes next is called now instead. A call that nothing follows is made once more.
+-- If a schedule has a next occurrence, this occurrence is called now. Otherwise, the call is made once more.
 CREATE FUNCTION awty_http_internal.retry(id bigint) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Makes a finished call again, now; returns the number of its check';

@@ -1,4 +1,4 @@
--- Targets: their state, their limits, and blocks that a target asks for.
+-- Creates functions for the state and the limits of targets, and for blocks that a target asks for.
 
 -- A target without a row of its own has the limits for all targets of the job.
 CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target text, OUT concurrency integer, OUT rate numeric,
@@ -13,7 +13,7 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.target(text) IS 'State and limits of a target, as in awty.target';
 
 -- The row of the tenant serves as the lock, because any role could take an advisory lock. Only this function and the owner of the extension
--- lock the row.
+-- lock this row.
 CREATE FUNCTION awty_http_internal.lock_limits() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.lock_limits() IS 'Waits until no other transaction changes the limits of this tenant''s targets, and makes others wait until this one ends';
@@ -24,7 +24,7 @@ CREATE FUNCTION awty_http_internal.lock_limits_as(caller oid) RETURNS void
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_limits_as(oid) IS 'awty_http_internal.lock_limits for a caller';
 
--- The gateway calls this when a target has answered 429 or 503 with Retry-After. The right to claim is enough.
+-- The gateway calls this function when a target has answered 429 or 503 with Retry-After. The caller needs only the right to claim.
 CREATE FUNCTION awty_http_internal.asked_to_wait(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN awty_internal.block_for_now(job, target, until, note);

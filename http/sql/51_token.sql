@@ -1,4 +1,4 @@
--- Tokens of the HTTP API.
+-- Creates the tokens of the HTTP API.
 
 CREATE TABLE awty_http.token (
     id              bigint GENERATED ALWAYS AS IDENTITY,
@@ -33,7 +33,7 @@ COMMENT ON FUNCTION awty_http.create_token(name, text, interval) IS 'Creates a t
 CREATE FUNCTION awty_http_internal.create_token_as(caller oid, role name, scope text, expires interval) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- 366 bits from PostgreSQL's strong source of random numbers, hashed to 256.
+    -- The token has 366 bits from PostgreSQL's strong source of random numbers, hashed to 256 bits.
     bits CONSTANT bytea := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
     token CONSTANT text := 'awty_' || rtrim(translate(encode(bits, 'base64'), '+/', '-_'), '=');
     owner oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = create_token_as.role);
@@ -82,11 +82,12 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.drop_token_as(oid, bigint) IS 'awty_http.drop_token for a caller';
 
--- SECURITY DEFINER, because the gateway may see no other token. A caller that knows the hash of a token knows the token.
+-- The function is SECURITY DEFINER, because the gateway must not see other tokens. A caller that knows the hash of a token knows the token.
 CREATE FUNCTION awty_http_internal.token_of(hash bytea, OUT id bigint, OUT role name, OUT scope text, OUT expires_at timestamptz)
     RETURNS SETOF record ROWS 1 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A standby cannot write. SKIP LOCKED, so that a request does not wait for another one that writes the same minute.
+    -- The time of use is not written on a standby. With SKIP LOCKED, a request does not wait for another request that writes the same
+    -- minute.
     IF NOT current_setting('transaction_read_only')::boolean THEN
         UPDATE awty_http.token AS t SET last_used_at = date_trunc('minute', now())
         WHERE t.id = (SELECT u.id FROM awty_http.token AS u

@@ -1,4 +1,4 @@
--- Statistics of calls: the table and its histograms.
+-- Creates the table of the calls' statistics, and functions for its histograms.
 
 CREATE TABLE awty_http.stat (
     id              text COLLATE "C" NOT NULL,
@@ -45,7 +45,7 @@ COMMENT ON COLUMN awty_http.stat.duration_max IS 'Largest duration';
 COMMENT ON COLUMN awty_http.stat.duration_steps IS '24 counts of durations, like lateness_steps';
 COMMENT ON COLUMN awty_http.stat.job IS 'Job of the tenant; equal to id in the sums of all its schedules';
 
--- Histograms can be added. Step n counts the lengths below 2^(n-1) ms that are in no lower step.
+-- Histograms can be added, because their steps are fixed. Step n counts the lengths below 2^(n-1) ms that no lower step counts.
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 1 + width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::interval[]);
@@ -88,7 +88,7 @@ CREATE AGGREGATE awty_http_internal.all_steps(bigint[]) (
 );
 COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histograms';
 
--- A gateway reports seconds as JSON. The value may be no number, or a number that is too small or too large for double precision.
+-- A gateway reports seconds as JSON. The value may not be a number, or may be too small or too large for double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
@@ -101,8 +101,8 @@ CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boo
     RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
 COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call dropped, because it was too late for the occurrence?';
 
--- The result of an attempt has "lateness" and "duration" in seconds, as the gateway measured them. Without them, the times of the lease are
--- used. The planner inlines this function into each query.
+-- The result of an attempt has "lateness" and "duration" in seconds, as the gateway measured them. If they are missing, the function uses
+-- the times of the lease. The planner inlines this function into each query.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
     RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
@@ -120,7 +120,7 @@ BEGIN ATOMIC
         FROM (
             SELECT coalesce(awty_http_internal.seconds(cleaned.result -> 'lateness'), cleaned.lateness) AS lateness,
                 coalesce(awty_http_internal.seconds(cleaned.result -> 'duration'), cleaned.took) AS duration,
-                -- A call begins and ends within its lease. One second more allows for clocks that differ.
+                -- A call begins and ends within its lease. The additional second allows for clocks that differ.
                 least('366 days', cleaned.lateness + cleaned.took + '1 s'::interval) AS latest,
                 least('1 day', cleaned.took + '1 s'::interval) AS longest
             OFFSET 0 -- computes each value once

@@ -1,7 +1,7 @@
--- The roll-up, which counts the calls of each hour when the hour is over.
+-- Creates the roll-up, which counts the calls of each hour when the hour is over.
 --
--- It works in parts, each in a run of its own, and rests in between. When it counted 4 million calls in one run, calls were up to 17 s
--- late.
+-- The roll-up works in parts, each in a run of its own, and pauses in between. When it counted 4 million calls in a single run, calls were
+-- up to 17 s late.
 
 -- The function overwrites whole buckets, so that running it twice does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
@@ -62,7 +62,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_calls_of(text[], timestamptz, timestamptz) IS 'Counts the calls of some endpoints, by hour and by day, and deletes hours that are too old';
 
--- An endpoint whose values cannot be added up is skipped with a warning, so that it does not stop the others.
+-- An endpoint whose values cannot be added up is skipped with a warning, so that the roll-up counts the other endpoints.
 CREATE FUNCTION awty_http_internal.count_calls(since timestamptz, until timestamptz, after text) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -119,8 +119,9 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- An hour can be counted as long as awty.attempt has all of it, which deletes whole days in UTC. If the roll-up stands still for longer,
--- hours are missing. When its time to work is over, the function returns the rest of the work, which is the argument of the next call.
+-- An hour can be counted as long as awty.attempt has all calls of the hour. awty.attempt deletes whole days in UTC. If the roll-up stops
+-- for a longer time, hours are missing. When the time to work is over, the function returns the rest of the work, and the next call gets
+-- this rest as its argument.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -132,8 +133,8 @@ DECLARE
 BEGIN
     IF rest IS NULL THEN
         until := date_trunc('hour', roll_up.at);
-        -- The last counted hour is counted again, because some of its calls may have been committed after the hour. Hours in the future are
-        -- ignored: a clock that was ahead has left them.
+        -- The last counted hour is counted again, because some of its calls may have been committed after the hour. Hours in the future
+        -- come from a clock that was ahead, so they are ignored.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
             (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;
@@ -151,7 +152,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and deletes what is too old; returns the rest of the work when its time to work is over; NULL: no work is left';
 
--- The function of the job awty_http.roll_up works for a tenth of the time. If work is left, it schedules its own check again.
+-- This is the function of the job awty_http.roll_up. It works for a tenth of the time. If work is left, it schedules its own check again.
 CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -165,7 +166,6 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(awty.future_job) IS 'Counts the calls of the hours before now, a part in each run';
 
--- Calling this function again changes nothing.
 CREATE FUNCTION awty_http_internal.set_up() RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 BEGIN
@@ -176,8 +176,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- A restored dump already has the job as a row of awty.job, which would be there twice. The restore of a dump is recognised by xmloption:
--- each script of pg_dump sets it to its default, which no other program does.
+-- A restored dump contains the job as a row of awty.job, so registering the job would create a second row. The restore of a dump is
+-- recognised by xmloption, because each script of pg_dump sets it to its default, and no other program does.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

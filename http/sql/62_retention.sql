@@ -1,6 +1,6 @@
--- How long awty_http keeps statistics, deleted schedules, contents, keys of sends and expired tokens.
+-- Creates functions that delete old statistics, deleted schedules, contents, keys of sends and expired tokens.
 
--- Whole days are deleted, so that the sum of a day never misses some of its hours.
+-- Whole days are deleted, so that the sum of a day never lacks some of its hours.
 CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     DELETE FROM awty_http.stat AS s
@@ -9,11 +9,12 @@ CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) R
 $$;
 COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS 'Deletes the hours of some endpoints that are too old';
 
--- The roll-up calls this function once an hour. A row that another session has locked is left for the next hour, so that the function waits
--- for no session.
+-- The roll-up calls this function once an hour. The function leaves a row that another session has locked until the next hour, so that it
+-- waits for no session.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- The hours of jobs and of deleted endpoints. The roll-up calls forget_hours_of() for the other endpoints, a few at a time.
+    -- These statements delete the hours of jobs and of deleted endpoints. For the other endpoints, the roll-up calls forget_hours_of(), a
+    -- few at a time.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (
@@ -21,7 +22,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         WHERE d.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = d.id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE e.id = old.id;
-    -- A failed send can be sent again as long as the history has it.
+    -- The content of a failed send is kept as long as the history has the send, because it can be sent again.
     DELETE FROM awty_http_internal.content AS c USING (
         SELECT d.entity_name, d.entity_key, d.job FROM awty_http_internal.content AS d
         WHERE NOT EXISTS (SELECT FROM awty_http_internal.endpoint AS e
@@ -35,7 +36,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         SELECT d.job, d.sent_by, d.key FROM awty_http_internal.sent AS d
         WHERE greatest(d.due_at, d.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
           AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = d.check_id)
-          -- The gateway may have retried the send for longer than that.
+          -- awty.attempt may have the send for longer, because the gateway may have retried it.
           AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = d.check_id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE s.job = old.job AND s.sent_by = old.sent_by AND s.key = old.key;

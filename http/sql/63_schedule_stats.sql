@@ -1,4 +1,4 @@
--- Statistics of one schedule. All of it reads with the caller's rights.
+-- Creates functions that return the statistics of one schedule. They read with the caller's rights.
 
 CREATE FUNCTION awty_http_internal.calls_of(id text, since timestamptz, until timestamptz,
     OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
@@ -26,7 +26,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.counted_until(text) IS 'End of the hours that awty_http.stat has of a schedule';
 
--- The result is interpolated, as if the lengths within a step were spread evenly.
+-- The percentile is interpolated, as if the lengths within a step were spread evenly.
 CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double precision, lowest interval, highest interval) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT greatest(percentile.lowest, least(percentile.highest, make_interval(secs => (s.low + (s.high - s.low) * (s.wanted - s.before) / s.n) / 1000)))
@@ -85,7 +85,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.stats(text, interval, timestamptz, timestamptz) IS 'Statistics of the calls of a schedule, one row per bucket, at most 360; buckets without a call are left out';
 
--- Whole hours come from awty_http.stat, as far as it has them. The rest, and the hour in which the 24 hours begin, come from awty.attempt.
+-- Whole hours come from awty_http.stat, if they are already counted. The other hours, and the hour in which the 24 hours begin, come from
+-- awty.attempt.
 CREATE FUNCTION awty_http_internal.counts(id text, OUT ok bigint, OUT failed bigint, OUT dropped bigint)
     RETURNS record LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

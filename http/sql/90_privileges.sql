@@ -1,4 +1,4 @@
--- Rights to read and to write.
+-- Grants the rights to read and to write.
 --
 -- The administrator grants USAGE on the schema, as on awty: GRANT USAGE ON SCHEMA awty, awty_http TO app.
 
@@ -36,11 +36,11 @@ BEGIN
 END
 $$;
 
--- Roles read by their rights and write through functions only. All policies are for SELECT.
+-- Roles read rows according to their rights, and write only through functions. All policies are therefore for SELECT.
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
 GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
     awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
--- All columns except the hash.
+-- Roles may read all columns of the tokens except the hash.
 GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at) ON awty_http.token TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb), awty_http_internal.roll_up(awty.future_job),
@@ -80,13 +80,13 @@ CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
--- Not for roles that may only read. The rights are read by the same snapshot as the rows.
+-- Roles that may only read a schedule do not see the content. The policy reads the rights with the same snapshot as the rows.
 CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
     job = ANY (
         SELECT t.job FROM awty_http.tenant AS t
         JOIN awty_internal.readable() AS r ON r.job = t.job AND r.role = t.role::oid
         WHERE t.dropped_at IS NULL AND (r.may_schedule OR r.may_claim)));
--- An array, so that the policy can use the primary key, which begins with the job.
+-- The policy uses an array, so that PostgreSQL can use the primary key, which begins with the job.
 CREATE POLICY own ON awty_http_internal.sent FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(
         SELECT t.job FROM awty_http.tenant AS t
@@ -105,8 +105,8 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A dropped role is a number in a dump. On the server that restores the dump, another role may have that number and would get the tokens
--- and rows. A dump therefore leaves out the rows whose role is gone. Rows of which only created_by or sent_by is gone are dumped, because
+-- In a dump, a dropped role is a number. On the server that restores the dump, another role may have this number and would get the tokens
+-- and rows. A dump therefore leaves out the rows whose role is gone. If only created_by or sent_by is gone, the row is dumped, because
 -- these columns give no right, and a live schedule or a used key must not be lost.
 DO $$
 DECLARE
@@ -125,7 +125,7 @@ BEGIN
 END
 $$;
 
--- EXPLAIN estimates row counts from the statistics of the whole table, and so would reveal values of rows that the role may not read.
+-- EXPLAIN estimates row counts from the statistics of the whole table, so it would reveal values of rows that the role may not read.
 -- Columns whose values a role chooses therefore have no statistics.
 ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
     ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
