@@ -1,11 +1,11 @@
-# Folders with another Debian and its PostgreSQL. Sourced after lib.sh, never run.
+# Makes and uses folders with another Debian and its PostgreSQL. Other scripts source this file after lib.sh, and it is never run.
 # shellcheck shell=bash
 
-# Folder of a major version. AWTY_FOLDER overrides it.
+# Prints the folder of a major version. AWTY_FOLDER overrides it.
 folder_of() { echo "${AWTY_FOLDER:-/var/tmp/awty-folder-$1}"; }
 
-# make_folder MAJOR: installs the Debian release that has this version by mmdebstrap, about 1.6 GB, and keeps it. MIRROR replaces Debian's
-# servers. Rust comes from this machine.
+# make_folder MAJOR: installs the Debian release that has this version with mmdebstrap, about 1.6 GB, and keeps it. MIRROR replaces Debian's
+# servers. The folder uses this machine's Rust.
 make_folder() {
     local major=$1 folder release packages
     folder=$(folder_of "$major")
@@ -21,7 +21,7 @@ make_folder() {
         [[ ! -e $folder ]] || die "$folder is not complete; see that nothing is mounted in it, and remove it"
         packages=postgresql-$major,postgresql-server-dev-$major,postgresql-plperl-$major,postgresql-plpython3-$major
         packages+=,libclang-dev,gcc,libc6-dev,make,ca-certificates,git,sqlsmith,pgbouncer,iproute2,openssl,curl,python3-venv
-        # Package lists of an unreleased Debian expire after a week.
+        # The package lists of an unreleased Debian expire after a week.
         step "make $folder with Debian $release and PostgreSQL $major" \
             mmdebstrap --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include="$packages" \
             "$release" "$folder" ${MIRROR:+"$MIRROR"} || die "mmdebstrap failed; the lines above say why"
@@ -31,8 +31,8 @@ make_folder() {
     cargo fetch -q --locked
 }
 
-# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout, with the target directory outside. Its mount
-# namespace ends with the command, and so do the mounts.
+# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout, with the target directory outside of the folder.
+# The mounts end with the command, because it has a mount namespace of its own.
 enter_folder() {
     local major=$1 name passed=()
     shift

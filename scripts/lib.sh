@@ -1,4 +1,4 @@
-# Shared by the scripts: paths, messages, PostgreSQL. Sourced, never run.
+# Functions that all scripts share, for paths, messages and PostgreSQL. Other scripts source this file, and it is never run.
 # shellcheck shell=bash
 
 ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,7 +18,7 @@ die() {
     exit 1
 }
 
-# step LABEL COMMAND...: runs the command with one line of elapsed time. Prints the output only if the command fails.
+# step LABEL COMMAND...: runs the command and prints its elapsed time. The command's output is printed only if the command fails.
 step() {
     local label=$1 log start=$SECONDS ticker rc=0
     shift
@@ -39,10 +39,11 @@ step() {
     return "$rc"
 }
 
-# Value of a key in Cargo.toml's [workspace.package].
+# Prints the value of a key in Cargo.toml's [workspace.package].
 cargo_key() { sed -n "/^\[workspace\.package\]/,/^\[[^w]/s/^$1 *= *\"\(.*\)\"/\1/p" Cargo.toml; }
 
-# Prints the pg_config to use: $PG_CONFIG, else Debian's of the preferred major, else the one in the PATH. Prints nothing if there is none.
+# Prints the pg_config to use: $PG_CONFIG, or Debian's pg_config of the preferred major version, or the pg_config in the PATH. Prints
+# nothing if there is none.
 find_pg_config() {
     local major
     if [[ -n ${PG_CONFIG:-} ]]; then
@@ -58,7 +59,7 @@ find_pg_config() {
     command -v pg_config || true
 }
 
-# Whether the server of this pg_config can be built for, started and tested.
+# Returns whether the server of this pg_config can be built for, started and tested.
 server_complete() {
     [[ -x $1 && -x $("$1" --bindir)/postgres && -f $("$1" --includedir-server)/postgres.h ]] &&
         [[ -x $(pgxs_test_dir "$1")/regress/pg_regress ]]
@@ -67,8 +68,7 @@ server_complete() {
 pgxs_test_dir() { echo "$(dirname "$(dirname "$("$1" --pgxs)")")/test"; }
 pg_major() { "$1" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
-# Sets the PostgreSQL and the paths of its build. Each major version has its own target directory, so that their builds do not replace each
-# other.
+# Sets the PostgreSQL and the paths of its build. Each major version has its own target directory, so that builds do not replace each other.
 choose_pg_config() {
     PG_CONFIG=$(find_pg_config)
     [[ -n $PG_CONFIG ]] || die "no PostgreSQL is found: there is no pg_config; run: make setup"
@@ -85,10 +85,9 @@ choose_pg_config() {
 # Prints the path of etcd: the installed one, or the one that scripts/setup took out of its package. Prints nothing if there is none.
 find_etcd() { command -v etcd || { [[ ! -x $TARGET/etcd/usr/bin/etcd ]] || echo "$TARGET/etcd/usr/bin/etcd"; }; }
 
-# Whether the programs of `make failover` are installed.
 failover_complete() { [[ -n $(find_etcd) ]] && command -v patroni >/dev/null && command -v pgbackrest >/dev/null; }
 
-# For scripts that need an installed server.
+# Scripts that need an installed server call this function.
 require_pg_config() {
     choose_pg_config
     server_complete "$PG_CONFIG" || die "the PostgreSQL of $PG_CONFIG is not complete; run: make setup"
