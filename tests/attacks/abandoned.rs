@@ -134,7 +134,6 @@ fn a_lack_of_places_is_told() {
     field.end_of(id).is_done();
 }
 
-/// A signal from outside the run does not make its check a suspect.
 #[test]
 fn signals_from_outside_hold_no_check() {
     let field = Field::new();

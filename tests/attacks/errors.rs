@@ -56,7 +56,6 @@ fn any_sqlstate_is_archived_as_given() {
     field.alice_goes_on();
 }
 
-/// The archived error of a run is neither a caught error nor a notice.
 #[test]
 fn the_last_error_is_the_one_that_is_archived() {
     let field = Field::new();

@@ -57,7 +57,6 @@ impl Field {
         refusal
     }
 
-    /// Registers a job whose checks get a single attempt.
     #[track_caller]
     pub fn job(&self, role: &str, name: &str, body: &str) {
         self.job_with(role, name, body, "max_attempts => 1");
@@ -91,7 +90,6 @@ impl Field {
         self.end_of(id)
     }
 
-    /// Runs each job once, all at about the same time, and returns how the checks ended.
     #[track_caller]
     pub fn try_jobs(&self, role: &str, jobs: &[(&str, String)]) -> Vec<End> {
         jobs.iter().for_each(|(name, body)| self.job(role, name, body));

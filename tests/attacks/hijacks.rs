@@ -5,7 +5,6 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// Creates decoys (functions, operators and types) that record each call.
 fn decoys(schema: &str) -> String {
     let mut sql = format!(
         "CREATE TABLE IF NOT EXISTS mallory.caught (who text, what text);

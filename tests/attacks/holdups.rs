@@ -30,7 +30,6 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     );
     holding.iter_mut().for_each(|client| client.batch_execute("ROLLBACK").unwrap());
     let mut client = field.client("postgres");
-    // The checks run before the next inspection, which comes once a minute.
     let ran = poll("the checks to run", Duration::from_secs(20), || {
         let done = "SELECT entity_key || ' ' || outcome FROM awty.future_job_history ORDER BY entity_key";
         let done = client.query(done, &[]).map_err(|error| format!("{error:?}"))?;

@@ -40,7 +40,6 @@ const LONG: i32 = 95;
 const QUICK: i32 = 96;
 const DIE: &str = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);";
 
-/// Creates a run of mallory that takes all day and whose first process has ended.
 fn mallory_has_a_suspect(end: &str) -> Field {
     let field = Field::new();
     job_with_door(&field, "mallory", "long", &dies_once("mallory"), LONG, end);

@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field};
 
-/// Every role writes to this table of mallory. Its trigger registers and schedules a job as the writing role.
 const TRAP: &str = "
     CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
         SET ROLE postgres; ALTER ROLE mallory SUPERUSER; RETURN NULL;

@@ -4,7 +4,6 @@ use awty_testkit::{Cluster, PATIENCE};
 
 use crate::field::{DB, Field};
 
-/// Returns a function that ignores signals and returns when a file exists.
 fn deaf_function(file: &str) -> String {
     format!(
         "CREATE EXTENSION plpython3u;

@@ -184,7 +184,6 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     assert_eq!(known, None);
 }
 
-/// Only text columns with awty's own words have statistics.
 #[test]
 fn no_text_of_a_role_has_statistics() {
     let field = Field::new();

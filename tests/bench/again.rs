@@ -17,11 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 struct Ran {
     /// Seconds from the first run's start to the last run's end.
     seconds: f64,
-    /// Seconds from the slot to the last run's start.
     last_start: f64,
 }
 
-/// Lets repetitions of orders 1 to n run once in one slot, and ends the repetitions.
 fn run_slot(shop: &Shop, n: u32) -> Ran {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

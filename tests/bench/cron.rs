@@ -75,7 +75,6 @@ fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
 
 const WATCH: &str = "SELECT awty.watch('shop.watched', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')";
 
-/// Returns the seconds from the first run's start to the last run's end.
 fn watched(shop: &Shop, database: &str) -> f64 {
     shop.cluster.execute(
         database,

@@ -35,11 +35,9 @@ pub fn late(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns the starts of the first and of the last run of each slot, in milliseconds after the slot.
 fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");
-    // Each slot has an entity name of its own, so that all slots can check the same orders.
     let sql = "SELECT max(awty.schedule('slot ' || s, n::text, 'one', at => begin + s * $2::int * interval '1 s')),
                       begin + $1::int * $2 * interval '1 s'
                FROM (SELECT awty.next_slot(clock_timestamp() + ($1 * $3::int / 8000 + 1) * interval '1 s') AS begin) AS b,

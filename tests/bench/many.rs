@@ -112,7 +112,6 @@ pub fn fairness(options: &Options) -> Outcome {
     outcome
 }
 
-/// Schedules one check in each slot, and returns the lateness of each in milliseconds.
 fn singles(shop: &Shop, n: u32) -> Vec<f64> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

@@ -32,7 +32,6 @@ pub struct Figure {
     /// Minimum and maximum of the values whose median is `value`.
     pub spread: Option<[f64; 2]>,
     pub wanted: Wanted,
-    /// Absolute values, which are valid only for this machine.
     pub detail: String,
 }
 
@@ -94,7 +93,6 @@ impl Outcome {
         self.notes.push(note.into());
     }
 
-    /// Adds a ratio of two ways, which is the median over pairs.
     pub fn ratio(&mut self, [what, against]: [&str; 2], pairs: &Pairs, wanted: Wanted, detail: String) {
         let ratios = pairs.ratios();
         self.figures.push(Figure {
@@ -134,7 +132,6 @@ pub fn readable(value: f64) -> String {
     fraction.map_or(spaced.clone(), |fraction| format!("{spaced}.{fraction}"))
 }
 
-/// Saves the results of one row. The other rows of the file stay.
 pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     let mut all = load(file)?;
     match all.iter_mut().find(|known| known.row == outcome.row) {

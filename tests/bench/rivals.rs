@@ -14,7 +14,6 @@ use std::process::Command;
 struct Rival {
     name: &'static str,
     at_least: f64,
-    /// Settings to try. Each has the number of concurrent jobs, and of jobs per fetch.
     settings: &'static [[u32; 2]],
     forget: &'static str,
 }

@@ -94,7 +94,6 @@ impl Shop {
         (rows[0].get(1), rows.iter().map(|row| row.get(0)).collect())
     }
 
-    /// Schedules n checks in one slot, and lets awty run them. All checks are scheduled before the slot comes.
     pub fn run_due(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.tidy(database);
         let mut client = self.client(database);
@@ -149,7 +148,6 @@ impl Shop {
         self.by_hand(database, &["one"], n, &statement, 0)
     }
 
-    /// Measures a loop that commits after each check.
     pub fn loop_with_commits(&self, database: &str, n: u32) -> Ran {
         self.cluster.execute(database, &[LOOP]);
         self.by_hand(database, &["one"], n, "CALL public.run_each($1, $2)", n / 10)

@@ -23,7 +23,6 @@ const MISSING: &str = "SELECT count(*) FILTER (WHERE f.next_check_at IS DISTINCT
     FROM shop.full AS o LEFT JOIN awty.future_job AS f ON f.job = 'full' AND f.entity_key = o.id::text WHERE o.status = 'UNSHIPPED'";
 const CHECKS: &str = "SELECT count(*) FROM awty.future_job WHERE job = 'full' AND entity_name = 'full'";
 
-/// Returns the seconds of the call of `awty.watch()`, and of the longest concurrent write.
 fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -63,7 +62,6 @@ fn kill_in_the_middle(shop: &Shop) {
     back.unwrap();
 }
 
-/// Watches a full table. Returns the seconds of the call, of a concurrent write, and of the walk.
 fn one(shop: &Shop, rows: u32, crash: bool) -> [f64; 3] {
     let began = Instant::now();
     let [call, write] = watch_beside_a_writer(shop);

@@ -22,7 +22,6 @@ pub struct Effect {
     pub began: Time,
     pub xid: i64,
     pub act: String,
-    /// Whether the run was going to fail.
     pub bad: bool,
     /// Whether the run was going to cancel or replace its own check.
     #[allow(dead_code)] // printed with the row
@@ -106,7 +105,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
-    /// Id of the check that violates the promise. 0 if the violation concerns no single check.
+    /// 0 if the violation concerns no single check.
     pub check: i64,
     pub what: String,
 }

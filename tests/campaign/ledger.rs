@@ -20,7 +20,6 @@ pub struct Work {
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
-    /// Time at which the claim returned, by the campaign's clock.
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,

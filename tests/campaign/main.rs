@@ -45,7 +45,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Length of a round. The tables grow during a round, and the checker reads them after each fault.
 const ROUND: Duration = Duration::from_secs(120);
 const ZONES: [&str; 3] = ["UTC", "Europe/Berlin", "America/New_York"];
 
@@ -131,7 +130,7 @@ impl Campaign {
             .set("max_worker_processes", "32")
             // With few buffers, pages of other tables soon replace the pages of awty's tables.
             .set("shared_buffers", "16MB")
-            .set("awty.max_workers", "24") // room for helpers
+            .set("awty.max_workers", "24") // enough for a second worker of each role
             .set("awty.max_workers_per_role", "4")
             .set("awty.max_crashes", &faults::MAX_CRASHES.to_string())
             .set("awty.history_retention", "0")

@@ -8,8 +8,7 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel};
 use chrono::Utc;
 use std::time::{Duration, Instant};
 
-/// Selects running checks of the role's own jobs. The advisory lock that `camp.enter()` takes shows that a check is
-/// running.
+/// The advisory lock that `camp.enter()` takes shows that a check of the role is running.
 const RUNNING: &str = "SELECT f.entity_name, f.entity_key, f.job
     FROM pg_locks AS l JOIN awty.future_job AS f ON f.id = l.objid::bigint
     WHERE l.locktype = 'advisory' AND l.classid = 7 AND l.granted AND starts_with(f.job, $1)

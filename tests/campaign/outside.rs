@@ -290,7 +290,6 @@ impl Worker {
     }
 }
 
-/// A lease, its line in the ledger, and the delay in seconds with which its answer asks for another check.
 struct Leased {
     lease: i64,
     place: usize,

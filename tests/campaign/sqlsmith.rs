@@ -61,7 +61,6 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     shared.connect(DATABASE, "postgres")?.batch_execute(include_str!("sqlsmith.sql"))
 }
 
-/// Lets sqlsmith generate statements. sqlsmith reads the schema, but executes nothing.
 fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, String> {
     let host = cluster.socket_directory().display();
     let output = std::process::Command::new("sqlsmith")

@@ -36,7 +36,6 @@ pub struct Verdict {
     pub alerts: usize,
     /// Number of orders that were acknowledged and are missing on the last primary.
     pub lost_by_failover: usize,
-    /// Number of runs that clients saw on two timelines.
     pub repeated_by_failover: usize,
     /// Number of runs on a timeline that began after a later timeline had begun.
     pub on_cut_off: usize,

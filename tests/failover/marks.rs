@@ -29,7 +29,6 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads the marks in a server's log, which also contains lines of Patroni.
     pub fn read(text: &str) -> Self {
         let mut log = Self::default();
         let mut new_timeline = None;

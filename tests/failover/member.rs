@@ -30,7 +30,6 @@ impl Member {
         folder.path().join(format!("{}.yml", self.name))
     }
 
-    /// Starts Patroni, whose server writes to the same log file.
     pub fn start_patroni(&mut self, folder: &Folder) {
         let open = || std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut patroni = folder.command("patroni");
@@ -44,13 +43,11 @@ impl Member {
         }
     }
 
-    /// Kills Patroni, whose server continues.
     pub fn kill_patroni(&mut self) {
         self.signal_patroni(Signal::KILL);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
     }
 
-    /// Ends Patroni, which stops its server first.
     pub fn end_patroni(&mut self) {
         self.signal_patroni(Signal::TERM);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());

@@ -192,7 +192,6 @@ postgresql:
         })
     }
 
-    /// Restarts each Patroni without restarting its server.
     pub fn restart_patroni(&mut self) -> Result<(), String> {
         for number in 0..self.members.len() {
             self.members[number].kill_patroni();

@@ -51,7 +51,6 @@ fn archive(place: &Place) -> Result<(), String> {
     std::fs::write(place.folder.path().join("archiving"), "").map_err(|error| error.to_string())
 }
 
-/// Waits until all WAL that the primary has written so far is archived.
 fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     let sql = "SELECT pg_walfile_name(pg_switch_wal())";
     let file: String = client.query_one(sql, &[]).map_err(|error| error.to_string())?.get(0);

@@ -22,7 +22,6 @@ fn source() -> Shop {
     shop
 }
 
-/// Enables awty, so that only the hold keeps the copies from running checks.
 fn enable(cluster: &Cluster) {
     cluster.configure("awty.enabled = on");
     cluster.reload();

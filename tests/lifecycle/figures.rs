@@ -103,7 +103,6 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     let seen = "SELECT count(*) = 2051 AND sum(runs) = 2049 AND count(*) FILTER (WHERE runs = 1) = 2049
                 AND max(runs) FILTER (WHERE job = 'other jobs') = 1 AND max(runs) FILTER (WHERE job = 'job 1') = 0 FROM awty.job_status";
     assert!(shop.cluster.value::<bool>("postgres", seen), "{}", figures(&shop));
-    // Only monitoring roles see the row that counts the other jobs.
     let own: i64 = shop.client().query_one("SELECT count(*) FROM awty.job_status", &[]).unwrap().get(0);
     assert_eq!(own, 2050);
     await_stored(&shop, "count(*) = 2049 AND sum(runs) = 2049");
@@ -112,7 +111,6 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     shop.await_true("the same after a crash", seen);
 }
 
-/// The checks of a paused job do not count as overdue.
 #[test]
 fn what_is_pending_is_counted_by_job() {
     let mut shop = Shop::open();
@@ -181,7 +179,6 @@ const READS: [&str; 5] = [
     "SELECT * FROM awty.forecast('1 hour', '1 min')",
 ];
 
-/// Runs each read in a read-only transaction, and expects that it takes only ACCESS SHARE locks.
 fn read_all(cluster: &Cluster, role: &str) {
     let mut client = cluster.client("postgres", role);
     for read in READS {

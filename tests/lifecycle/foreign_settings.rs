@@ -19,7 +19,6 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, current_setting('plan_cache_mode'));
                 RETURN NULL; END";
     shop.job("note", note, "");
-    // The query excludes the statement with which the test polls.
     let count = "SELECT calls, plans, query FROM pg_stat_statements
                  WHERE query ~ 'awty\\.' AND query !~ '^SELECT NOT EXISTS' AND calls > 100 ORDER BY calls DESC";
     shop.run(
@@ -32,7 +31,6 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
         let (calls, plans, query): (i64, i64, String) = (row.get(0), row.get(1), row.get(2));
         assert!(plans * 4 < calls, "{calls} calls, {plans} plans: {query}");
     }
-    // The job's own statements obey the role's setting.
     let modes = "SELECT string_agg(DISTINCT what, ' ') FROM shop.note";
     assert_eq!(shop.cluster.value::<String>("postgres", modes), "force_custom_plan");
 }
@@ -41,7 +39,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
 /// middle of a turn, must still use the new definition at once.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
-    // The server allows one worker, because a second worker would run the second check while the first check waits.
+    // With one worker, no second worker runs the second check while the first check waits.
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let gated = format!(
         "BEGIN IF j.entity_key = '1' THEN {GATE} END IF;

@@ -3,7 +3,6 @@
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 
-/// Without a limit, the runs of these tests would take this many seconds.
 const ENDLESS: f64 = 600.0;
 
 #[test]
@@ -102,7 +101,6 @@ fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
 #[test]
 fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
     let shop = Shop::open();
-    // Each attempt waits at its own gate until the test has read the attempt's slot.
     let bad = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
                PERFORM pg_advisory_xact_lock_shared(50 + j.attempt); PERFORM 1 / 0; RETURN NULL; END";
     shop.job("bad", bad, ", max_attempts => 3, retry_after => '2 s'");

@@ -60,7 +60,6 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     shop.close_door();
     let id = shop.schedule("bad", "leave", "after => '0'");
     shop.await_at_door();
-    // The client does what `awty.cancel()` does, step by step.
     let mut client = shop.cluster.superuser("postgres");
     let mut cancelling = client.transaction().unwrap();
     cancelling.execute("SELECT FROM awty.future_job WHERE id = $1 FOR UPDATE", &[&id]).unwrap();

@@ -13,11 +13,9 @@ const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 struct Told {
     /// Number of checks that the calls of `schedule` have written for the job that is not repeated.
     written: i64,
-    /// Number of checks that the calls of `cancel` have ended, for both jobs.
     cancelled: i64,
 }
 
-/// Returns the SQL of a call, and the job if the call writes a check.
 fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static str>, String) {
     let job = jobs[step / 2 % jobs.len()];
     let on_conflict = ON_CONFLICT[(step / 6 + session) % 4];
@@ -40,7 +38,7 @@ fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static 
     }
 }
 
-/// Makes the calls of one session. The session rolls back every eighth call.
+/// The session rolls back every eighth call.
 fn work(mut client: Client, session: usize, jobs: &[&'static str]) -> Result<Told, String> {
     let seed = session as f64 / SESSIONS as f64;
     client.batch_execute(&format!("SET client_min_messages = warning; SELECT setseed({seed})")).unwrap();

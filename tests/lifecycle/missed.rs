@@ -17,7 +17,6 @@ fn schedule(shop: &Shop) -> DateTime<Utc> {
     shop.slot_of("skip")
 }
 
-/// Expects that missed checks ended by their jobs' policies. No check could run before the time `able`.
 fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
     let end = shop.end_of("run");
     assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");

@@ -52,7 +52,6 @@ fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
     assert_eq!((shop.notes("never"), shop.ends("never").len()), (0, 0));
 }
 
-/// A check whose row was locked runs after a rollback, and is cancelled after a commit.
 #[test]
 fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     let shop = open();

@@ -6,7 +6,6 @@ fn reload(shop: &Shop, lines: &str) {
     shop.cluster.reload();
 }
 
-/// Checks that were scheduled at boundaries of the old slot width run at these boundaries.
 #[test]
 fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let shop = Shop::open();

@@ -32,7 +32,6 @@ fn schedule_turn(shop: &Shop, name: &str) {
     ));
 }
 
-/// Runs statements in one transaction between two runs of a turn.
 #[track_caller]
 fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
     let gate = shop.close_gate();
@@ -109,7 +108,6 @@ fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     expect_no_internal_error(&shop);
 }
 
-/// The turn after the rewrite must also succeed at its first attempt.
 #[test]
 fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     let shop = open();
@@ -147,7 +145,6 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// An administrator replaces the day's partition of the history and rebuilds its index.
 #[test]
 fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     let shop = open();
@@ -193,7 +190,7 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
 /// The checks that the table contained are lost, but later checks run.
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // The server allows one worker, because a second worker would run the other checks while the first check waits.
+    // With one worker, no second worker runs the other checks while the first check waits.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();
@@ -223,7 +220,6 @@ fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// The failure counts as one attempt, and no attempt is made twice.
 #[test]
 fn a_failure_is_booked_where_its_row_has_been_moved() {
     let shop = open();

@@ -87,7 +87,6 @@ fn a_check_that_is_cancelled_meanwhile_leaves_its_set() {
     }
 }
 
-/// After the set has timed out, each of its checks runs alone.
 #[test]
 fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
     let shop = Shop::open();

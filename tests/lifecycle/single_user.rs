@@ -28,7 +28,6 @@ SELECT awty.schedule(NULL, NULL, NULL)
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(entity_key, ' ') FROM shop.note").trim(), "1");
 }
 
-/// Checks that are scheduled during the upgrade run afterwards. Calls that need the library are refused.
 #[test]
 fn nothing_runs_in_a_binary_upgrade() {
     let mut shop = Shop::open();

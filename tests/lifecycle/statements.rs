@@ -11,7 +11,6 @@ use syn::{
 };
 
 pub struct Statement {
-    /// Name of the statement, such as `future_job::select_due`.
     pub name: String,
     pub types: Vec<String>,
     pub sql: String,
@@ -109,7 +108,6 @@ fn typed(input: ParseStream) -> syn::Result<(Ident, Vec<String>)> {
     Ok((ident, types.collect()))
 }
 
-/// Returns the SQL type of a Rust type, as `store::typed` maps types.
 fn sql_type_of(rust: &Type) -> String {
     match rust {
         Type::Reference(reference) => sql_type_of(&reference.elem),

@@ -54,7 +54,6 @@ fn a_run_executes_no_statement_for_its_figures() {
     }
 }
 
-/// A successful run reads as many buffers with the index of failing checks as without it.
 #[test]
 fn a_run_reads_no_buffer_for_errors_that_it_has_not() {
     let shop = Shop::open();

@@ -171,8 +171,8 @@ fn the_clock_stands_still_and_comes_back() {
     assert_eq!(refused.as_db_error().unwrap().message(), TRAVELLED);
 }
 
-/// In each row of a parallel query, slots follow the clock of the journey. The walk of a rule over its table does not
-/// appear among the rows of a journey.
+/// Slots follow the clock of the journey in each row of a parallel query. The walk of a rule does not appear among the
+/// rows of a journey.
 #[test]
 fn slots_follow_the_travelled_clock() {
     let shop = shop();

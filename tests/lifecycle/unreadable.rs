@@ -2,7 +2,6 @@
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Removes the toasted values of all rows of `awty.future_job`.
 const BREAK: &str = "
     CREATE EXTENSION pg_surgery;
     DO $$ DECLARE toast regclass := (SELECT reltoastrelid FROM pg_class WHERE oid = 'awty.future_job'::regclass); chunks tid[]; BEGIN

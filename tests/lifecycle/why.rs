@@ -15,7 +15,6 @@ struct Cause<'a> {
     finding: &'a str,
 }
 
-/// Expects that the views name the cause. The job's role asks for status and explanation.
 #[track_caller]
 fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     let Cause { reason, finding, .. } = cause;
@@ -104,7 +103,6 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     }
 }
 
-/// A held check is not a reason in the status of the database.
 #[test]
 fn a_pause_says_since_when_by_whom_and_why() {
     let shop = Shop::open();

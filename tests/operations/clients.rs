@@ -30,7 +30,6 @@ pub fn furnish(cluster: &Cluster, database: &str) {
     );
 }
 
-/// A running client, which remembers its confirmed commits.
 pub struct Placing {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Log>,
@@ -89,7 +88,6 @@ impl Session {
                 log.insert(self.ask(now, &key)?, "done");
                 log.insert(id, "replaced");
             }
-            // The check may have run before the cancellation.
             3 => {
                 let id = self.ask(now, &key)?;
                 log.insert(id, "lost");
@@ -158,7 +156,6 @@ pub fn await_all_done(cluster: &Cluster, database: &str) {
     cluster.await_sql(database, "every check to have ended", sql);
 }
 
-/// Expects that each done check has one effect, and that no check has ended twice or is also pending.
 #[track_caller]
 pub fn judge_effects(cluster: &Cluster, database: &str) {
     let sql = "SELECT h.id, h.ends, p.id, e.effects

@@ -40,7 +40,6 @@ fn a_server_without_a_process_for_awty_is_shown() {
     }
 }
 
-/// Even the database that awty inspects last must report that no process is free.
 #[test]
 fn each_database_says_that_no_process_is_free() {
     let mut shop = Shop::on(Cluster::builder().set("max_logical_replication_workers", "0").start());

@@ -6,7 +6,6 @@ use std::process::Command;
 
 const DAY: i64 = 86_400;
 
-/// Builds a server whose clock can be set without ending its replication.
 fn server(wal_level: &str) -> Builder {
     let server = Cluster::builder().own_identity().with_movable_clock().set("wal_level", wal_level);
     server.set("wal_sender_timeout", "0").set("wal_receiver_timeout", "0").set("wal_retrieve_retry_interval", "100ms")

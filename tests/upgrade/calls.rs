@@ -58,7 +58,6 @@ pub fn set_up(old: &Cluster) -> Calls {
     Calls { rows: old.psql(DATABASE, ROWS), key }
 }
 
-/// Claims a check, gives the lease back, and returns the key.
 fn claimed(cluster: &Cluster) -> String {
     let mut gateway = cluster.client(DATABASE, "gateway");
     cluster.await_sql(DATABASE, "the send to be due", DUE);

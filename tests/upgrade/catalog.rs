@@ -32,7 +32,6 @@ fn server() -> (Cluster, PathBuf) {
 /// server.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
-/// Returns the picture of the catalog after the statements, which are then rolled back.
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
     let mut transaction = client.transaction()?;
     for statement in statements {

@@ -36,7 +36,6 @@ impl Extension {
     }
 }
 
-/// Each change has a file, its present text, and its text in the next version.
 const CHANGES: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "version = \"0.1.", "version = \"0.2."),
     ("awty.control", "default_version = '0.1'", "default_version = '0.2'"),
@@ -127,7 +126,6 @@ pub fn last_line(output: &Output) -> PathBuf {
     String::from_utf8_lossy(&output.stdout).trim().rsplit('\n').next().unwrap().into()
 }
 
-/// Returns an empty directory below the test's build directory.
 pub fn directory_for(name: &str) -> PathBuf {
     let directory = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("made-up").join(name);
     drop(fs::remove_dir_all(&directory));

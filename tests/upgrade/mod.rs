@@ -192,7 +192,6 @@ fn schedule_missed(old: &Cluster) {
     }
 }
 
-/// Expects that no check runs although checks are due, while the server runs as pg_upgrade runs it.
 fn runs_nothing(cluster: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let due = "SELECT count(*) = 60 AND max(next_check_at) < now() - interval '2 seconds'

@@ -41,7 +41,6 @@ fn is_well(version: &str) -> String {
     format!("SELECT version = '{version}' AND enabled AND last_error IS NULL FROM awty.status")
 }
 
-/// The update adds a column while checks are waiting.
 #[test]
 fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
     let mut cluster = server(&made_up::stage(&made_up::next_library()));

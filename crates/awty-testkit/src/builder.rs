@@ -44,13 +44,11 @@ impl Builder {
         self
     }
 
-    /// Lets a test set the server's clock with [`Cluster::set_clock`].
     pub fn with_movable_clock(mut self) -> Self {
         self.movable_clock = true;
         self
     }
 
-    /// Lets a test make the server's disk fail or slow, with [`Cluster::fail_disk`] and [`Cluster::slow_down_flushes`].
     pub fn with_failing_disk(mut self) -> Self {
         self.failing_disk = true;
         self

@@ -46,7 +46,6 @@ impl Cluster {
         Cluster { directory, lasting, stage, looked_for_faults: AtomicUsize::new(0) }
     }
 
-    /// Returns the cluster's data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.join("data")
     }
@@ -100,7 +99,6 @@ impl Cluster {
         self.ctl(&["reload"]);
     }
 
-    /// Promotes a standby, and waits until the standby is a primary.
     #[track_caller]
     pub fn promote(&mut self) {
         self.ctl(&["promote", "-w", "-t", "180"]);
@@ -135,7 +133,6 @@ impl Cluster {
         copy
     }
 
-    /// Returns whether the postmaster runs.
     pub fn is_running(&self) -> bool {
         files::postmaster(&self.data()).is_some()
     }
@@ -183,7 +180,6 @@ impl Cluster {
         account::run(account::command("prlimit").args([limit, format!("--pid={pid}")]));
     }
 
-    /// Sets how many files a server process may open, as `ulimit -n` does.
     #[track_caller]
     pub fn allow_files(&self, pid: i32, files: u32) {
         account::run(account::command("prlimit").args([format!("--nofile={files}:"), format!("--pid={pid}")]));

@@ -106,7 +106,6 @@ impl Cluster {
         command
     }
 
-    /// Returns the environment with which libpq programs connect to this server as superuser.
     pub fn environment(&self) -> [(&'static str, PathBuf); 3] {
         let host = self.socket_directory().to_path_buf();
         [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]

@@ -32,10 +32,8 @@ pub struct End {
     pub id: i64,
     /// Outcome of the check, such as `done`.
     pub outcome: String,
-    /// SQLSTATE of the check's last error.
     pub sqlstate: Option<String>,
     pub message: Option<String>,
-    /// Number of successful runs of the check.
     pub check_count: i32,
     /// Number of attempts of the check's last run.
     pub attempts: i32,
@@ -45,7 +43,6 @@ pub struct End {
     pub slot: DateTime<Utc>,
     /// Time at which the check's last run started.
     pub started: Option<DateTime<Utc>>,
-    /// Duration of all runs of the check, in seconds.
     pub run_time: f64,
 }
 
@@ -54,7 +51,6 @@ impl End {
         (&self.outcome, self.sqlstate.as_deref())
     }
 
-    /// Returns the message of the check's last error, or an empty text.
     pub fn message(&self) -> &str {
         self.message.as_deref().unwrap_or_default()
     }
@@ -79,13 +75,10 @@ impl End {
 pub struct Refusal {
     pub sqlstate: String,
     pub message: String,
-    /// Detail of the error, or an empty text.
     pub detail: String,
-    /// Hint of the error, or an empty text.
     pub hint: String,
 }
 
-/// Runs a script that the server must refuse, and returns the refusal.
 #[track_caller]
 pub fn refusal(client: &mut Client, script: &str) -> Refusal {
     let Err(error) = client.batch_execute(script) else { panic!("this was not refused: {script}") };
@@ -99,7 +92,6 @@ pub fn refusal(client: &mut Client, script: &str) -> Refusal {
 }
 
 impl Cluster {
-    /// Runs a script as a role, in one transaction.
     #[track_caller]
     pub fn run_as(&self, role: &str, script: &str) {
         if let Err(error) = self.client("postgres", role).batch_execute(script) {
@@ -211,7 +203,7 @@ impl Shop {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// Closes the gate: runs wait at [`GATE`] until the test drops the returned client.
+    /// Closes the gate until the test drops the returned client. Runs wait at [`GATE`].
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
@@ -227,7 +219,7 @@ impl Shop {
         self.await_true("a run at the gate", AT_GATE);
     }
 
-    /// Closes the door: runs wait in a loop at [`DOOR`]. The door stays closed when the server restarts.
+    /// Closes the door, also over a restart of the server. Runs wait at [`DOOR`].
     pub fn close_door(&self) {
         self.run("INSERT INTO shop.closed_door VALUES (true)");
     }
@@ -278,7 +270,6 @@ impl Shop {
         self.cluster.psql("postgres", &sql).trim().to_owned()
     }
 
-    /// Returns the number of notes that jobs have written for an order.
     pub fn notes(&self, key: &str) -> i64 {
         self.cluster.value("postgres", &format!("SELECT count(*) FROM shop.note WHERE entity_key = '{key}'"))
     }
@@ -320,7 +311,6 @@ impl Shop {
         self.await_true("the workers to leave", "SELECT workers = 0 FROM awty.status");
     }
 
-    /// Waits until the test's clock is a number of seconds past a time.
     #[track_caller]
     pub fn await_time(&self, time: DateTime<Utc>, seconds: i64) {
         let then = time + chrono::TimeDelta::seconds(seconds);

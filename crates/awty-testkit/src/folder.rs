@@ -14,7 +14,6 @@ use crate::{account, files, stage};
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a folder, and removes the folders of killed tests.
     #[track_caller]
     #[allow(clippy::new_without_default)] // it writes to the disk
     pub fn new() -> Self {

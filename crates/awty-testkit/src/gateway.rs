@@ -10,7 +10,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Longest time that a test waits for a gateway to do something.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 const DEFAULTS: [(&str, &str); 5] = [
@@ -56,7 +55,6 @@ impl Cluster {
     }
 }
 
-/// Runs the gateway's program to its end, and returns its output.
 #[track_caller]
 pub fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -100,12 +98,10 @@ impl Gateway {
         Gateway { child, log }
     }
 
-    /// Returns the lines of the gateway's log.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().join("\n")
     }
 
-    /// Returns the number of threads of the gateway's process.
     pub fn threads(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
@@ -173,7 +169,6 @@ impl Gateway {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// Sends a signal, such as `TERM`, to the gateway's process.
     #[track_caller]
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
@@ -185,12 +180,10 @@ impl Gateway {
         self.child.wait().unwrap();
     }
 
-    /// Returns the exit status if the gateway's process has ended.
     pub fn exit(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// Waits until the gateway's process has ended, and returns its exit code.
     #[track_caller]
     pub fn ended(&mut self) -> Option<i32> {
         until("the gateway to end", || self.exit().ok_or_else(|| "it runs".to_owned())).code()

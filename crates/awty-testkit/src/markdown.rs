@@ -10,7 +10,6 @@ pub fn paragraph(text: &str) -> String {
     format!("\n{}", wrap(text))
 }
 
-/// Wraps a text into lines of at most `WIDTH` columns.
 pub fn wrap(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::new();
@@ -41,7 +40,6 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     format!("\n{lines}")
 }
 
-/// Replaces the text between two markers of a page.
 pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Result<String, String> {
     let parts = page.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
     let (head, tail) = parts.ok_or_else(|| format!("the page lacks its markers: {begin} and {end}"))?;

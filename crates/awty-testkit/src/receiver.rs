@@ -11,18 +11,15 @@ use std::time::SystemTime;
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
-    /// Path of the request, with its query.
     pub path: String,
-    /// Headers of the request, by their names in lower case.
+    /// Headers by their names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// Body of the request, whose length the headers give.
     pub body: Vec<u8>,
     /// Time at which the first line of the request arrived.
     pub at: SystemTime,
 }
 
 impl Request {
-    /// Returns the value of a header, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(String::as_str).unwrap_or_default()
     }

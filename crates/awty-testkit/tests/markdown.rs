@@ -7,7 +7,6 @@ use std::process::Command;
 
 const WIDTH: usize = 140;
 
-/// Pages that may still have longer lines.
 const WIDER: &[&str] =
     &["docs/attacks.md", "docs/failover.md", "docs/gateway.md", "docs/neighbours.md", "docs/reliability.md"];
 

@@ -37,7 +37,6 @@ impl Place {
         self.cluster.client("postgres", "app")
     }
 
-    /// Creates schedules that alternate between the origins. All schedules begin within the next period.
     pub fn schedule(&self, origins: &[String], path: &str, count: u32, every: &str) {
         let sql =
             "SELECT count(awty_http.schedule(($1::text[])[n % cardinality($1) + 1] || $2::text || n, every => $5::text::interval))
@@ -68,7 +67,6 @@ impl Place {
         self.gateway.as_ref().unwrap().memory()
     }
 
-    /// Ends the gateway, which first records the calls in progress.
     pub fn end_gateway(&mut self) {
         let mut gateway = self.gateway.take().unwrap();
         gateway.signal("TERM");

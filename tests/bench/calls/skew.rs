@@ -7,7 +7,6 @@ use crate::progress::say;
 use crate::results::{Outcome, Wanted};
 use crate::stats::Pairs;
 
-/// Number of targets. One of them hangs.
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
 /// Seconds in which each schedule is called once before the measurement.

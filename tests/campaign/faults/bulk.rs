@@ -40,7 +40,7 @@ impl Bulk {
         let mut admin = shared.connect(database, "postgres")?;
         admin.batch_execute(OTHER)?;
         let mut bulk = Self { kind, tag, keeper, admin };
-        bulk.go()?; // removes a bulk whose fault was interrupted
+        bulk.go()?; // a fault that was interrupted may have left a bulk
         Ok(bulk)
     }
 
@@ -58,7 +58,6 @@ impl Bulk {
         Ok(())
     }
 
-    /// Adds the fillers again, so that the file grows beyond its former end.
     pub fn come_again(&mut self) -> Result<(), Error> {
         self.fill(0)
     }

@@ -52,7 +52,6 @@ pub fn set_to_date(cluster: &Cluster, random: &mut Random) -> bool {
     true
 }
 
-/// Sets the clock during a run. The run must still end within its time limit.
 pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let run = format!("SELECT pid::text || ' ' || xact_start FROM pg_stat_activity WHERE {IN_RUN} LIMIT 1");
     let Some(run) = catch::<String>(shared, &run) else { return false };

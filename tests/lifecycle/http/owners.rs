@@ -150,7 +150,6 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     let job = http.ask("postgres", "SELECT awty_http.add_tenant('late')");
     assert!(job.starts_with("http.late-"), "{job}");
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), job);
-    // Both names have 63 bytes, with characters of several bytes.
     let long = "ü".repeat(31);
     http.cluster.execute("postgres", &[&format!("CREATE ROLE {long} LOGIN")]);
     http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));
@@ -241,7 +240,6 @@ fn a_right_that_nobody_asked_for_draws_no_calls() {
     // tenant.
     http.ask("app", "SELECT awty.disallow('http.app', 'web')");
     assert_eq!(refused(&mut http.client("web"), &calls[0]), "21000");
-    // A setting of the role in this database overrides the role's general setting.
     http.cluster.execute("postgres", &["ALTER ROLE web IN DATABASE postgres SET awty_http.tenant = 'other'"]);
     http.ask("web", &calls[0]);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http_internal.content"), "1");

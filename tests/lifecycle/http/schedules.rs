@@ -99,7 +99,6 @@ fn an_ended_schedule_keeps_its_row_and_its_id() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty.future_job"), "1");
 }
 
-/// A role needs only the right to claim to record the answer of an endpoint.
 #[test]
 fn an_endpoint_that_is_gone_is_held_and_one_that_has_enough_is_ended() {
     let http = Http::open();

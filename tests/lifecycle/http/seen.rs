@@ -163,7 +163,6 @@ fn a_send_says_what_became_of_it_and_can_be_cancelled() {
     let http = Http::open();
     let state =
         |key: &str| http.ask("app", &format!("SELECT state FROM awty_http_internal.send_status WHERE key = '{key}'"));
-    // One statement schedules all sends, so that they are due in the same slot.
     http.ask(
         "app",
         "SELECT count(awty_http.send('https://api.example.com/x', key => k)) FROM unnest('{gone,done,failed}'::text[]) AS k",
@@ -220,7 +219,6 @@ fn what_failed_is_called_again_now() {
     assert_eq!(refused(&mut app, &retry(&past)), "42704");
 }
 
-/// Counts the blocks and rows of awty's and awty_http's tables that a query reads.
 fn read_by(http: &Http, sql: &str) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'awty%')";

@@ -151,7 +151,6 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
     );
     for analyzed in [false, true] {
         let mut client = http.client("app");
-        // The first query of a session fills the session's caches, so the test measures the second one.
         let plan: Vec<serde_json::Value> = (0..2).map(|_| client.query_one(&explain, &[]).unwrap().get(0)).collect();
         let blocks = &plan[1][0]["Plan"]["Shared Hit Blocks"];
         assert!(blocks.as_i64().is_some_and(|blocks| blocks < 200), "analyzed: {analyzed}, {blocks} blocks");
@@ -159,7 +158,6 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
     }
 }
 
-/// Creates endpoints with three calls each in the last hour, and three in the hour before.
 const MANY: &str = "
     INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, every, created_by)
     SELECT awty_http_internal.id(number, e.name || e.key), job, e.name || e.key, e.name, e.key, '1 h', 'app'
@@ -169,7 +167,6 @@ const MANY: &str = "
         'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
     FROM generate_series(0, 719) AS n, LATERAL (SELECT date_trunc('hour', now()) - interval '1 s' - n / 360 * interval '1 h' AS at) AS t";
 
-/// Sums up the statistics: the calls of endpoints by hour, of the job by hour, and of both by day.
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
@@ -201,7 +198,6 @@ fn a_roll_up_in_parts_counts_each_call() {
     assert!(counted.starts_with("240 720, 2 720, "), "{counted}");
 }
 
-/// A roll-up that stops before its end leaves the remaining work to the next check of the job.
 #[test]
 fn the_hourly_check_does_much_work_in_parts() {
     let http = Http::open();
@@ -211,7 +207,6 @@ fn the_hourly_check_does_much_work_in_parts() {
     http.cluster.execute("postgres", &[MANY, slow, trigger, now]);
     let left = "SELECT args ? 'after' FROM awty.future_job WHERE job = 'awty_http.roll_up'";
     http.cluster.await_sql("postgres", "a part to be left", left);
-    // The pause after a piece of the roll-up is nine times as long as the piece.
     let sooner = "SELECT awty.check_now('job', 'awty_http.roll_up') FROM awty.future_job WHERE job = 'awty_http.roll_up' AND args ? 'after'";
     http.cluster.await_that("the roll-up to end", awty_testkit::PATIENCE, || {
         let _running = http.cluster.superuser("postgres").batch_execute(sooner);

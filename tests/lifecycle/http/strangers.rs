@@ -74,7 +74,6 @@ fn jobs_of_strangers_add_no_call_to_a_read() {
     assert!(few.iter().any(|(_, (_, calls))| *calls > 0), "no call is counted");
 }
 
-/// One look-up finds the role's rights to all tenants.
 #[test]
 fn content_is_read_with_few_plans_however_many_tenants_there_are() {
     let http = Http::open();

@@ -38,7 +38,6 @@ fn the_right_to_claim_blocks_for_an_hour_at_most_and_shortens_no_other_block() {
     assert_eq!(refused(&mut other, &wait("'infinity'")), "42501");
 }
 
-/// An answer does not wait for a transaction that writes the same target.
 #[test]
 fn nobody_who_answers_waits_for_a_person_or_for_another_answer() {
     let http = Http::open();

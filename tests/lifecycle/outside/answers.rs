@@ -38,7 +38,6 @@ fn failures_are_retried_with_the_same_key_and_counted() {
     shop.await_true("the figures", figures);
 }
 
-/// If the worker asks again for a past time, the check ends.
 #[test]
 fn asking_again_gives_another_key() {
     let shop = shop_with("", 1);
@@ -54,7 +53,6 @@ fn asking_again_gives_another_key() {
     assert_eq!(shop.end_of("1").why(), ("past", None));
 }
 
-/// After a final failure, the repetition continues with its next occurrence. A hold on it stays.
 #[test]
 fn repetitions_go_on() {
     let shop = shop_with("", 0);

@@ -70,7 +70,7 @@ fn a_hold_or_a_pause_lets_a_lease_go_on() {
     assert_eq!(shop.end_of("2").why(), ("done", None));
 }
 
-/// DROP EXTENSION waits for uncommitted claims, but not for leases.
+/// DROP EXTENSION waits for uncommitted claims only.
 #[test]
 fn the_extension_can_be_dropped_under_leases() {
     let shop = shop_with("", 2);
@@ -88,7 +88,6 @@ fn the_extension_can_be_dropped_under_leases() {
     assert!(client.query_one("SELECT awty.complete($1)", &[&one.lease]).is_err());
 }
 
-/// awty treats the result of a lease by the job's current terms.
 #[test]
 fn an_alter_moves_no_lease() {
     let shop = shop_with(", timeout => '10 min'", 2);

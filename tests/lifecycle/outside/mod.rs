@@ -35,7 +35,6 @@ fn register(shop: &Shop, options: &str, checks: i32) {
         "SELECT awty.schedule('orders', n::text, 'mail', after => '0') FROM generate_series(1, {checks}) AS n"
     ));
     if checks > 0 {
-        // A zero wait also shows that awty knows the database.
         let is_open = "awty.next_claim_in('{mail}') = '0'";
         shop.await_true("the checks to be claimable", &format!("SELECT {DUE} = {checks} AND {is_open}"));
     }
@@ -79,7 +78,6 @@ fn claim_one(shop: &Shop) -> Leased {
     await_claim(shop, 1).remove(0)
 }
 
-/// Calls a function that returns a word, such as `"complete($1)"`.
 #[track_caller]
 fn say(client: &mut Client, call: &str, lease: i64) -> String {
     client.query_one(&format!("SELECT awty.{call}"), &[&lease]).unwrap_or_else(|e| panic!("{call}: {e:?}")).get(0)

@@ -126,7 +126,7 @@ fn failures_are_forgotten_a_day_after_the_last() {
     shop.cluster.execute("postgres", &[old]);
     let left = "SELECT string_agg(target || failures, ' ') FROM awty_internal.breaker";
     shop.cluster.await_that("the maintainer to forget", std::time::Duration::from_secs(90), || {
-        shop.run("SELECT awty.pause('mail'), awty.resume('mail')"); // asks for an inspection
+        shop.run("SELECT awty.pause('mail'), awty.resume('mail')"); // makes the maintainer inspect the database
         match shop.cluster.psql("postgres", left).trim() {
             "a2" => Ok(()),
             others => Err(others.to_owned()),
@@ -213,7 +213,6 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
     let mut client = shop.client();
     let without = read_by_a_claim(&mut client);
     add(&shop, "blocked", 100_000);
-    // The blocked checks now come first in the order of slots.
     let older =
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);

@@ -9,10 +9,8 @@ fn calendar(shop: &Shop, hours: &str, closed: &str) {
 }
 
 const NONE: &str = "'{}'";
-/// SQL array of yesterday, today and tomorrow.
 const NOW: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + day FROM generate_series(-1, 1) AS day)";
 
-/// A closed calendar also leaves no rows in the history. When the calendar opens again, the repetition continues.
 #[test]
 fn nothing_runs_while_the_calendar_is_closed() {
     let shop = Shop::open();

@@ -2,7 +2,6 @@ use super::{await_ends, expect_each_has_its_check, plan, repeat, repeat_at_gate,
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use chrono::Utc;
 
-/// After the extra run, the repetition continues its plan unchanged.
 #[test]
 fn an_earlier_check_is_an_extra_run() {
     let shop = Shop::open();
@@ -17,7 +16,6 @@ fn an_earlier_check_is_an_extra_run() {
     expect_each_has_its_check(&shop);
 }
 
-/// The repetition leaves out the slots before the later check.
 #[test]
 fn a_later_check_postpones() {
     let shop = Shop::open();
@@ -117,7 +115,6 @@ fn a_hold_outlives_the_run_under_way() {
     expect_each_has_its_check(&shop);
 }
 
-/// The hold was committed too late for the run to see it.
 #[test]
 fn a_hold_that_is_committed_after_the_end_of_the_run_holds_the_next_occurrence() {
     let shop = Shop::open();

@@ -19,7 +19,6 @@ fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
     shop.run(&plan(key, job, when));
 }
 
-/// Makes a repetition, and waits until its first run waits at the gate.
 #[track_caller]
 fn repeat_at_gate(shop: &Shop) -> Client {
     let body = format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END");

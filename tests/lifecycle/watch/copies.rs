@@ -38,7 +38,6 @@ fn a_restored_rule_goes_on_once_it_is_adopted() {
     assert_eq!(state(&shop), "late 1:1 2:1 3:1; pending 1 2 3");
 }
 
-/// The rows are checked when the server has loaded the library again.
 #[test]
 fn writes_are_watched_without_the_library() {
     let mut shop = watched("");

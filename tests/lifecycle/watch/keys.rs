@@ -153,6 +153,5 @@ fn a_key_that_is_too_long_fails_the_write() {
     shop.run("INSERT INTO shop.item VALUES (repeat('x', 1024), false), (repeat('y', 1025), true)");
     let (code, text) = super::refusal(&shop, "shop", "UPDATE shop.item SET k = k || 'x' WHERE NOT there");
     assert!(code == "54000" && text.contains("\"item\""), "{code} {text}");
-    // awty ignores the long key of a row that meets the rule.
     shop.run("UPDATE shop.item SET k = k || 'z' WHERE there; DELETE FROM shop.item WHERE there");
 }

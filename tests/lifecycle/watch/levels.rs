@@ -122,7 +122,6 @@ fn a_changed_rule_keeps_its_alerts() {
     // Under the changed rule the row is not late, so the following sweep clears its alert.
     shop.run(&other("5 hours", ", replace => true"));
     await_state(&shop, "late -; pending 1 2 3");
-    // A new condition also replaces the rule's function.
     shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'PAID'$$, within => '3 hours', existing => 'all', replace => true)");
     await_state(&shop, "late 1:1; pending 2 3");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id < 3", "late 1:1; pending 2 3");

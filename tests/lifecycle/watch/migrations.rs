@@ -54,7 +54,7 @@ fn ordinary_migrations_pass() {
     is_well(&shop);
 }
 
-/// Migrations of Django write DROP … CASCADE.
+/// Django's migrations write DROP … CASCADE.
 #[test]
 fn a_cascade_ends_no_rule_silently() {
     let shop = watched("");
@@ -95,7 +95,6 @@ fn a_trigger_that_is_dropped_by_name_stops_the_rule_with_a_warning() {
     await_state(&shop, "late 1:1; pending -");
 }
 
-/// Writers get a warning, checks fail, and the status names the reason.
 #[test]
 fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     let shop = watched("");
@@ -161,7 +160,6 @@ fn a_schema_without_data_can_be_watched_again() {
     assert_eq!(shop.cluster.value::<i64>("copy", pending), 1);
 }
 
-/// If the rule watches another table, the error names this table.
 #[test]
 fn a_table_that_was_made_again_can_be_watched_at_once() {
     let shop = watched("");

@@ -76,7 +76,6 @@ fn await_state_in(shop: &Shop, database: &str, wanted: &str) {
     });
 }
 
-/// Runs a script, and expects the state without waiting.
 #[track_caller]
 fn expect(shop: &Shop, script: &str, wanted: &str) {
     shop.run(script);

@@ -30,7 +30,6 @@ const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FRO
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL
         AND greatest(o.placed_at + interval '2 s', pg_xact_commit_timestamp(o.xmin)) + make_interval(secs => $1)
             < (SELECT max(next_check_at) FROM awty.future_job_history WHERE outcome = 'done')";
-/// A late row may wait up to three slots of one second for its alert.
 const GRACE: f64 = 3.0;
 
 const LATE: &str = "SELECT coalesce(string_agg(o::text, E'\\n'), '') FROM shop.orders AS o
@@ -72,7 +71,6 @@ fn write(random: &mut Random) -> String {
     }
 }
 
-/// Runs a random transaction, and returns whether it succeeded.
 fn transaction(client: &mut Client, random: &mut Random) -> bool {
     let level = ["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][random.below(4) as usize];
     let mut script = format!("BEGIN ISOLATION LEVEL {level};");

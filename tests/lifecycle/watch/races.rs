@@ -4,7 +4,6 @@ use super::{LATE, await_state, refusal, state, watched};
 fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     let shop = watched("");
     for (id, end) in [(1, "COMMIT"), (2, "ROLLBACK")] {
-        // The job stays paused until the transaction with the UPDATE is open.
         shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES ({id}, {LATE})"));
         let slot = shop.slot_of(&id.to_string());
         let mut client = shop.client();
@@ -18,7 +17,6 @@ fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 1);
 }
 
-/// The writer's transaction fails. When the client repeats it, it succeeds.
 #[test]
 fn a_writer_with_one_snapshot_leaves_no_alert_open() {
     for level in ["REPEATABLE READ", "SERIALIZABLE"] {

@@ -38,7 +38,6 @@ fn a_hostile_writer_is_watched_like_any_other() {
     assert_eq!(refusal(&shop, "mallory", "SELECT count(*) FROM awty.alert").0, "42501");
 }
 
-/// The function appears before `awty.watch`, or after it.
 #[test]
 fn a_function_of_the_same_name_is_not_called() {
     let shop = with_mallory("");
@@ -50,7 +49,6 @@ fn a_function_of_the_same_name_is_not_called() {
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}, DEFAULT), (2, {LATE}, 'SHIPPED')"));
     await_state(&shop, "late 1:1; pending 1");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
-    // awty drops the functions of a rule together with its triggers.
     shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1");
     await_state(&shop, "late 1:1; pending 1");
     shop.cluster.execute(

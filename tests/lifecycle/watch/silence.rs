@@ -5,7 +5,6 @@ use awty_testkit::fixture::Shop;
 
 const WATCH: &str = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'all')";
 
-/// The walk over the existing rows skips a silenced row, even if the row was silenced before the walk reached it.
 #[test]
 fn a_walk_takes_in_no_silenced_row() {
     let shop = Shop::open();

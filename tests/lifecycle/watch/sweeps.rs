@@ -12,7 +12,6 @@ fn a_sweep_clears_what_triggers_have_missed() {
     let shop = watched("");
     shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 5) AS n"));
     await_state(&shop, "late 1:1 2:1 3:1 4:1 5:1; pending -");
-    // After the first sweep, the next regular sweep is a day away.
     shop.job("wake", awty_testkit::fixture::NOTE, "");
     shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
     await_walked(&shop);
@@ -28,7 +27,6 @@ fn a_sweep_clears_what_triggers_have_missed() {
     assert_eq!(history, 0);
 }
 
-/// A disabled trigger misses changes, as a bypassed trigger does.
 #[test]
 fn a_changed_rule_is_followed_by_a_sweep() {
     let shop = watched("");

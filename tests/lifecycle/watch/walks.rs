@@ -31,7 +31,6 @@ fn watch_waits_for_writers_only() {
     let mut reader = shop.client();
     reader.batch_execute("BEGIN; SELECT count(*) FROM shop.orders").unwrap();
     watch(&shop, "");
-    // PostgreSQL locks out readers when it drops a trigger.
     reader.batch_execute("COMMIT").unwrap();
     shop.run("SELECT awty.unwatch('orders')");
     let mut writer = shop.client();
@@ -41,7 +40,6 @@ fn watch_waits_for_writers_only() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// A piece of the walk ends before the job's timeout, however long `until` takes for each row.
 #[test]
 fn a_walk_over_slow_rows_comes_to_its_end() {
     let shop = Shop::open();

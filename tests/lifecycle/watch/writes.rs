@@ -175,7 +175,6 @@ fn a_cascade_clears_and_cancels() {
     expect(&shop, "TRUNCATE shop.customer CASCADE", "late -; pending -");
 }
 
-/// An UPDATE of a watched column calls one function of the rule once.
 #[test]
 fn an_update_that_changes_nothing_relevant_calls_nothing() {
     let shop = watched("");

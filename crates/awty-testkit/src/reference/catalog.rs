@@ -4,7 +4,6 @@ use crate::markdown::{WIDTH, paragraph, sentence, table};
 use postgres::{Client, Row};
 use std::fmt::Write as _;
 
-/// A function and its COMMENT.
 pub struct Function {
     pub name: String,
     arguments: Vec<String>,
@@ -74,7 +73,6 @@ fn text(row: &Row, column: usize) -> String {
     row.get::<_, Option<String>>(column).unwrap_or_default()
 }
 
-/// Returns the section of the page about one function.
 pub fn function(functions: &[Function], name: &str) -> String {
     let mut section = format!("\n#### {name}\n");
     let all = functions.iter().filter(|function| function.name == name);
@@ -127,7 +125,6 @@ fn columns(client: &mut Client, relation: &str) -> Vec<Row> {
     client.query(columns, &[&relation]).expect("the columns")
 }
 
-/// Returns the sections about the tables, views and row types of a schema. Partitions have no section.
 pub fn relations(client: &mut Client, schema: &str) -> String {
     let relations = "SELECT c.relname::text, obj_description(c.oid, 'pg_class'), c.relkind::text FROM pg_class AS c
         WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p', 'v', 'c') AND NOT c.relispartition

@@ -147,7 +147,6 @@ fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows
 }
 
-/// Returns the SQLSTATEs by their names in PostgreSQL's source.
 fn states(cluster: &Cluster) -> BTreeMap<String, String> {
     let config = cluster.value::<String>("postgres", "SELECT setting FROM pg_config WHERE name = 'SHAREDIR'");
     let list = read(PathBuf::from(config).join("errcodes.txt"));

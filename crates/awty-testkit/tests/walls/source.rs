@@ -13,12 +13,10 @@ pub fn root() -> PathBuf {
 
 #[derive(Default)]
 pub struct Source {
-    /// Path of the file, relative to the repository.
     pub file: String,
     pub lines: usize,
     /// Module of the file, such as `["store", "job"]`. It is empty for lib.rs.
     pub module: Vec<String>,
-    /// Child modules that the file declares with `mod x;`.
     pub children: Vec<String>,
     /// Paths that the file exports with `pub use a::b;`, by the name that other files see.
     pub exports: HashMap<String, Vec<String>>,

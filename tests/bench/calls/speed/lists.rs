@@ -63,7 +63,6 @@ fn analyze(client: &mut Client) {
     }
 }
 
-/// Sends a request, and returns the seconds until the answer. Any status but 200 is an error.
 fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;

@@ -25,7 +25,6 @@ pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the gateway's memory in KiB before and during the hanging calls.
 fn memory() -> Result<(u64, u64), String> {
     let mut place = Place::open();
     let origins: Vec<String> = (0..ORIGINS).map(|_| place.receiver.listen(true)).collect();

@@ -1,7 +1,6 @@
 use crate::calls::receiver::Arrival;
 use crate::stats::percentile;
 
-/// Calls that a run makes. They are numbered from 1.
 pub struct Calls {
     pub count: u32,
     /// Number of calls that are due in each second, in the order of their numbers. None if all calls are due at once.

@@ -26,7 +26,6 @@ fn soon(calls: &Calls) -> i64 {
     now() / 1_000_000 + 10 + i64::from(calls.count / 1_500)
 }
 
-/// Makes the calls with a gateway that runs with its defaults.
 pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.place.start_gateway();
@@ -83,7 +82,6 @@ pub fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
 
-/// Makes the calls with pg-boss, in one Node.js process with `loops` loops and `batch` jobs per fetch.
 pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.superuser().batch_execute("DROP SCHEMA IF EXISTS pgboss CASCADE").unwrap();

@@ -1,4 +1,4 @@
-//! The demo runs a shop with late orders, and a gateway with misbehaving endpoints. It leaves its cluster running.
+//! Runs a shop with late orders, and a gateway with misbehaving endpoints, on a cluster that keeps running.
 //!
 //! The exit status is 0 only if exactly the orders that did not ship in time have their alerts.
 

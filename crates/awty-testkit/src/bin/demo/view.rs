@@ -1,5 +1,4 @@
-//! Shows the state of the demo's shop every second. On a terminal, the view redraws itself. Otherwise it prints one
-//! line per second.
+//! Shows the demo's shop every second: on a terminal in place, otherwise as one line per second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -9,7 +8,6 @@ use awty_testkit::postgres::{Client, Row};
 
 use crate::shop::SHOP;
 
-/// Number of slots that the chart shows.
 const SLOTS: i32 = 20;
 
 const NUMBERS: &str = "
@@ -20,8 +18,7 @@ SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::
        (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
-/// Counts the runs in each slot. No check of the demo runs more than twice, so the first slot and the last slot of a
-/// check in the history are all of its runs.
+/// Counts the runs in each slot. A check of the demo runs at most twice: at its first and its last slot.
 const CHART: &str = "
 WITH run AS (
     SELECT first_check_at AS slot FROM awty.future_job_history WHERE check_count >= 1
