@@ -14,7 +14,6 @@ SELECT test.schedule();
 SET ROLE regress_shop;
 SELECT test.schedule();
 
--- A second call for the same role changes nothing.
 SELECT awty.allow('unpaid', 'regress_app'), awty.allow('unpaid', 'regress_app');
 SELECT allowed FROM awty.job;
 SET ROLE regress_app;
@@ -57,7 +56,6 @@ SELECT allowed::text ~ '^{\d+}$' FROM awty.job;
 SET ROLE regress_app;
 SELECT test.schedule();
 
--- awty.allow() refuses PUBLIC.
 SET ROLE regress_shop;
 SELECT test.raises($$SELECT awty.allow('unpaid', 'public')$$);
 

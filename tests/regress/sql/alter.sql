@@ -11,7 +11,6 @@ SELECT function_name, set_based, role, slot, timeout, max_checks, max_horizon, m
 
 SELECT awty.alter('unpaid');
 TABLE test.options;
--- The calls change one option at a time.
 SELECT awty.alter('unpaid', slot => '1 hour');
 SELECT awty.alter('unpaid', timeout => '5 s');
 SELECT awty.alter('unpaid', max_checks => 7);

@@ -6,7 +6,6 @@ SET ROLE regress_shop;
 CREATE FUNCTION test.register(function text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.register(%L, %L)', 'new', function)) $$;
 
--- The names are malformed, or no function has this name.
 SELECT left(function, 80), test.register(function) FROM unnest(ARRAY['shop.', '.unpaid', '.', 'shop..unpaid', 'a.shop.unpaid', '"shop.unpaid', 'shop."unpaid', '""',
     'shop unpaid', 'shop.unpaid()', 'shop.unpaid(awty.future_job)', 'shop.unpaid(future_job)', 'shop.unpaid; SELECT 1', 'shop.unpiad', 'nowhere.unpaid',
     'unpaid', '"Shop".unpaid', '"shop.unpaid"', '"Shop"."un""paid()"', repeat('x', 1000)]) AS function;
@@ -14,7 +13,6 @@ SELECT oid AS oid FROM pg_proc WHERE proname = 'unpaid'
 \gset
 SELECT test.raises(format('SELECT awty.register(%L, %L)', 'new', :'oid')) ~ '^42883: function "\d+"\(awty.future_job\) does not exist';
 
--- These functions have a wrong signature.
 CREATE FUNCTION shop.wrong_argument(bigint) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.no_argument() RETURNS timestamp LANGUAGE sql AS 'SELECT now()::timestamp';
 CREATE FUNCTION shop.two_arguments(awty.future_job, text) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
@@ -33,7 +31,7 @@ SELECT function, awty.register(function, 'shop.' || function), awty.unregister(f
 CREATE FUNCTION shop.with_default(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT awty.register('with_default', 'shop.with_default'), awty.unregister('with_default');
 
--- These have the right arguments, but are not plain functions or have a wrong result type.
+-- These functions have the right arguments, but are not plain functions or have a wrong result type.
 CREATE PROCEDURE shop.a_procedure(awty.future_job) LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.step(timestamptz, awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE AGGREGATE shop.an_aggregate(awty.future_job) (sfunc = shop.step, stype = timestamptz);

@@ -27,7 +27,6 @@ SELECT awty.register('nulls', 'shop.unpaid', slot => NULL, max_lateness => NULL,
 SELECT slot, max_lateness, role FROM awty.job WHERE job = 'nulls';
 SELECT awty.unregister('nulls');
 
--- None of these calls has changed a job.
 SELECT job, timeout = '30 s' AND max_checks = 5 AND max_horizon = '366 days' AND max_attempts = 3 AND retry_after = '1 min'
     AND on_missed = 'run' AND max_lateness IS NULL AND keep_history = 'all' AND slot IS NULL AS by_default FROM awty.job;
 

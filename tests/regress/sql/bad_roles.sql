@@ -10,7 +10,6 @@ CREATE FUNCTION test.register(role name, function text DEFAULT 'shop.unpaid') RE
 
 CREATE FUNCTION test.anybodys(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 
--- The caller can become the first role, but not the second, and the third does not exist.
 SET ROLE regress_shop;
 SELECT test.register('regress_team');
 SELECT role, registered_by FROM awty.job WHERE job = 'team';
@@ -83,7 +82,6 @@ SELECT test.attribute('CREATEROLE');
 SELECT test.attribute('REPLICATION');
 SELECT test.attribute('IN ROLE pg_monitor');
 SELECT test.attribute('IN ROLE pg_read_all_data');
--- CREATEDB and the following attributes are not extraordinary rights.
 SELECT test.attribute('CREATEDB');
 SELECT test.attribute('INHERIT CONNECTION LIMIT 0');
 -- Rights that a role has through another role count as well.

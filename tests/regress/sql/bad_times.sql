@@ -10,7 +10,6 @@ CREATE FUNCTION test.at(t text) RETURNS text LANGUAGE sql
 CREATE FUNCTION test.after(i text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', 'unpaid', i)) $$;
 
--- A call needs either at or after.
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL, after => NULL)$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => now(), after => '1 hour')$$);
@@ -18,10 +17,9 @@ SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => 'infini
 -- A NULL that a trigger has computed is refused, because the check would be lost silently.
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL::timestamptz + '1 hour')$$);
 
--- These times are infinite, or beyond the range of arithmetic.
 SELECT t, test.at(t) FROM unnest('{infinity, -infinity, 294276-12-31 23:59:59+00, 262143-01-01 00:00:00+00}'::text[]) AS t;
 SELECT i, test.after(i) FROM unnest('{178000000 years, 300000 years, 2000000000 days, 2147483647 months}'::text[]) AS i;
--- These intervals are negative. The sign of some of them depends on the calendar.
+-- The sign of some of these intervals depends on the calendar.
 SELECT i, test.after(i) FROM unnest('{-1 us, -1 hour, 1 hour -61 min, 1 month -32 days, -178000000 years, 1 day -25 hours}'::text[]) AS i;
 
 -- For a time beyond max_horizon, the error names the job, the time and the limit.

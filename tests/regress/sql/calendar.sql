@@ -38,7 +38,6 @@ SELECT awty.due('2026-11-28 10:00', '1 hour', 'office');
 ROLLBACK;
 SELECT awty.due('2026-11-28 10:00', '1 hour', 'office');
 
--- A refused call leaves nothing behind.
 CREATE FUNCTION test.created(hours text, zone text DEFAULT '''UTC''', closed text DEFAULT '''{}''') RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.create_calendar(%L, %s, %s, %s)', 'bad', hours, zone, closed)) $$;
 SELECT hours, test.created(quote_literal(hours)) FROM unnest(ARRAY['{mon 17:00-09:00}', '{mon-tue 09:00-17:00, sun 22:00-6:00}', '{monday 09:00-17:00}',
@@ -48,7 +47,6 @@ SELECT awty.drop_calendar('bad');
 SELECT zone, test.created($$'{mon 09:00-17:00}'$$, zone) FROM unnest(ARRAY['NULL', '''Berlin''', '''UTC+2''', '''CET-1CEST''', '''''']) AS zone;
 SELECT closed, test.created($$'{mon 09:00-17:00}'$$, closed => closed) FROM unnest(ARRAY['NULL', '''{NULL}''', '''{infinity}''', '''{-infinity}''']) AS closed;
 SELECT test.created($$'{mon 09:00-17:00}'$$, closed => $$array_fill('2026-01-01'::date, ARRAY[10001])$$);
--- Every Monday of the next ten years is closed.
 SELECT test.created($$'{mon 09:00-17:00}'$$, closed => $$ARRAY(SELECT d::date FROM generate_series(now() - interval '8 days', now() + interval '11 years', '1 day') AS d)$$);
 SELECT test.raises($$SELECT awty.create_calendar(NULL, '{mon 09:00-17:00}', 'UTC')$$), test.raises($$SELECT awty.create_calendar('', '{mon 09:00-17:00}', 'UTC')$$),
     test.raises(format($$SELECT awty.create_calendar(%L, '{mon 09:00-17:00}', 'UTC')$$, repeat('x', 64))),

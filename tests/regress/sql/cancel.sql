@@ -8,7 +8,6 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', key, job, after => '1 day') > 0
 FROM unnest(ARRAY['1', '2', '3']) AS key, unnest(ARRAY['unshipped', 'unpaid']) AS job;
 
--- The calls cancel the check of one job, all checks of an entity, and none.
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.cancel('orders', '2');
@@ -24,7 +23,6 @@ ORDER BY 1, 2;
 SELECT awty.schedule(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid', after => '1 day') > 0;
 SELECT awty.cancel(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid');
 
--- Each call lacks an argument.
 SELECT test.raises($$SELECT awty.cancel(NULL, '3')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', NULL)$$);
 SELECT test.raises($$SELECT awty.cancel('', '3')$$);

@@ -23,7 +23,6 @@ WHERE e.refclassid = 'pg_extension'::regclass AND e.deptype = 'e'
 SELECT name, short_desc, extra_desc FROM pg_settings WHERE name LIKE 'awty.%'
     AND NOT (short_desc ~ '^[A-Z].*\.$' AND extra_desc ~ '^[A-Z].*\.$');
 
--- The COMMENTs list the choices that the functions accept.
 SELECT obj_description('awty.schedule(text, text, text, timestamptz, interval, jsonb, text)'::regprocedure, 'pg_proc');
 SELECT col_description('awty.future_job_history'::regclass, attnum) FROM pg_attribute
 WHERE attrelid = 'awty.future_job_history'::regclass AND attname = 'outcome';

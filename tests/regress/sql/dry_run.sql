@@ -77,7 +77,6 @@ FETCH c;
 CLOSE c;
 SELECT current_setting('search_path'), current_user = 'regress_shop';
 
--- The jobs have functions without an argument, functions for sets, and a function that cannot be called.
 CREATE FUNCTION shop.tidy() RETURNS void LANGUAGE sql AS 'INSERT INTO shop.tried VALUES (9)';
 CREATE FUNCTION shop.set(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS $$ SELECT CASE WHEN j[1].args IS NULL THEN ARRAY[j[1].next_check_at + interval '1 h'] ELSE '{}' END $$;
 SELECT awty.register('tidy', 'shop.tidy'), awty.register('set', 'shop.set');
@@ -88,7 +87,6 @@ DROP FUNCTION shop.tidy;
 SELECT next_check_at > now() AS again, outcome, sqlstate, message FROM awty.dry_run('orders', 1, 'tidy');
 SELECT count(*) FROM shop.tried WHERE n = 9;
 
--- These calls are refused.
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.dry_run('orders', 1, 'tyr')$$, $$SELECT awty.dry_run('orders', NULL::text, 'try')$$,
     $$SELECT awty.dry_run('orders', 1, NULL)$$, $$SELECT awty.dry_run('orders', '', 'try')$$]) AS call;
 SELECT test.sqlstate($$SELECT awty.dry_run('orders', 1)$$);

@@ -28,12 +28,10 @@ SET datestyle = ISO;
 SELECT job, entity_key, args, outcome, check_count, attempts, run_time, lateness, started_at, sqlstate, message, role, scheduled_by,
        finished_at > scheduled_at AS after_scheduling, first_check_at = next_check_at AS at_its_first_slot
 FROM awty.future_job_history WHERE entity_name = 'history' ORDER BY job, entity_key, id;
--- The history has one row for each ended check, and no other table has a row.
 SELECT count(*), count(DISTINCT id) FROM awty.future_job_history WHERE entity_name = 'history';
 RESET ROLE;
 SELECT (SELECT count(*) FROM awty_internal.check_stat), (SELECT count(*) FROM awty_internal.in_flight);
 
--- A query by entity uses an index.
 BEGIN;
 SET LOCAL enable_seqscan = off;
 CREATE FUNCTION test.plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (COSTS off) ' || query; END $$;

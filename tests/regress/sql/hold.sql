@@ -22,7 +22,6 @@ SELECT test.raises($$SELECT awty.release('orders', 1)$$);
 RESET ROLE;
 SELECT count(*) FROM awty_internal.hold;
 
--- These calls are refused.
 SET ROLE regress_shop;
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.hold('orders', 2)$$, $$SELECT awty.hold('orders', 1, 'unshipped')$$,
     $$SELECT awty.hold('orders', 1, 'unpiad')$$, $$SELECT awty.hold(NULL, '1')$$, $$SELECT awty.hold('orders', 1, note => repeat('x', 1025))$$, $$SELECT awty.hold('orders', 1, note => '')$$]) AS call;

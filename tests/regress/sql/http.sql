@@ -18,7 +18,6 @@ SELECT a.attrelid::regclass::text, string_agg(a.attname, ' ' ORDER BY a.attnum)
 FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
 WHERE c.relnamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[]) AND c.relkind IN ('r', 'v') AND a.attnum > 0 GROUP BY 1 ORDER BY 1;
 
--- Lists the tables that a dump contains.
 SELECT unnest(extconfig)::regclass FROM pg_extension WHERE extname = 'awty_http';
 
 SELECT awty_http.add_tenant('regress_shop');

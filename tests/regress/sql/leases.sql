@@ -44,7 +44,6 @@ SELECT count(*) FROM awty.claim('{}', 'w');
 SELECT count(*) FROM awty.claim('{mail,post,mail}', 'w', 1000);
 SELECT awty.next_claim_in('{}') > '0', awty.next_claim_in('{mail}') <= '5 s';
 
--- The answers are for leases that do not exist, or have invalid arguments.
 SELECT awty.complete(1), awty.fail(1, 'x'), awty.complete(-1, 'infinity', '{}');
 SELECT awty.complete_many('{1,2}'), awty.complete_many(NULL), awty.complete_many('{}'), awty.fail_many('{1,2}', '{a,b}'), awty.fail_many('{}', NULL);
 SELECT awty.heartbeat('{3,1}'), awty.heartbeat(NULL), awty.requeue('{1,NULL}'), awty.requeue(NULL);
@@ -67,7 +66,6 @@ SELECT test.raises(call) FROM unnest(ARRAY[
 -- awty does not record the bad element of an array, but records the other elements.
 SELECT awty.fail_many('{1,NULL,3}', '{a,b,NULL}');
 
--- These calls are refused in a transaction that may not write.
 BEGIN READ ONLY;
 SELECT test.raises($$SELECT awty.complete(1)$$);
 ROLLBACK;

@@ -80,7 +80,6 @@ SELECT awty.cancel_many('many', array_agg(n::text)) FROM generate_series(1, 1000
 SELECT seq_scan = :before FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass;
 ROLLBACK;
 SET ROLE regress_shop;
--- This recipe empties a job.
 SELECT awty.cancel_many(entity_name, array_agg(entity_key), 'unpaid') > 0 FROM awty.future_job WHERE job = 'unpaid' GROUP BY entity_name;
 SELECT count(*) FROM awty.future_job WHERE job = 'unpaid';
 SELECT awty.unregister('unpaid'), awty.unregister('unshipped');

@@ -39,7 +39,6 @@ SELECT test.again('5', 4, 'keep');
 SELECT entity_key, outcome, count(*) FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND job = 'unpaid' AND entity_key IN ('2', '3', '4', '5') GROUP BY 1, 2 ORDER BY 1;
 
--- Unknown values, other spellings and NULL are refused.
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => 'ignore')$$);
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => 'Replace')$$);
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => ' keep')$$);

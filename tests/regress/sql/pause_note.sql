@@ -10,7 +10,6 @@ SELECT paused, paused_by, paused_note FROM awty.job;
 SELECT test.raises($$SELECT awty.pause('unpaid', repeat('x', 1025))$$);
 SELECT awty.resume('unpaid');
 SELECT paused, paused_at, paused_by, paused_note FROM awty.job;
--- The role gets the rights one by one.
 SELECT awty.allow('unpaid', 'regress_app', 'read'), awty.allow('unpaid', 'regress_app', 'claim');
 SELECT readers, allowed, claimers FROM awty.job;
 SELECT awty.allow('unpaid', 'regress_app');

@@ -52,7 +52,6 @@ DROP TABLE shop.orders CASCADE;
 RESET client_min_messages;
 DROP FUNCTION shop.sneaky;
 
--- In an ordinary query, a call may schedule.
 SELECT awty.schedule('fine', '1', 'unpaid', after => '1 hour') > 0;
 SELECT awty.unregister('unpaid');
 RESET ROLE;

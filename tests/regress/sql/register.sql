@@ -4,14 +4,13 @@
 SET intervalstyle = postgres;
 SET ROLE regress_shop;
 
--- This job has the default of every option.
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT job, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon, max_attempts,
        retry_after, on_missed, max_lateness, keep_history, allowed, paused, resumed_at, registered_by,
        registered_at BETWEEN now() - interval '1 minute' AND now() AS just_now
 FROM awty.job;
 
--- This job has a value for every option. awty recognises a set-based function by its argument.
+-- awty recognises a set-based function by its argument.
 SELECT awty.register('stale', 'shop.stale', slot => '15 min', timeout => '1500 ms', max_checks => 1000000,
     max_horizon => '1 month', max_attempts => 1, retry_after => '1 day', on_missed => 'next_slot', max_lateness => '1 us',
     keep_history => 'none', run_as => 'regress_shop');
@@ -25,7 +24,6 @@ SELECT awty.register('least', 'shop.unpaid', slot => '1 min', timeout => '1 ms',
 SELECT awty.register('most', 'shop.unpaid', slot => '1 day', timeout => '1 day', max_checks => 1000000,
     max_horizon => '36525 days', max_attempts => 1000, retry_after => '366 days', max_lateness => '36525 days');
 
--- The name is already in use.
 SELECT test.raises($$SELECT awty.register('unshipped', 'shop.unpaid')$$);
 SELECT function_name FROM awty.job WHERE job = 'unshipped';
 
@@ -37,7 +35,6 @@ SELECT awty.register('folded', 'SHOP.UnPaid');
 RESET search_path;
 SELECT job, function_schema, function_name FROM awty.job WHERE job IN ('paths', 'folded') ORDER BY job;
 
--- Quoted names work as in SQL.
 RESET ROLE;
 CREATE SCHEMA "Odd.Shop" AUTHORIZATION regress_shop;
 SET ROLE regress_shop;

@@ -12,7 +12,6 @@ CREATE FUNCTION shop.noted(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT
 CREATE FUNCTION shop.all_noted(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register(name, 'shop.' || name) FROM unnest('{tidy, later, noted, all_noted}'::text[]) AS name;
 SELECT job, set_based FROM awty.job ORDER BY job;
--- Several functions have this name, so the name is ambiguous.
 CREATE FUNCTION shop.tidy(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT test.raises($$SELECT awty.register('again', 'shop.tidy')$$);
 -- A second function that is created later does not stop the job.

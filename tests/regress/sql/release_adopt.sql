@@ -5,7 +5,6 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') AS id
 \gset
--- The check is not held or does not exist, several checks exist, or the entity is missing.
 SELECT test.raises($$SELECT awty.release('orders', '1')$$);
 SELECT test.raises($$SELECT awty.release('orders', '1', 'unpaid')$$);
 SELECT test.raises($$SELECT awty.release('orders', '2')$$);
@@ -22,7 +21,6 @@ RESET ROLE;
 UPDATE awty.future_job SET held = true;
 INSERT INTO awty_internal.check_stat (check_id, crashes) VALUES (:id, 5);
 SELECT pending, held_checks FROM awty.status;
--- For other roles, the check does not exist.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.release('orders', '1')$$) = replace(test.raises($$SELECT awty.release('orders', '2')$$), '"2"', '"1"');
 SET ROLE regress_shop;

@@ -19,7 +19,6 @@ SELECT job, entity_name, entity_key, args, first_check_at = next_check_at AS fir
 FROM awty.future_job;
 COMMIT;
 
--- A time that is a boundary is its own slot.
 SELECT awty.schedule('orders', '43', 'unshipped', at => date_trunc('hour', now()) + interval '1 day') > 0;
 SELECT awty.schedule('orders', '44', 'unshipped', at => date_trunc('hour', now()) + interval '1 day 1 us') > 0;
 SELECT entity_key, next_check_at - date_trunc('hour', now()) FROM awty.future_job WHERE entity_key IN ('43', '44') ORDER BY 1;
@@ -43,7 +42,6 @@ SELECT awty.schedule('args', '1', 'unpaid', after => '1 day') > 0;
 SELECT awty.schedule('args', '2', 'unpaid', after => '1 day', args => 'null') > 0;
 SELECT awty.schedule('args', '3', 'unpaid', after => '1 day', args => '{"level": [1, "ünï"], "t": "it''s"}') > 0;
 SELECT entity_key, args IS NULL AS missing, args FROM awty.future_job WHERE entity_name = 'args' ORDER BY 1;
--- Large args are stored whole, and args that are too large are refused.
 SELECT awty.schedule('args', '4', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 1000000))) > 0;
 SELECT length(args #>> '{}') FROM awty.future_job WHERE entity_name = 'args' AND entity_key = '4';
 SELECT test.raises($$SELECT awty.schedule('args', '5', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 2000000)))$$);
@@ -92,7 +90,6 @@ SELECT outcome, count(*) FROM awty.future_job_history WHERE entity_name = 'shop.
 DROP TABLE shop.orders;
 DROP FUNCTION shop.watch_order();
 
--- One statement schedules many checks, and a query computes the arguments.
 SELECT count(awty.schedule('bulk', n::text, 'unpaid', after => n * interval '1 minute')) FROM generate_series(0, 499) AS n;
 SELECT count(*) = 500 AND count(DISTINCT next_check_at) BETWEEN 499 AND 501 FROM awty.future_job WHERE entity_name = 'bulk';
 

@@ -21,7 +21,6 @@ ALTER SYSTEM SET awty.max_crashes = 0;
 ALTER SYSTEM SET awty.enabled = 'maybe';
 ALTER SYSTEM SET awty.auto_adopt = 'perhaps';
 ALTER SYSTEM SET awty.synchronous_commit = 'local';
--- Valid values are accepted in any unit.
 ALTER SYSTEM SET awty.slot = '15min';
 ALTER SYSTEM SET awty.slot = '1d';
 ALTER SYSTEM SET awty.slot = 1;
@@ -41,7 +40,6 @@ ALTER SYSTEM SET awty.enabled = on;
 SELECT set_config('awty.synchronous_commit', 'on', true);
 RESET ROLE;
 \set VERBOSITY default
--- Every role may read the settings.
 SET ROLE regress_eve;
 SHOW awty.enabled;
 SHOW awty.slot;

@@ -39,7 +39,6 @@ SELECT test.sqlstate($$TABLE awty.status$$);
 RESET ROLE;
 GRANT USAGE ON SCHEMA awty TO regress_shop, regress_app, regress_eve, regress_mallory;
 
--- Most tests use these functions of jobs.
 SET ROLE regress_shop;
 CREATE FUNCTION shop.unshipped(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 CREATE FUNCTION shop.unpaid(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;

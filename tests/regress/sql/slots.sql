@@ -4,7 +4,6 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SET intervalstyle = postgres;
--- This hides the NOTICE that says when a slot is.
 SET client_min_messages = warning;
 SET ROLE regress_shop;
 
@@ -70,7 +69,6 @@ FROM unnest('{0, -1 min, 7 min, 90 s, 30 s, 25 hours, 2 days, 1 month, 60.5 s, 1
 SELECT test.raises($$SELECT awty.alter('quarter', slot => '7 min')$$);
 SELECT job, slot FROM awty.job WHERE job IN ('quarter', 'wrong');
 
--- The function is safe in a parallel query.
 CREATE TABLE shop.times (t timestamptz) WITH (parallel_workers = 2);
 INSERT INTO shop.times SELECT generate_series('2099-01-01'::timestamptz, '2099-01-03', '1 min');
 BEGIN;

@@ -88,7 +88,7 @@ SELECT test.sqlstate('SELECT * FROM awty_internal.check_stat'), test.sqlstate('S
 -- If a role switches the policies off, it gets an error instead of the rows.
 SET row_security = off;
 SELECT test.sqlstate('SELECT * FROM awty.future_job'), test.sqlstate('SELECT * FROM awty.job'), test.sqlstate('SELECT * FROM awty.future_job_history');
--- awty itself ignores that setting.
+-- awty itself ignores row_security = off.
 SELECT awty.schedule('secret_trudy', '3', 'trudys', after => '1 hour') > 0, awty.cancel('secret_trudy', '3');
 RESET row_security;
 
@@ -103,7 +103,6 @@ SELECT test.raises($$SELECT awty.next_slot(now(), 'carols')$$)
 -- A new job of the same name is refused, because the name is in use. The error reveals nothing else.
 SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
--- When the job is gone, its history stays and belongs to the same role.
 SET ROLE regress_carol;
 SELECT awty.unregister('carols');
 SELECT test.see();
