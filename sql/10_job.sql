@@ -2,7 +2,7 @@
 --
 -- Names are text COLLATE "C". Their order then depends on no locale, so no upgrade of the operating system can corrupt an index. Roles are
 -- regrole, which follows a renamed role and which pg_upgrade keeps. No column has type regproc or regprocedure, because pg_upgrade refuses
--- them. No table has a foreign key to awty.job, because scheduling a check must not lock the row of the check's job.
+-- them. No table has a foreign key to awty.job, because two sessions that schedule checks of one job must not wait for each other there.
 --
 -- Each function that a user calls checks its arguments and rights itself. No such function is SECURITY DEFINER, because each must know its
 -- caller.

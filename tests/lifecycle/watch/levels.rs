@@ -4,7 +4,7 @@ use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watc
 use awty_testkit::Cluster;
 use chrono::{DateTime, Utc};
 
-/// After the last level the check is done, and the alert stays open until the row meets the rule.
+/// After the last level the check is done, and the alert stays until the row meets the rule.
 #[test]
 fn overdue_levels_come_one_at_a_slot() {
     let shop = watched("escalate => '{200 min, 230 min}'");
