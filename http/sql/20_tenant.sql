@@ -27,8 +27,7 @@ CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS bool
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first role SET ROLE to the second?';
 
 -- A role has the rights that awty.allow() gave, and all rights as a member of the tenant's role. The function reads the present rights, so
--- that an old snapshot gives no right that was taken back. If another role owns a job with the name of the tenant's job, this job gives no
--- right.
+-- that an old snapshot gives no right that was taken back. A job of another role with the name of the tenant's job gives no right.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (

@@ -47,8 +47,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls of a schedule, as they are planned now';
 
--- The view calls this function only for held schedules. It is not a column of the view, because it reads the clock, and the view must stay
--- cheap to join.
+-- This is a function instead of a column, because it reads the clock and the view must stay cheap to join.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     -- awty_internal.standing shows all checks, and awty.future_job only those that the caller may read.

@@ -119,9 +119,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- An hour can be counted as long as awty.attempt has all calls of the hour. awty.attempt deletes whole days in UTC. If the roll-up stops
--- for a longer time, hours are missing. When the time to work is over, the function returns the rest of the work, and the next call gets
--- this rest as its argument.
+-- An hour can be counted as long as awty.attempt has all its calls. awty.attempt deletes whole days in UTC. When the time to work is over,
+-- the function returns the rest of the work, which is the argument of the next call.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE

@@ -28,7 +28,7 @@ fn a_deferred_trigger_has_the_rights_of_the_job() {
     assert_eq!(noted(&field), "mallory|off");
 }
 
-/// Nobody fetches the rows that the cursor has not fetched when the run ends, so no role's rights are used for them.
+/// The cursor does not outlive the run, so its remaining rows are never computed with another role's rights.
 #[test]
 fn a_cursor_with_hold_ends_with_its_run() {
     let field = Field::new();

@@ -105,7 +105,7 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
         .failed_with("57014");
 }
 
-/// Because of this, no state in a language's interpreter gets from one role to another.
+/// If a process served two roles, state in a language's interpreter could get from one role to the other.
 #[test]
 fn no_process_serves_two_roles() {
     let field = Field::new();

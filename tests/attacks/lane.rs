@@ -8,7 +8,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// This time is shorter than the minute between two inspections. Mallory's suspects would take all day.
+/// Deadline for alice's suspects. It is shorter than the minute between two inspections. Mallory's suspects would take
+/// all day.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

@@ -8,7 +8,7 @@ use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
-/// Reads the evidence. The caller must have copied `told`, the clients' log, before.
+/// The caller must have copied `told`, the clients' log, before.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
     // These queries use a snapshot of their own, because an older snapshot would already see the effect of a TRUNCATE.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();

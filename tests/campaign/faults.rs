@@ -31,7 +31,6 @@ use std::time::Duration;
 
 /// All checks that are due after a fault must be done within this time. A crash takes some seconds on a busy machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
-/// After this number of crashes, awty holds a check that was running each time.
 pub const MAX_CRASHES: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -73,7 +73,6 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Returns the ledger of a check whose first lease expired and which got a second lease.
     fn ledger() -> Vec<Work> {
         let (at, now) = (Time::UNIX_EPOCH, Instant::now());
         let second = Duration::from_secs(1);

@@ -207,7 +207,6 @@ impl Campaign {
         chosen.expect("a round is made for what was asked")
     }
 
-    /// Checks all promises. `left` has the leftover rows of each database if all work has ended.
     fn check(
         &mut self,
         fault: Option<Fault>,

@@ -26,7 +26,7 @@ const KINDS: [&str; 2] = ["out", "once"];
 
 pub const IS_OUTSIDE: &str = "job ~ '_(out|once)$'";
 
-/// Returns the SQL that registers a role's jobs. The workers of every second role send heartbeats.
+/// The workers of every second role send heartbeats.
 pub fn jobs(role: &str, number: usize) -> String {
     let heartbeat = if number.is_multiple_of(2) { ", heartbeat => '1 s'" } else { "" };
     format!(

@@ -13,7 +13,6 @@ use std::time::Duration;
 pub const TTL: u64 = 20;
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
-/// Whether clients and runs wait for a standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     Synchronous,

@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// This deadline is shorter than the minute until the next audit, and long enough for a busy machine.
+/// A wait is shorter than the minute until the next audit, and long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {

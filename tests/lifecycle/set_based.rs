@@ -9,7 +9,7 @@ fn schedule(shop: &Shop, n: i32) {
     ));
 }
 
-/// SQL for a job's body that writes a note for each check, with the size of the set.
+/// SQL that writes a note for each check of a set, with the size of the set.
 const NOTE_ALL: &str =
     "INSERT INTO shop.note (entity_key, what) SELECT c.entity_key, cardinality(j) FROM unnest(j) AS c;";
 

@@ -73,7 +73,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // These calls leave so many dead rows that an inspection vacuums the table.
+            // After so many dead rows, an inspection vacuums the table.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],

@@ -96,8 +96,8 @@ impl Cluster {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Builds a command for a PostgreSQL tool (`pg_dump`, `pgbench`, ...) that connects to this server as superuser.
-    /// The tool runs in the caller's account.
+    /// Builds a command for a PostgreSQL tool (`pg_dump`, `pgbench`, ...) in the caller's account, which connects to
+    /// this server as superuser.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {

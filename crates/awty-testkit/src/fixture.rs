@@ -30,18 +30,15 @@ pub struct Shop {
 #[derive(Debug)]
 pub struct End {
     pub id: i64,
-    /// Outcome of the check, such as `done`.
     pub outcome: String,
     pub sqlstate: Option<String>,
     pub message: Option<String>,
     pub check_count: i32,
-    /// Number of attempts of the check's last run.
     pub attempts: i32,
     /// Slot of the check's first run.
     pub first: DateTime<Utc>,
     /// Slot of the check's last run.
     pub slot: DateTime<Utc>,
-    /// Time at which the check's last run started.
     pub started: Option<DateTime<Utc>>,
     pub run_time: f64,
 }
@@ -191,7 +188,6 @@ impl Shop {
         time.unwrap().parse().unwrap()
     }
 
-    /// Creates a job of the role `shop`, as [`Cluster::create_job`] does.
     #[track_caller]
     pub fn job(&self, name: &str, body: &str, options: &str) {
         self.cluster.create_job("shop", name, body, options);
@@ -260,7 +256,6 @@ impl Shop {
         })
     }
 
-    /// Returns all rows of an order in the history, in the order of their ids.
     pub fn ends(&self, key: &str) -> Vec<End> {
         self.cluster.ends(&format!("entity_name = 'orders' AND entity_key = '{key}'"))
     }

@@ -25,7 +25,6 @@ impl Folder {
         &self.0
     }
 
-    /// Makes a directory in the folder that only the servers' account may enter, and returns its path.
     #[track_caller]
     pub fn directory(&self, name: &str) -> PathBuf {
         let path = self.0.join(name);
@@ -40,7 +39,6 @@ impl Folder {
         command
     }
 
-    /// Builds a command for an executable of the staged PostgreSQL.
     pub fn server_tool(&self, name: &str) -> Command {
         self.command(stage::directory().join("bin").join(name))
     }

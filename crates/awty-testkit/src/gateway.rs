@@ -74,7 +74,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts a gateway that may call endpoints on this machine.
     pub fn start(program: &Path, database: &str, credentials: &Path, flags: &[&str]) -> Self {
         Self::start_by(Command::new(program), database, credentials, flags)
     }
@@ -106,13 +105,11 @@ impl Gateway {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
 
-    /// Returns the address of the main listener, which the gateway's log names.
     #[track_caller]
     pub fn address(&self) -> String {
         self.logged("listen")
     }
 
-    /// Returns the address of `/metrics`, which the gateway's log names.
     #[track_caller]
     pub fn address_of_metrics(&self) -> String {
         self.logged("metrics")
@@ -134,7 +131,6 @@ impl Gateway {
         self.get_at(&address, path)
     }
 
-    /// Sends a GET request as [`get`](Self::get) does, but to the given address.
     #[track_caller]
     pub fn get_at(&self, address: &str, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(address).unwrap();

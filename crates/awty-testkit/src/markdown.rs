@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 /// Longest width of a line. An item of a list may add its indent, which makes 140 columns.
 pub const WIDTH: usize = 138;
 
-/// Returns an empty line and then the paragraph, wrapped to the width of a page.
 pub fn paragraph(text: &str) -> String {
     format!("\n{}", wrap(text))
 }
@@ -30,7 +29,6 @@ pub fn wrap(text: &str) -> String {
     lines
 }
 
-/// Returns a table. Each row is one line, however long the row is.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
     for row in rows {

@@ -34,7 +34,6 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns whether a line is a row of a table, which cannot be wrapped.
 fn is_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }

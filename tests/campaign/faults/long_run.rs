@@ -17,7 +17,6 @@ const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
 
-/// Counts the overdue checks of all roles except the role with the long run.
 const OVERDUE: &str = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f
     WHERE NOT held AND next_check_at <= $1 AND NOT starts_with(job, $2)";
 const NAPPING: &str = "SELECT count(*) FILTER (WHERE usename = $1), count(*) FILTER (WHERE usename <> $1)

@@ -11,7 +11,6 @@ FROM unnest(ARRAY['to_jsonb(repeat(''x'', 100000000))', 'repeat(''['', 1000000) 
     $$concat('[', repeat('1e131000,', 9), '0]')$$, $$jsonb_build_object('a', round(1, 16000), 'b', array_fill(round(1, 16000), ARRAY[70]))$$]) AS args;
 SELECT count(*) FROM awty.future_job;
 
--- These args are deeply nested, but can still be read.
 SELECT awty.schedule('orders', '2', 'unpaid', after => '1 h', args => (repeat('[', 1000) || repeat(']', 1000))::jsonb) > 0;
 SELECT args = (repeat('[', 1000) || repeat(']', 1000))::jsonb FROM awty.future_job;
 SELECT awty.unregister('unpaid');

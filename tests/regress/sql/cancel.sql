@@ -19,7 +19,6 @@ WHERE entity_name = 'orders' AND outcome = 'cancelled' AND job IN ('unshipped', 
     AND scheduled_at > (SELECT registered_at FROM awty.job WHERE job = 'unpaid')
 ORDER BY 1, 2;
 
--- The arguments have names, and quotes in a key are data.
 SELECT awty.schedule(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid', after => '1 day') > 0;
 SELECT awty.cancel(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid');
 

@@ -51,7 +51,7 @@ SELECT count(*) FROM awty.future_job AS f JOIN was AS w ON w.id = f.id AND w.pla
 COMMIT;
 SELECT count(*) FROM shop.tried;
 
--- This is the last attempt, so a failure would end the check.
+-- On the last attempt, a failure ends the check.
 RESET ROLE;
 SELECT awty.alter('try', max_attempts => 1);
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'raise', 'try');

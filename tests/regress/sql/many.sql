@@ -33,7 +33,6 @@ SELECT awty.schedule_many('twice', '{3,4}', 'unpaid', after => '3 days');
 SELECT entity_key, extract(day FROM next_check_at - now()) FROM awty.future_job WHERE entity_name = 'twice' ORDER BY 1;
 ROLLBACK;
 
--- A refused call writes nothing.
 SELECT count(*) AS before FROM awty.future_job
 \gset
 SELECT call, regexp_replace(test.raises('SELECT awty.schedule_many(' || call || ')'), 'check \d+', 'check N') FROM unnest(ARRAY[

@@ -9,7 +9,6 @@ SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') → ' || pg_ge
        p.prokind, p.provolatile AS volatile, p.proparallel AS parallel, p.prosecdef AS definer, p.proisstrict AS strict
 FROM pg_proc AS p WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) ORDER BY 1;
 
--- Lists the columns of the tables and the view.
 SELECT a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
        CASE WHEN a.attnotnull THEN 'not null' END, nullif(c.collname, 'default')
 FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
