@@ -91,7 +91,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Requires a standby that does not exist, or no standby.
+/// Makes commits wait for the standby with this name, which is away. An empty name ends this.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// Headers by their names in lower case.
+    /// Headers of the request, by their names in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
     /// Time at which the first line of the request arrived.

@@ -51,7 +51,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// A wrong report of a worker, or a clock that was ahead, can produce such numbers.
+/// Odd numbers come from a wrong report of a worker, and buckets in the future from a clock that was ahead.
 #[test]
 fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     let http = Http::open();

@@ -32,7 +32,7 @@ SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
--- The entity has no check, and the call has args. No row stays.
+-- awty.dry_run() accepts an entity without a check, with args, and leaves no row.
 SELECT what, t.id IS NULL AS none, t.job, t.entity_name, t.entity_key, t.slot > now() AND t.slot <= now() + interval '61 s' AS next_slot,
     t.outcome, t.next_check_at - t.slot AS again, t.sqlstate, t.message
 FROM unnest('{done,again,past,far,raise,deferred,slow,cancel,row}'::text[]) AS what CROSS JOIN LATERAL awty.dry_run('orders', 1, 'try', jsonb_build_object('do', what)) AS t;

@@ -103,8 +103,8 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Because SQL stands only there, each statement is prepared, qualified and run as the owner. The module `pg` runs
-/// VACUUM, which SPI does not support. `pg::unbound` declares the C functions that `statements` calls.
+/// SQL stands only in `store` and `statements`, so that each statement is prepared, qualified and run as the owner. The
+/// module `pg` runs VACUUM, which SPI does not support. `pg::unbound` declares the C functions that `statements` calls.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();
