@@ -103,7 +103,9 @@ impl CalendarError {
                 format!("calendar \"{calendar}\" is locked by another transaction"),
                 "Try again. SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
             )
-            .detail("A transaction that uses the calendar, or has locked a check of such a repetition, locks the calendar."),
+            .detail(
+                "A transaction that uses the calendar, or has locked a check of such a repetition, locks the calendar.",
+            ),
             CalendarError::NullElement { argument } => say(
                 Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
                 format!("argument \"{argument}\" must not contain null"),

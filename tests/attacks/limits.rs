@@ -103,7 +103,9 @@ fn a_role_has_ten_thousand_jobs_at_most() {
 fn calendars_of_a_role_and_limits_of_a_job_are_bounded() {
     let field = Field::new();
     let create = |from: i32, to: i32| {
-        format!("SELECT awty.create_calendar('c' || i, '{{mon-sun 00:00-24:00}}', 'UTC') FROM generate_series({from}, {to}) AS i")
+        format!(
+            "SELECT awty.create_calendar('c' || i, '{{mon-sun 00:00-24:00}}', 'UTC') FROM generate_series({from}, {to}) AS i"
+        )
     };
     field.sql("mallory", &create(1, 1000));
     field.refused("mallory", &create(1001, 1001), "54000");

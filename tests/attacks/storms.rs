@@ -269,7 +269,8 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
         ("no external worker claims checks of job \"alices\"", "%the oldest has been due since%"),
         ("job \"alices\" fails with the same error again and again", "10 times in the recent history: P0001: no luck"),
     ] {
-        let named = format!("SELECT count(*) FROM awty.doctor() WHERE finding = '{finding}' AND detail LIKE '{detail}'");
+        let named =
+            format!("SELECT count(*) FROM awty.doctor() WHERE finding = '{finding}' AND detail LIKE '{detail}'");
         assert_eq!(field.one::<i64>("alice", &named), 1, "{finding}");
     }
 }

@@ -66,7 +66,9 @@ impl fmt::Display for UriError {
             UriError::Fragment => f.write_str("has a fragment, which is never sent; leave out what begins with #"),
             UriError::OtherSpelling(uri) => write!(f, "is not in its normal spelling; write {uri}"),
             UriError::NoHost => f.write_str("is malformed (no host); write for example https://api.example.com/tick"),
-            UriError::Port(port) => write!(f, "has port {port}, which is never called; write 80, 443, or 1024 and above"),
+            UriError::Port(port) => {
+                write!(f, "has port {port}, which is never called; write 80, 443, or 1024 and above")
+            }
             UriError::MappedAddress => f.write_str("has an IPv6 address that contains an IPv4 address; write that"),
         }
     }

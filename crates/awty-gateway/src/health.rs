@@ -57,9 +57,8 @@ fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
                 reasons.push("the database is a standby; it accepts no claims until it is promoted".into());
             }
             if standing.is_off {
-                reasons.push(
-                    "awty is switched off; ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();".into(),
-                );
+                reasons
+                    .push("awty is switched off; ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();".into());
             }
             match &standing.version {
                 Some(version) if fits(version) => {}

@@ -55,11 +55,13 @@ impl FromRequestParts<Arc<Api>> for Asker {
         }
         let missing = || Problem::new("token-missing", "Send the header Authorization: Bearer awty_…");
         let unreadable = || {
-            let detail = "The header Authorization has no token of awty; write Bearer, a space, and awty_ with 43 characters.";
+            let detail =
+                "The header Authorization has no token of awty; write Bearer, a space, and awty_ with 43 characters.";
             Problem::new("token-missing", detail)
         };
         let unknown = || {
-            let detail = "The token is not known: it was dropped, is from another database, or a character of it is wrong.";
+            let detail =
+                "The token is not known: it was dropped, is from another database, or a character of it is wrong.";
             Problem::new("token-missing", detail)
         };
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());

@@ -51,8 +51,11 @@ pub fn schedule(
     }
     let every = reader.length("every");
     if let Some(every) = every.filter(|every| !(periods.min..=periods.max).contains(every)) {
-        let slots =
-            if periods.is_slot && every < periods.min && periods.min > Length::seconds(1) { ", or set awty.slot to 1s in the database" } else { "" };
+        let slots = if periods.is_slot && every < periods.min && periods.min > Length::seconds(1) {
+            ", or set awty.slot to 1s in the database"
+        } else {
+            ""
+        };
         let reason = format!("is {every}; write {} to {}{slots}", periods.min, periods.max);
         return Err(Refusal::Period(Fault { pointer: "/every".into(), reason }));
     }

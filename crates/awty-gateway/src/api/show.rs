@@ -169,7 +169,17 @@ mod tests {
 
     fn row() -> Row {
         let fields = json!({"every": 5_400_000, "headers": {"X-Api-Key": "s3cret", "X-A": "b"}, "retries": {"first_delay": 10_000}});
-        Row { id: "s_1".into(), version: 7, deleted: false, own: true, new: false, fields, lengths: json!({}), body: None, last: None }
+        Row {
+            id: "s_1".into(),
+            version: 7,
+            deleted: false,
+            own: true,
+            new: false,
+            fields,
+            lengths: json!({}),
+            body: None,
+            last: None,
+        }
     }
 
     fn asked(name: header::HeaderName, value: &str) -> HeaderMap {

@@ -15,7 +15,9 @@ impl Unmade {
     /// Builds the fault of a secret that has no file yet.
     pub fn missing(name: &str) -> Self {
         Unmade {
-            why: format!("the secret {name:?} is not in the tenant's folder of credentials; create a file of that name there"),
+            why: format!(
+                "the secret {name:?} is not in the tenant's folder of credentials; create a file of that name there"
+            ),
             may_come: true,
             fault: REQUEST,
         }

@@ -30,7 +30,8 @@ fn a_gateway_that_is_switched_off_is_not_ready() {
     let gateway = shop.gateway("one");
     until_ready(&gateway);
     let set = |value: &str| {
-        shop.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET awty.enabled = {value}"), "SELECT pg_reload_conf()"]);
+        shop.cluster
+            .execute("postgres", &[&format!("ALTER SYSTEM SET awty.enabled = {value}"), "SELECT pg_reload_conf()"]);
     };
     set("off");
     until_reason(&gateway, "ALTER SYSTEM SET awty.enabled = on");
@@ -42,7 +43,10 @@ fn a_gateway_that_is_switched_off_is_not_ready() {
 #[test]
 fn a_gateway_without_a_tenant_says_what_its_own_role_needs() {
     let shop = Shop::open();
-    shop.cluster.execute("postgres", &["CREATE ROLE \"Odd\" LOGIN NOINHERIT", "GRANT USAGE ON SCHEMA awty, awty_http TO \"Odd\""]);
+    shop.cluster.execute(
+        "postgres",
+        &["CREATE ROLE \"Odd\" LOGIN NOINHERIT", "GRANT USAGE ON SCHEMA awty, awty_http TO \"Odd\""],
+    );
     let gateway = shop.gateway_with("Odd", &[]);
     until_reason(&gateway, "GRANT <role> TO \\\"Odd\\\";");
 }

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 fn put_takes_what_get_returns_and_changes_nothing() {
     let (shop, _gateway, client) = open();
     for (path, fields) in [
-        ("/json", "every => '1500 ms', body => '{\"a\": 1}', headers => '{\"X-Api-Key\": \"s3cret\", \"X-From\": \"shop\"}'"),
+        (
+            "/json",
+            "every => '1500 ms', body => '{\"a\": 1}', headers => '{\"X-Api-Key\": \"s3cret\", \"X-From\": \"shop\"}'",
+        ),
         ("/null", "cron => '0 9 * * *', zone => 'UTC', body => 'null', labels => '{a,b}'"),
         ("/text", "every => '1 mon', body_text => 'x', jitter => '0', catch_up => '1 day'"),
         ("/bytes", "after => '1 day', body_base64 => 'AA==', retries => '{\"max_attempts\": 2}', timeout => '5 s'"),
@@ -90,7 +93,11 @@ fn a_secret_that_cannot_be_sent_is_refused_when_it_is_given() {
     };
     for path in ["/v1/schedules", "/v1/sends"] {
         for (origin, value, part) in [
-            ("https://b.example", "{{secret:TOKEN}}", "[secrets.\\\"app/TOKEN\\\"] origins = [\\\"https://b.example\\\"]"),
+            (
+                "https://b.example",
+                "{{secret:TOKEN}}",
+                "[secrets.\\\"app/TOKEN\\\"] origins = [\\\"https://b.example\\\"]",
+            ),
             ("https://api.example.com", "{{secret:NOPE}}", "[secrets.\\\"app/NOPE\\\"]"),
             ("https://api.example.com", "{{secret:GONE}}", "is not in the tenant's folder"),
             ("https://api.example.com", "{{secret:TOKEN", "has no end"),
