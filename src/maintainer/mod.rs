@@ -8,7 +8,7 @@
 
 mod task;
 
-use self::task::{task, trouble};
+use self::task::{leave_if_wanted, task, trouble};
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
 use crate::figures::keep;
@@ -78,6 +78,7 @@ fn inspection(database: pg_sys::Oid) {
                     look_after(database);
                 }
                 if vacuums {
+                    leave_if_wanted(database);
                     vacuum(database);
                 }
             }

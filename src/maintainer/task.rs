@@ -5,7 +5,10 @@ use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::{clock, owner};
-use crate::process::transaction::{Verdict, transaction};
+use crate::process::{
+    self,
+    transaction::{Verdict, transaction},
+};
 use crate::shmem::{self, DatabaseProblem};
 use awty_core::Time;
 use pgrx::pg_sys;
@@ -15,6 +18,7 @@ use std::ffi::CStr;
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
+    leave_if_wanted(database);
     let done = transaction(|| {
         if !relations::lock(Purpose::Write) {
             return Verdict::Rollback(None);
@@ -25,6 +29,20 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
         Verdict::Commit(Some(task(clock::now())))
     });
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
+}
+
+/// Ends this process if a command waits to drop, rename or copy the database. If the database stays, the next inspection
+/// does the rest of the work.
+pub fn leave_if_wanted(database: pg_sys::Oid) {
+    if !process::is_database_wanted(database) {
+        return;
+    }
+    shmem::write(|shared| {
+        if let Some(line) = shared.database_mut(database) {
+            line.inspection_wanted = true;
+        }
+    });
+    process::exit(0);
 }
 
 pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
