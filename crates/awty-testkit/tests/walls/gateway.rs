@@ -7,10 +7,11 @@ const FOLDER: &str = "crates/awty-gateway/src";
 
 /// Layers of the gateway's rooms, from the lowest to the highest. A room may know only the rooms below its own layer.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "duration", "notify", "secrets", "sqlstate"],
+    &["clock", "duration", "notify", "sqlstate"],
     &["net"],
     &["deliver"],
     &["config", "metrics"],
+    &["secrets"],
     &["db"],
     &["lease", "listen"],
     &["api", "health", "scrape"],

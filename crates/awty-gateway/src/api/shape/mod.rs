@@ -44,8 +44,11 @@ macro_rules! fields {
     };
 }
 
+mod send;
+
 use chrono::{DateTime, Utc};
 pub use other::*;
+pub use send::*;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -227,29 +230,4 @@ pub struct Stats {
 pub struct Secret {
     /// The key in the format of Standard Webhooks: whsec_ and base64.
     secret: String,
-}
-
-fields! {
-    /// One call.
-    SendWanted, SEND:
-    uri: String = Text,
-    body: Option<Value> = Json,
-    at: Option<DateTime<Utc>> = Time,
-    after: Option<Length> = Length,
-    headers: Option<Map<String, Value>> = Headers,
-    method: Option<String> = Text,
-}
-
-/// The state of a send.
-#[derive(ToSchema)]
-pub struct Send {
-    key: String,
-    uri: String,
-    /// pending, in_flight, held, done, cancelled, or another outcome of awty.
-    state: String,
-    next_slot: Option<DateTime<Utc>>,
-    due_at: DateTime<Utc>,
-    sent_by: String,
-    sent_at: DateTime<Utc>,
-    last: Option<Last>,
 }
