@@ -111,3 +111,29 @@ fn rules_of_others_add_no_call_to_the_status() {
     };
     assert_eq!((looks("mallory"), looks("alice")), (3, 0));
 }
+
+/// The rule of a role uses another role's function and type. The other role may drop them, and the rule has stopped.
+#[test]
+fn a_rule_keeps_no_other_role_from_dropping_its_own_objects() {
+    let field = field();
+    field.sql(
+        "alice",
+        "CREATE FUNCTION alice.is_done(text) RETURNS boolean LANGUAGE sql IMMUTABLE RETURN $1 = 'done';
+         CREATE DOMAIN alice.state AS text; GRANT USAGE ON SCHEMA alice TO mallory",
+    );
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.called (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         CREATE TABLE mallory.typed (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s alice.state);
+         SELECT awty.watch('mallory.called', since => 'at', until => 'alice.is_done(s)', within => '1 day'),
+             awty.watch('mallory.typed', since => 'at', until => $$s = 'done'$$, within => '1 day')",
+    );
+    for (rule, object) in [("called", "FUNCTION alice.is_done"), ("typed", "DOMAIN alice.state")] {
+        // The owner of the table still has to end the rule first.
+        field.refused("postgres", &format!("DROP {object} CASCADE"), "2BP01");
+        field.sql("alice", &format!("DROP {object} CASCADE"));
+        let stopped = format!("SELECT count(*) FROM awty.doctor() WHERE finding = 'rule \"{rule}\" has stopped'");
+        assert_eq!(field.one::<i64>("mallory", &stopped), 1, "{rule}");
+    }
+    assert!(field.one::<bool>("mallory", "SELECT why LIKE 'rule % has stopped: %' FROM awty.status"));
+}
