@@ -22,16 +22,17 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        -- Jobs that the caller may read, so that jobs of other roles take none of the places.
+        -- Jobs that the caller may read, its own jobs first. Otherwise the jobs of a role would take all places, because any role can give
+        -- the caller a right to its jobs.
         SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, o.slot, o.paused_at, o.paused_by, o.paused_note, o.function_name
         FROM (SELECT d.id, d.job, d.paused, d.next_check_at, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
               FROM awty.job AS j JOIN awty_internal.first_overdue AS d ON d.job = j.job
-              ORDER BY d.paused, d.next_check_at LIMIT 20) AS o
+              ORDER BY awty_internal.can_become(j.role) DESC, d.paused, d.next_check_at LIMIT 20) AS o
         JOIN awty_internal.standing AS s ON s.id = o.id
     ), unable AS (
         SELECT j.job, CASE WHEN j.function_name IS NOT NULL THEN awty_internal.cannot_connect(j.role) END AS connect, awty_internal.cannot_call(j.job) AS call,
             pg_get_userbyid(j.role) AS role
-        FROM awty.job AS j ORDER BY j.job LIMIT 1000
+        FROM awty.job AS j ORDER BY awty_internal.can_become(j.role) DESC, j.job LIMIT 1000
     )
     SELECT 'error', 'nothing runs in this database', here.why, here.mend
     FROM here WHERE here.why IS NOT NULL AND (EXISTS (SELECT FROM awty.job) OR here.database_held)
@@ -129,7 +130,7 @@ BEGIN ATOMIC
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
     -- The last problems of each job by its own index, so that runs of other roles hide none.
     FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n, min(h.finished_at) AS first_at, max(h.finished_at) AS last_at
-          FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r LIMIT 1000) AS j
+          FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r ORDER BY awty_internal.can_become(r.role::regrole) DESC, r.job LIMIT 1000) AS j
           CROSS JOIN LATERAL (
               SELECT f.sqlstate, f.message, f.finished_at FROM awty.future_job_history AS f
               WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')

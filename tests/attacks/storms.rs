@@ -245,28 +245,31 @@ fn failing_and_held_checks_of_others_hide_none() {
 }
 
 /// P7: `awty.doctor()` names the overdue job of a role, and the error of its job, however many overdue jobs and ended
-/// checks other roles have.
+/// checks other roles have. A right that nobody asked for changes nothing.
 #[test]
 fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     let field = Field::new();
     field.sql(
         "mallory",
-        "SELECT awty.register('m' || i), awty.schedule('e', '1', 'm' || i, after => '0') FROM generate_series(1, 25) AS i",
+        "SELECT awty.register('a' || i), awty.schedule('e', '1', 'a' || i, after => '0'), awty.allow('a' || i, 'alice', 'read')
+         FROM generate_series(1, 1000) AS i",
     );
-    field.sql("alice", "SELECT awty.register('alices'), awty.schedule('e', '1', 'alices', after => '1 s')");
+    field.job("alice", "broken", "BEGIN RETURN NULL; END");
+    field.sql("alice", "DROP FUNCTION alice.broken; SELECT awty.register('alices'), awty.schedule('e', '1', 'alices', after => '1 s')");
     field.sql(
         "postgres",
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 hour' WHERE job <> 'alices';
          UPDATE awty.future_job SET next_check_at = now() - interval '1 minute' WHERE job = 'alices';
          INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at,
              finished_at, run_time, check_count, attempts, outcome, sqlstate, message, role)
-         SELECT n, CASE WHEN n > 10 THEN 'm1' ELSE 'alices' END, 'e', n::text, now(), now(), r.role, now(), now() + n * interval '1 us',
+         SELECT n, CASE WHEN n > 10 THEN 'a1' ELSE 'alices' END, 'e', n::text, now(), now(), r.role, now(), now() + n * interval '1 us',
              '0', 1, 1, CASE WHEN n > 10 THEN 'done' ELSE 'failed' END, CASE WHEN n <= 10 THEN 'P0001' END, CASE WHEN n <= 10 THEN 'no luck' END, r.role
          FROM generate_series(1, 10011) AS n
          CROSS JOIN LATERAL (SELECT CASE WHEN n > 10 THEN 'mallory' ELSE 'alice' END::regrole AS role) AS r",
     );
     for (finding, detail) in [
         ("no external worker claims checks of job \"alices\"", "%the oldest has been due since%"),
+        ("the function of job \"broken\" cannot be called", "%does not exist%"),
         ("job \"alices\" fails with the same error again and again", "10 times in the recent history: P0001: no luck"),
     ] {
         let named =
