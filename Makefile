@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew clients demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -65,6 +65,9 @@ gateway-speed: ## the gateway beside pg_net, pg-boss and its ceilings, a quarter
 
 gateway-rest: ## memory of calls that hang, statements of idle slots, lists of a million schedules, ten minutes; docs/gateway-rest.md
 	@scripts/calls rest
+
+clients: ## drivers and frameworks of other languages against awty, five minutes (CLIENTS="psycopg node"); docs/clients.md
+	@CLIENTS="$(CLIENTS)" scripts/clients
 
 demo-stop: ## stop and remove the demo's cluster and gateway
 	@scripts/demo stop
