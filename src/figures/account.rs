@@ -19,7 +19,8 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    results: Option<Vec<(i64, CheckResult)>>,
+    /// Result of each check, if the caller asked for the results, and whether the next occurrence is held.
+    results: Option<Vec<(i64, After, Option<bool>)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,12 +48,7 @@ impl Account {
     /// occurrence.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
-            let this = match (fate, next) {
-                (After::Again(_), _) => CheckResult::Pending,
-                (After::End(_), Some(held)) => CheckResult::Next { held },
-                (After::End(_), None) => CheckResult::Ended,
-            };
-            results.push((check, this));
+            results.push((check, fate, next));
         }
     }
 
@@ -60,7 +56,17 @@ impl Account {
     /// happened to each check.
     pub fn at_commit(self, job: &Text) -> Vec<(i64, CheckResult)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
-        self.results.unwrap_or_default()
+        let result = |(check, fate, next)| match (fate, next) {
+            (After::Again(_), _) => (check, CheckResult::Pending),
+            (After::End(_), Some(held)) => (check, CheckResult::Next { held }),
+            (After::End(_), None) => (check, CheckResult::Ended),
+        };
+        self.results.unwrap_or_default().into_iter().map(result).collect()
+    }
+
+    /// Returns what happened to each check in a transaction that cannot commit.
+    pub fn fates(self) -> Vec<(i64, After)> {
+        self.results.unwrap_or_default().into_iter().map(|(check, fate, _)| (check, fate)).collect()
     }
 
     pub fn ran(&mut self, run: &RunRecord, fate: Fate) {

@@ -28,9 +28,14 @@ pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     within(|_| false, body).map_err(|cause| failure(&cause))
 }
 
-/// Runs `body`, and rolls it back if it fails or returns `false`. An ERROR of `body` is returned.
-pub fn kept(body: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failure> {
-    within(|result| matches!(result, Ok(true)), body).map_err(|cause| failure(&cause))?
+/// Rolls back in any case. Raises an ERROR of the body again.
+pub fn undone_or_raised<R>(body: impl FnOnce() -> R) -> R {
+    within(|_| false, body).unwrap_or_else(|cause| cause.rethrow())
+}
+
+/// Rolls back if the body fails or returns `None`. Returns an ERROR of the body.
+pub fn kept<R>(body: impl FnOnce() -> Result<Option<R>, Failure>) -> Result<Option<R>, Failure> {
+    within(|result| matches!(result, Ok(Some(_))), body).map_err(|cause| failure(&cause))?
 }
 
 /// Runs `body`, and rolls it back if it raises an ERROR, which is returned.

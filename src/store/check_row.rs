@@ -8,9 +8,12 @@
 //! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
 //! snapshot that sees the row, so the row stays where it is.
 
+mod own;
+
 use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations;
+use crate::pg::subtransaction::undone_or_raised;
 use crate::pg::text::Text;
 use crate::store::future_job;
 use crate::store::statement::Arg;
@@ -26,11 +29,15 @@ pub struct Table {
     slot: *mut pg_sys::TupleTableSlot,
     /// Whether this table has pushed a snapshot, which its `drop` must pop.
     is_latest: bool,
+    /// Whether locks are given back at once, as in `awty.travel()`.
+    gives_back: bool,
 }
 
 pub struct Row {
     pub id: i64,
     tid: pg_sys::ItemPointerData,
+    /// Whether this transaction has written the row, as in `awty.travel()`.
+    is_own: bool,
     pub slot: Time,
     pub check_count: i32,
     pub attempt: i32,
@@ -90,6 +97,13 @@ impl Table {
         Some(table)
     }
 
+    /// Does the same as [`Table::open`] for `awty.travel()`, whose locks are given back at once (see [`own`]).
+    pub fn open_to_travel() -> Option<Self> {
+        let mut table = Self::open()?;
+        table.gives_back = true;
+        Some(table)
+    }
+
     fn open_as_it_is() -> Option<Self> {
         let oid = relations::oid(relations::FUTURE_JOB)?;
         const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
@@ -101,7 +115,7 @@ impl Table {
             #[cfg(feature = "pg18")]
             let key = pg_sys::RelationGetPrimaryKeyIndex(relation, false);
             let slot = pg_sys::table_slot_create(relation, std::ptr::null_mut());
-            Some(Self { relation, key, slot, is_latest: false })
+            Some(Self { relation, key, slot, is_latest: false, gives_back: false })
         }
     }
 
@@ -176,6 +190,7 @@ impl Table {
             Some(Row {
                 id,
                 tid: (*tuple).t_self,
+                is_own: pg_sys::TransactionIdIsCurrentTransactionId((*(*tuple).t_data).t_choice.t_heap.t_xmin),
                 slot: clock::clamped(slot as Timestamp),
                 check_count: check_count as i32,
                 attempt: attempt as i32,
@@ -246,6 +261,16 @@ impl Table {
     }
 
     fn lock_as(&self, row: &Row, policy: pg_sys::LockWaitPolicy::Type) -> Locked {
+        if row.is_own {
+            return self.look_at_own(row);
+        }
+        if self.gives_back {
+            return undone_or_raised(|| self.take_lock(row, policy));
+        }
+        self.take_lock(row, policy)
+    }
+
+    fn take_lock(&self, row: &Row, policy: pg_sys::LockWaitPolicy::Type) -> Locked {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
         // SAFETY: the row was read in this transaction (see the file's invariant); the slot is one of this table.
@@ -318,6 +343,11 @@ impl Row {
     fn column(&self, column: usize) -> Arg {
         let (values, nulls) = &self.columns;
         (!nulls[column - 1]).then_some(values[column - 1])
+    }
+
+    /// Returns the place of the row version that was read. The caller has locked the row or has written it.
+    pub fn place(&self) -> Arg {
+        Some(pg_sys::Datum::from(&raw const self.tid))
     }
 
     pub fn subject(&self) -> [Arg; 3] {

@@ -1,3 +1,4 @@
+use super::check_row::Row;
 use super::record::{Candidate, Cursor, Rescheduled, RunRecord};
 use super::statement::{Arg, Rows};
 use super::typed::statement;
@@ -110,6 +111,8 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
+// An UPDATE and not ON CONFLICT alone for a row that is there, because ON CONFLICT locks the row. In awty.travel() the list of lockers
+// would grow with each run.
 statement!(
     again,
     [
@@ -123,16 +126,21 @@ statement!(
         TEXTOID,
         TEXTOID,
         TEXTOID,
-        TIMESTAMPTZOID
+        TIMESTAMPTZOID,
+        TIDOID
     ],
     c"WITH moved AS (
           UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4,
               held = EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = $1 FOR KEY SHARE SKIP LOCKED)
-          WHERE id = $1 RETURNING id
+          WHERE id = $1 AND ctid = $12 RETURNING id
+      ), counted AS (
+          UPDATE awty_internal.check_stat AS t SET runs = t.runs + 1, run_time = t.run_time + $5,
+              started_at = $6, lateness = $7, crashes = 0, exits = 0, sqlstate = $8, message = $9, context = $10, failed_at = $11
+          FROM moved WHERE t.check_id = moved.id RETURNING t.check_id
       )
       INSERT INTO awty_internal.check_stat AS t
           (check_id, runs, run_time, started_at, lateness, sqlstate, message, context, failed_at)
-      SELECT id, 1, $5, $6, $7, $8, $9, $10, $11 FROM moved
+      SELECT id, 1, $5, $6, $7, $8, $9, $10, $11 FROM moved WHERE NOT EXISTS (SELECT FROM counted)
       ON CONFLICT (check_id) DO UPDATE SET runs = t.runs + 1, run_time = t.run_time + excluded.run_time,
           started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0, exits = 0,
           sqlstate = excluded.sqlstate, message = excluded.message, context = excluded.context,
@@ -250,11 +258,11 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// Puts a check into a new slot after its run, with the error if the run failed. The caller has locked the check's row.
-pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
+/// Stores the error if the run failed. The caller has locked the row.
+pub fn put_again(row: &Row, again_at: &Rescheduled, run: &RunRecord) {
     let failure = again_at.failure;
     again().execute(&[
-        arg(id),
+        arg(row.id),
         time(again_at.slot),
         arg(again_at.done),
         arg(again_at.attempt),
@@ -265,6 +273,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
         failure.and_then(|failure| super::message(&failure.message)),
         failure.and_then(|failure| super::context(&failure.context)),
         failure.and_then(|_| time(run.finished_at)),
+        row.place(),
     ]);
 }
 

@@ -20,7 +20,7 @@ use crate::store::check_row::{Row, Table};
 use crate::store::job::{self, Job};
 use crate::watch::{BACKFILL, SWEEP};
 use crate::{function, settings};
-use awty_core::{Answer, KeepHistory, Mono, Time};
+use awty_core::{After, Answer, KeepHistory, Mono, Time};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
@@ -169,8 +169,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     let attempted = kept(|| attempt(&kept_job, &ids, began, started_at));
     let struck = timer::disarm_cancel();
     match attempted {
-        Ok(true) => {
-            ran.extend(checks.into_iter().map(|due| TravelledRun { end: travel::end(due.id), due, failure: None }));
+        Ok(Some(fates)) => {
+            ran.extend(checks.into_iter().map(|due| TravelledRun { end: end_of(due.id, &fates), due, failure: None }));
             Ok(Vec::new())
         }
         _ if checks.len() > 1 => {
@@ -180,7 +180,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
             left.extend(run(job, second, ran)?);
             Ok(left)
         }
-        Ok(false) => Ok(ids),
+        Ok(None) => Ok(ids),
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
@@ -191,11 +191,9 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
                 failure.message = crate::run::over_time(job.options.limits.timeout);
             }
             let booked = kept(|| book_failure(&kept_job, ids[0], &failure, timed_out, began, started_at));
-            if !booked.unwrap_or(false) {
-                return Ok(ids);
-            }
+            let Ok(Some(fates)) = booked else { return Ok(ids) };
             ran.extend(checks.into_iter().map(|due| TravelledRun {
-                end: travel::end(due.id),
+                end: end_of(due.id, &fates),
                 due,
                 failure: Some(failure.clone()),
             }));
@@ -204,17 +202,29 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// Returns `false`, without any effect, if another session has locked or changed a check.
-fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result::Result<bool, Failure> {
+/// Returns how a check ended. A run that replaced or cancelled its check, and a guard that ended it, left no fate.
+fn end_of(id: i64, fates: &Fates) -> End {
+    match fates.iter().find(|(check, _)| *check == id) {
+        Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },
+        Some((_, After::End(outcome))) => End { outcome: Some(outcome.as_str().into()), next_check_at: None },
+        None => travel::end(id),
+    }
+}
+
+/// What happened to each check that ran.
+type Fates = Vec<(i64, After)>;
+
+/// Returns `None`, without any effect, if another session has locked or changed a check.
+fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result::Result<Option<Fates>, Failure> {
     snapshot::with_new(|| {
-        let Some(table) = Table::open() else { return Ok(false) };
+        let Some(table) = Table::open_to_travel() else { return Ok(None) };
         let rows: Vec<Row> = ids.iter().filter_map(|id| table.read(*id)).collect();
-        let account = &mut Account::default();
-        let Ok(rows) = book::apply_guards(&table, job, rows, Time::MIN_UTC, started_at, account) else {
-            return Ok(false);
+        let mut account = Account::by_check();
+        let Ok(rows) = book::apply_guards(&table, job, rows, Time::MIN_UTC, started_at, &mut account) else {
+            return Ok(None);
         };
         if rows.is_empty() {
-            return Ok(true);
+            return Ok(Some(account.fates()));
         }
         let datums: Vec<pg_sys::Datum> = rows.iter().map(|row| row.datum).collect();
         let own = rows.iter().map(|row| row.id).collect();
@@ -222,7 +232,8 @@ fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result
         timer::arm_cancel(job.options.limits.timeout.to_std().unwrap_or_default());
         let answers: Vec<Answer> = own_run::during(own, || ask(job, function, &datums, Caller::Client))?;
         let timing = timing(began, started_at);
-        Ok(book::answers(&table, job, rows.into_iter().zip(answers), &timing, true, account).is_ok())
+        let booked = book::answers(&table, job, rows.into_iter().zip(answers), &timing, true, &mut account);
+        Ok(booked.is_ok().then(|| account.fates()))
     })
 }
 
@@ -233,12 +244,13 @@ fn book_failure(
     timed_out: bool,
     began: Mono,
     started_at: Time,
-) -> std::result::Result<bool, Failure> {
+) -> std::result::Result<Option<Fates>, Failure> {
     snapshot::with_new(|| {
-        let Some(table) = Table::open() else { return Ok(false) };
-        let Some(row) = table.read(id) else { return Ok(false) };
-        let account = &mut Account::default();
-        Ok(book::failure(&table, job, &row, failure, timed_out.into(), &timing(began, started_at), account).is_ok())
+        let Some(table) = Table::open_to_travel() else { return Ok(None) };
+        let Some(row) = table.read(id) else { return Ok(None) };
+        let (mut account, timing) = (Account::by_check(), timing(began, started_at));
+        let booked = book::failure(&table, job, &row, failure, timed_out.into(), &timing, &mut account);
+        Ok(booked.is_ok().then(|| account.fates()))
     })
 }
 

@@ -1,0 +1,25 @@
+//! The row of a check that this transaction itself has written, as in `awty.travel()`.
+//!
+//! No other transaction can see or lock such a row, so it needs no lock. A lock would stay on all later versions of the row. Each run is a
+//! subtransaction, so each version would have a list of lockers, which all later runs would read. The lock on the version of another
+//! transaction is given back at once for the same reason. A travel cannot commit, so it need not keep other sessions from the row.
+
+use super::{Locked, Row, Table};
+use pgrx::pg_sys;
+
+impl Table {
+    /// Returns whether the row is still as it was read, or was changed by the run itself.
+    pub(super) fn look_at_own(&self, row: &Row) -> Locked {
+        let mut tid = row.tid;
+        // SAFETY: the row was read in this transaction; the slot is one of this table; the snapshot is popped here.
+        unsafe {
+            pg_sys::CommandCounterIncrement();
+            pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
+            let snapshot = pg_sys::GetActiveSnapshot();
+            let is_there = pg_sys::table_tuple_fetch_row_version(self.relation, &mut tid, snapshot, self.slot);
+            pg_sys::PopActiveSnapshot();
+            pg_sys::ExecClearTuple(self.slot);
+            if is_there { Locked::Same } else { Locked::Own }
+        }
+    }
+}
