@@ -1,6 +1,7 @@
-//! Open days: local days with open time, and times of day on them.
+//! Converts local days and times of day to moments in open time.
 //!
-//! Invariant: a local time that occurs twice means its first occurrence, and a local time in a gap the end of the gap.
+//! Invariant: a local time that occurs twice means its first occurrence. A local time in a gap means the end of the
+//! gap.
 
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;
@@ -8,7 +9,6 @@ use crate::repeat::civil::DAY;
 use crate::repeat::zone::{REACH, first_shown, span_at};
 use std::ops::Range;
 
-/// A local time: the number of the day, and the microseconds since midnight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalTime {
     pub(super) day: i64,
@@ -21,13 +21,13 @@ impl<Z: Zone> Calendar<Z> {
         LocalTime { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
     }
 
-    /// Whether a local day has open time. A day that the zone's clocks skip has none.
+    /// Whether a local day has open time. A day that the zone's clocks skip has no open time.
     pub(super) fn is_open_day(&self, day: i64) -> bool {
         self.open_on(day).next().is_some()
     }
 
-    /// Returns the moment of a local time if it is open, else the next opening on that day, else the last closing of
-    /// that day.
+    /// Returns the moment of a local time if it is open. Otherwise returns the next opening on that day, or the day's
+    /// last closing if there is no later opening.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -40,8 +40,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns the moment of a local time if it is open, else the closing before it on that day, else the first opening
-    /// of that day.
+    /// Returns the moment of a local time if it is open. Otherwise returns the closing before it on that day, or the
+    /// day's first opening if there is no earlier closing.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;
@@ -59,7 +59,6 @@ impl<Z: Zone> Calendar<Z> {
         first_shown(&self.zone, local.day * DAY + local.time)
     }
 
-    /// Returns the open periods of a local day, in order.
     fn open_on(&self, day: i64) -> impl Iterator<Item = Range<i64>> {
         let midnight = day * DAY;
         let within = if self.ranges(day).is_empty() { 0..0 } else { midnight - REACH..midnight + DAY + REACH };

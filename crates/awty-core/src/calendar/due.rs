@@ -1,4 +1,4 @@
-//! Due times and reminders: a length of open time forward and back.
+//! Computes due times and reminders, which are a length of open time after or before a moment.
 
 use super::{Calendar, Length, end_of_search, start_of_search};
 use crate::Time;
@@ -6,11 +6,12 @@ use crate::repeat::Zone;
 use crate::repeat::civil::{micros, moment};
 
 impl<Z: Zone> Calendar<Z> {
-    /// Returns when the length has passed since `since`; `None` if that is not within [`super::REACH`].
+    /// Returns the moment at which open time of this length has passed after `since`. Returns `None` if that moment is
+    /// not within [`super::REACH`].
     ///
-    /// Hours: the first moment at which the open time since `since` reaches the length. Days: on the n-th open day
-    /// after the day of the first open moment, at the local time of that moment or the next opening or last closing of
-    /// the day.
+    /// A length in hours gives the first moment at which the open time since `since` reaches the length. A length in
+    /// days gives a moment on the n-th open day after the day of the first open moment. It has the local time of that
+    /// first moment. If that time is closed, it is the next opening on that day, or else the last closing.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -38,11 +39,12 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// Returns the moment of a reminder, a length before `due`; `None` if that is not within [`super::REACH`].
+    /// Returns the moment of a reminder, which is a length before `due`. Returns `None` if that moment is not within
+    /// [`super::REACH`].
     ///
-    /// A length in hours gives the latest moment from which the open time until `due` is the length. A length in days
-    /// gives a moment on the n-th open day before the day of `due`: the local time of `due`, or else the closing before
-    /// that time, or else the first opening of the day.
+    /// A length in hours gives the latest moment such that the open time until `due` is the length. A length in days
+    /// gives a moment on the n-th open day before the day of `due`. It has the local time of `due`. If that time is
+    /// closed, it is the closing before that time, or else the first opening of the day.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

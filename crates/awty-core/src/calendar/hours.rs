@@ -1,13 +1,13 @@
-//! The weekly hours of a calendar: parsing, union and text.
+//! Reads the weekly hours of a calendar, merges them, and writes them as text.
 //!
 //! Invariant: the ranges of a weekday are in order, disjoint and not adjacent, so equal hours have equal texts.
-//! Does not: know dates, closed days or zones.
+//! Does not: handle dates, closed days or zones.
 
 use super::hours_error::{Fault, HoursError};
 use crate::repeat::civil::{DAY, SECOND};
 use std::ops::Range;
 
-/// The largest number of elements that a caller may give.
+/// The largest number of elements that a caller may give for weekly hours.
 pub const MAX_ELEMENTS: usize = 100;
 
 const MINUTE: i64 = 60 * SECOND;
@@ -19,7 +19,7 @@ const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 pub struct Hours([Vec<Range<i64>>; 7]);
 
 impl Hours {
-    /// Returns the union of elements such as `mon-thu 09:00-12:30`.
+    /// Returns the hours that are the union of elements such as `mon-thu 09:00-12:30`.
     ///
     /// ```
     /// # use awty_core::calendar::Hours;
@@ -50,7 +50,7 @@ impl Hours {
         &self.0[weekday]
     }
 
-    /// Returns the number of weekdays with hours.
+    /// Returns the number of weekdays that have open hours.
     pub fn weekdays(&self) -> usize {
         self.0.iter().filter(|ranges| !ranges.is_empty()).count()
     }
@@ -72,7 +72,7 @@ impl Hours {
     }
 }
 
-/// Weekdays from `first` to `last`, both included, over the end of the week if `last` is before `first`.
+/// The weekdays from `first` to `last`, both included. If `last` is before `first`, they continue in the next week.
 #[derive(Clone, Copy)]
 struct Days {
     first: usize,
@@ -90,7 +90,6 @@ impl Days {
     }
 }
 
-/// Merges overlapping and adjacent ranges.
 fn union(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
     ranges.sort_by_key(|range| range.start);
     let mut union: Vec<Range<i64>> = Vec::new();
@@ -125,7 +124,6 @@ fn weekday(word: &str) -> Result<usize, Fault> {
     DAYS.iter().position(|day| day.eq_ignore_ascii_case(word)).ok_or_else(|| Fault::Day(word.into()))
 }
 
-/// Reads `HH:MM`, from 0:00 to 24:00.
 fn minutes(word: &str) -> Option<i64> {
     let (hour, minute) = word.split_once(':')?;
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -211,7 +209,6 @@ mod tests {
     }
 
     proptest! {
-        /// A minute of the week is open exactly if an element has it.
         #[test]
         fn the_union_has_each_minute_of_each_element(
             elements in prop::collection::vec((0_usize..7, 0_usize..7, 0_i64..1440, 1_i64..1441), 0..12),

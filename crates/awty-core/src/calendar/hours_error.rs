@@ -1,10 +1,10 @@
-//! Why hours cannot be read, with what to write instead.
+//! The reason why weekly hours cannot be read, with a hint that says what to write instead.
 //!
 //! Invariant: the length of a message does not depend on the element's length.
 
 use std::fmt;
 
-/// Largest number of bytes of an element in a message.
+/// Largest number of bytes that a message shows of an element.
 const MOST_SHOWN: usize = 64;
 
 /// An element that cannot be read, and why.
@@ -17,19 +17,19 @@ pub struct HoursError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The element is not two words, or the second word has no dash.
+    /// The element does not consist of two words, or its second word has no dash.
     Form,
-    /// An unknown weekday.
+    /// The element contains an unknown weekday.
     Day(String),
-    /// The start is not a time.
+    /// The start of the range is not a time of day.
     Start(String),
-    /// The end is not a time.
+    /// The end of the range is not a time of day.
     End(String),
-    /// The start is the end.
+    /// The range is empty, because its start equals its end.
     Empty,
-    /// The start is after the end.
+    /// The start of the range is after its end.
     Backwards {
-        /// Equivalent elements that split the range at midnight.
+        /// Elements to write instead, which split the range at midnight.
         instead: Vec<String>,
     },
 }
@@ -39,7 +39,7 @@ impl HoursError {
         Self { element: cut(element), fault }
     }
 
-    /// Returns what to write instead.
+    /// Returns a text that says what to write instead.
     pub fn hint(&self) -> String {
         match &self.fault {
             Fault::Backwards { instead } => format!("Write \"{}\".", instead.join("\" and \"")),

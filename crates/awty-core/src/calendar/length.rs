@@ -1,17 +1,17 @@
-//! A length of open time: open days, or hours and smaller units.
+//! A length of open time, either in open days or in hours and smaller units.
 
 use std::fmt;
 
 /// A length of open time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Open days, at least one.
+    /// A number of open days, at least one.
     Days(u32),
     /// Open time in microseconds, more than 0.
     Time(i64),
 }
 
-/// Why an interval is not a length of open time.
+/// The reason why an interval is not a length of open time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LengthError {
     argument: &'static str,
@@ -26,7 +26,7 @@ enum Fault {
 }
 
 impl Length {
-    /// Returns the length of an interval's three parts. `argument` is its name in the error.
+    /// Returns the length for an interval of months, days and microseconds. `argument` is its name in the error.
     ///
     /// # Errors
     /// [`LengthError`] for months, zero, negative parts, or days with a time.
@@ -43,7 +43,7 @@ impl Length {
 }
 
 impl LengthError {
-    /// Returns what to write instead.
+    /// Returns a text that says what to write instead.
     pub fn hint(&self) -> &'static str {
         match self.fault {
             Fault::Mixed => "Write open days as '2 days', or open hours as '20 hours'.",

@@ -1,12 +1,12 @@
-//! Calendars: open time by weekly hours and closed days, in a zone.
+//! A calendar has weekly hours and closed days in a time zone. They decide which time is open.
 //!
-//! - [`Hours`] are read from texts such as `mon-fri 09:00-17:00`; a [`Length`] is open days or open hours.
+//! - [`Hours`] are read from texts such as `mon-fri 09:00-17:00`. A [`Length`] is a number of open days or open hours.
 //! - A [`Calendar`] says which moments are open, and counts open time between them.
-//! - [`Calendar::due`] and [`Calendar::before`] go a length forward and back.
+//! - [`Calendar::due`] goes forward by a length of open time, and [`Calendar::before`] goes back.
 //!
-//! Invariant: a moment is open exactly if its local time is within the hours and its local day is not closed. So
-//! skipped time does not exist, and both passes of a fold count.
-//! Does not: hold zone data; the caller passes PostgreSQL's. Search further than [`REACH`].
+//! Invariant: a moment is open exactly if its local time is within the hours and its local day is not closed. When
+//! clocks are set back, both passes of the repeated hour count.
+//! Does not: hold zone data, because the caller passes PostgreSQL's data. A search does not go further than [`REACH`].
 
 mod days;
 mod due;
@@ -31,16 +31,15 @@ pub const MAX_CLOSED: usize = 10_000;
 /// Longest span of a search for open time, which is ten years.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
-/// A period while local clocks keep one offset.
 #[derive(Clone, Debug)]
 struct Clocks {
-    /// Start and end, in microseconds since 1970 in UTC like all moments in this module.
+    /// Start and end of the period, in microseconds since 1970 in UTC. All moments in this module have this unit.
     period: Range<i64>,
     /// By how much local time is ahead of UTC.
     shift: i64,
 }
 
-/// Open time in one zone.
+/// The open time in one time zone, by weekly hours and closed days.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
@@ -50,7 +49,8 @@ pub struct Calendar<Z> {
 }
 
 impl<Z: Zone> Calendar<Z> {
-    /// Returns the calendar of these hours without the closed days, which may be in any order. Day 0 is 1970-01-01.
+    /// Returns a calendar with these weekly hours and closed days. The closed days may be in any order. Day 0 is
+    /// 1970-01-01.
     pub fn new(hours: Hours, mut closed: Vec<i64>, zone: Z) -> Self {
         closed.sort_unstable();
         closed.dedup();
@@ -67,7 +67,7 @@ impl<Z: Zone> Calendar<Z> {
         &self.closed
     }
 
-    /// Whether `t` is open.
+    /// Returns whether the moment `t` is open.
     pub fn is_open(&self, t: Time) -> bool {
         let t = micros(t);
         let local = t.saturating_add(span_at(&self.zone, t).shift());
@@ -85,7 +85,6 @@ impl<Z: Zone> Calendar<Z> {
         TimeDelta::microseconds(open.map(|period| period.end - period.start).sum())
     }
 
-    /// Returns the hours of a local day.
     fn ranges(&self, day: i64) -> &[Range<i64>] {
         // Day 0 was a Thursday.
         let ranges = self.hours.of_weekday((day + 3).rem_euclid(7) as usize);
@@ -97,12 +96,11 @@ impl<Z: Zone> Calendar<Z> {
         self.clocks(within).flat_map(|clocks| self.open_by(clocks))
     }
 
-    /// Returns the open periods from `from` on, as far as a search goes.
     fn open_from(&self, from: i64) -> impl Iterator<Item = Range<i64>> {
         self.open(from..end_of_search(from))
     }
 
-    /// Returns the offsets of local clocks within a period, in order.
+    /// Returns the UTC offsets that local clocks keep within a period, in order.
     fn clocks(&self, within: Range<i64>) -> impl Iterator<Item = Clocks> {
         let mut from = within.start;
         std::iter::from_fn(move || {
@@ -116,7 +114,7 @@ impl<Z: Zone> Calendar<Z> {
         })
     }
 
-    /// Returns the open periods while clocks keep their offset, in order.
+    /// Returns, in order, the open periods within a period during which local clocks keep one offset.
     fn open_by(&self, Clocks { period, shift }: Clocks) -> impl DoubleEndedIterator<Item = Range<i64>> {
         let first = period.start.saturating_add(shift).div_euclid(DAY);
         let last = if period.is_empty() { first - 1 } else { (period.end - 1).saturating_add(shift).div_euclid(DAY) };
