@@ -7,31 +7,29 @@
 //!                                                └──── a failure: twice as long ┘
 //! ```
 //!
-//! Invariant: a breaker is open for at most [`LONGEST`] (plus [`FORGET`] if the clock is set back).
+//! Invariant: a breaker is open for at most [`LONGEST`], and [`FORGET`] longer if the clock is set back.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// A breaker opens after this many failures in a row.
 const ROW: u32 = 10;
-/// Least time between the first failure and the opening of a breaker.
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// A breaker is open for this time at first. If the next call fails, it is open for twice as long.
+/// A breaker is open for this time at first. If the next call fails, the time doubles.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// A breaker whose opening lies further in the future than this is half open, because the clock was set back.
+/// If a breaker's opening lies further in the future than this, the clock was set back. The breaker is then half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// The recent failures of a target, and the openings of its breaker.
+/// The recent failures of calls to a target, and how often its breaker opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
     /// Number of calls in a row that failed.
     pub failures: u32,
-    /// Time of the first failure in this row of failures.
+    /// Time of the first of these failures.
     pub since: Time,
     /// Time at which the breaker last opened. `None` if it is closed.
     pub opened_at: Option<Time>,
-    /// Number of times that the breaker opened without an answer in between.
+    /// Number of times that the breaker has opened since the last answer.
     pub opens: u32,
 }
 
@@ -76,7 +74,8 @@ impl Breaker {
         }
     }
 
-    /// Returns whether an answer closes the breaker. The answer to a call that began earlier does not.
+    /// Returns whether an answer closes the breaker. It does not close an open breaker, because the answered call began
+    /// before the breaker opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

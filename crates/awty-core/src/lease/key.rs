@@ -1,5 +1,5 @@
-//! The key of a piece of work for external workers. All leases of the same work have the same key, and no other work
-//! has it.
+//! Computes the key of an answer that external workers must give. All leases for the same answer of a check have the
+//! same key, and no other lease has it.
 //!
 //! Invariant: a key is RFC 4648 base32 of the first 130 bits of a SHA-256, which gives 26 characters of `A–Z2–7`.
 
@@ -18,7 +18,7 @@ pub struct Home {
     pub database: u32,
 }
 
-/// Returns the key of a check's next answer, after `check_count` answers.
+/// Returns the key for the next answer of a check that already has `check_count` answers.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn base32_is_that_of_the_rfc() {
-        // An example of RFC 4648: BASE32("foobar") = "MZXW6YTBOI======"
+        // RFC 4648 gives this example: BASE32("foobar") = "MZXW6YTBOI======"
         assert!(base32(b"foobar+++++++++++").starts_with("MZXW6YTBOI"));
     }
 

@@ -1,8 +1,8 @@
-//! Numbers of the PostgreSQL locks of external workers: one lock for the claims of each job, and some for the job's
-//! targets.
+//! Numbers of the PostgreSQL locks of external workers. One lock guards the claims of each job. Several locks guard the
+//! job's targets.
 //!
-//! Invariant: only a user who knows the installation's random number can choose a job name whose locks collide with
-//! another job's.
+//! Invariant: a user needs the installation's random number to choose a job name whose locks collide with another job's
+//! locks.
 
 use sha2::{Digest, Sha256};
 
@@ -20,8 +20,8 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock of a job's claims. Claims of two jobs with the same lock (a chance of one in 2⁴⁸) wait for each
-/// other.
+/// Returns the lock of a job's claims. The locks of two jobs are equal with a chance of one in 2⁴⁸. Their claims then
+/// wait for each other.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }

@@ -17,12 +17,12 @@ use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
-/// Range of the option `heartbeat`, after which a lease without a heartbeat expires.
+/// Range of the option `heartbeat`. A lease expires if it gets no heartbeat for the time of this option.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
 /// An idle external worker asks again after at most this time, because it gets no notification of checks that become
 /// due between two slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Waits before retries are spread by this many thousandths, so that calls are not all retried at once.
+/// The waits before retries vary by up to this many thousandths, so that calls are not all retried at once.
 const SPREAD: u64 = 200;
 
 labels! {
@@ -83,8 +83,8 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Returns how a reported failure affects the check. `chance` is any number, which spreads the waits. A job with
-    /// `at_most_once` ignores the reported `retry_at`, so that it does not delay the next occurrence.
+    /// Returns how a reported failure affects the check. The number `chance` varies the wait before the retry. A job
+    /// with `at_most_once` ignores the reported `retry_at`, so that the failure does not delay the next occurrence.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -93,7 +93,6 @@ impl LeaseOptions {
     }
 }
 
-/// Turns any number into a number of thousandths between -[`SPREAD`] and [`SPREAD`].
 fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
@@ -117,13 +116,13 @@ pub enum State {
     Live,
     /// The worker's heartbeat is overdue. Its answer still counts unless another worker has got the check.
     Expired,
-    /// The deadline has passed, and the worker's heartbeat was overdue.
+    /// The deadline has passed, and the worker has missed its heartbeat.
     Lost,
     /// The deadline has passed, although the worker's heartbeats were in time.
     Overdue,
 }
 
-/// The fate of a check whose external worker has not answered.
+/// What happens to a check whose external worker has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// Nothing happens yet, because the worker still has the check.
@@ -175,12 +174,12 @@ impl Lease {
     }
 }
 
-/// The due and the coming work of an external worker's jobs.
+/// The work of an external worker's jobs that is due now or later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Whether a check is due that no other worker has.
+    /// Whether there is a due check that no other worker has.
     pub is_due: bool,
-    /// The next slot at which a check is pending.
+    /// The next slot of a pending check.
     pub slot: Option<Time>,
     /// Time at which the next lease of another worker expires.
     pub expiry: Option<Time>,

@@ -27,7 +27,8 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Divides at most `max` checks among parties in a fixed order. In each round, each party gets one of its due checks.
+/// Divides at most `max` checks among roles or targets in a fixed order. In each round, each of them gets one of its
+/// due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
@@ -35,7 +36,7 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // One turn of the loop deals as many rounds as every party has checks for.
+        // Each loop turn deals several rounds at once: as many as the receiver with the fewest remaining checks needs.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();

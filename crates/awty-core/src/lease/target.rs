@@ -1,4 +1,5 @@
-//! Decides how many calls a target allows. A target is the entity name of checks of a job for external workers.
+//! Decides how many calls a target allows. The entity name of a check for external workers is the check's
+//! target.
 //!
 //! Invariant: a target has at most `concurrency` live leases, none while it is blocked or its breaker is open, and one
 //! while its breaker is half open.
@@ -24,7 +25,7 @@ pub struct Target {
     pub blocked_until: Option<Time>,
     /// Number of live leases of the target's checks.
     pub in_flight: u32,
-    /// How much of the rate was left at the last call.
+    /// State of the target's token bucket after the last call.
     pub tokens: Option<Tokens>,
     /// The target's circuit breaker. `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
@@ -41,7 +42,8 @@ pub enum Standing {
     Open(Time),
     /// The target's circuit breaker lets one call at a time through.
     HalfOpen,
-    /// The target has its maximum number of leases. With a time, the target's rate is used up until then.
+    /// The target has its maximum number of leases, or its rate is used up. If the rate is used up, the time says until
+    /// when.
     Full(Option<Time>),
 }
 
@@ -79,7 +81,7 @@ impl Target {
         }
     }
 
-    /// Returns whether the target can be called now. The most restrictive state counts.
+    /// Returns whether the target can be called now. If several states apply, returns the most restrictive one.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);

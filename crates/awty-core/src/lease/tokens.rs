@@ -1,15 +1,15 @@
 //! A target's token bucket limits how many calls to the target begin per second.
 //!
-//! Invariant: in any period the bucket grants at most the rate and one burst, if the clock is not set back. A clock
-//! that is set back delays calls by at most [`FORGET`]. The tokens are in the row of the target, which all workers
-//! share.
+//! Invariant: in any period the bucket grants at most the calls of the rate plus one burst, if the clock is not set
+//! back. A clock that is set back delays calls by at most [`FORGET`]. The tokens are in the row of the target, which
+//! all workers share.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
 /// Tokens whose time lies further ahead than this are ignored, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token that is nearly whole counts, because sums of fractions have rounding errors.
+/// A token that is nearly whole counts as whole, because sums of fractions have rounding errors.
 const NEARLY: f64 = 1e-6;
 
 /// How fast calls to a target may begin.
@@ -29,8 +29,8 @@ pub struct Tokens {
 }
 
 impl Pace {
-    /// Returns the pace of `per_s` calls per second. At least one call may begin at once, by default the calls of one
-    /// second.
+    /// Returns a pace of `per_s` calls per second. `burst` says how many calls may begin at once. It is at least 1, and
+    /// by default the number of calls in one second.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
@@ -65,7 +65,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds a number of seconds up to a microsecond. More than a year is cut to a year.
+/// Rounds a number of seconds up to a microsecond. The result is at most a year.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }
