@@ -1,6 +1,7 @@
 //! Decides what happens to a pending occurrence when its plan changes, by a call of `repeat` or by new zone data.
 //!
-//! Invariant: a change of jitter never skips a moment whose occurrence is still ahead, and never repeats a used moment.
+//! Invariant: a change of jitter never skips a moment whose occurrence is still ahead, and never repeats a moment whose
+//! occurrence is over.
 
 use super::Repetition;
 use super::occurrence::{Occurrence, Passed};
@@ -9,15 +10,16 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// New zone data move a moment by at most this, because local clocks are at most 26 hours from UTC.
+/// New zone data move a moment by at most this duration, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// The fate of the pending occurrence when another plan replaces its plan.
+/// What happens to the pending occurrence when another plan replaces its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The pending occurrence is due, so it stays.
     Stays {
-        /// The new [`Occurrence::passed`], which says which moments of the new plan this occurrence uses up.
+        /// The new value of [`Occurrence::passed`]. It contains the moments of the new plan that this occurrence uses
+        /// up.
         passed: Option<Passed>,
     },
     /// The pending occurrence moves to this slot. `None` means that the repetition is over.
@@ -26,7 +28,7 @@ pub enum Change {
 
 impl<Z: Zone> Repetition<Z> {
     /// Decides what happens to the pending occurrence when `new` replaces this repetition. A moment that is still ahead
-    /// is kept if the new plan has it too. A used moment does not come again, whatever the jitter.
+    /// is kept if the new plan has it too. A moment that is used up does not come again, even if the jitter changes.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -36,11 +38,12 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that was scheduled by a client covers no past moment of the plan.
+        // A check that a client scheduled does not stand for past moments of the plan.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // The moment is still ahead only because of the old delay. With the new delay it has already come.
+            // With the old jitter the moment is still ahead, and with the new jitter it has passed. The occurrence
+            // moves to the next slot.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -48,21 +51,21 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last delayed moment of `new` that is used up when this occurrence is over. Returns `None` if the
-    /// slot of the occurrence implies that moment.
+    /// Returns the last moment of `new`, with its delay, that is used up when this occurrence is over. Returns `None`
+    /// if that moment is not after the occurrence's slot.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // The occurrence's slot is not a slot of the plan, so it says nothing about used moments.
+            // The occurrence's slot is not a slot of the plan, so it does not show which moments are used up.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// Returns the last moment of this plan whose delayed time is at most `used`. Only moments that `new` could bring
-    /// again after `t` are searched.
+    /// Returns the last moment of this plan that comes, with its delay, at or before `used`. The search leaves out
+    /// moments that `new` cannot place after `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)

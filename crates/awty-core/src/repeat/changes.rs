@@ -1,5 +1,5 @@
 //! Zone data in memory. [`Changes`] is a zone with a list of its offset changes. [`Remembered`] caches a zone whose
-//! look-ups are expensive. A cached span may begin later than the zone's span.
+//! look-ups are expensive.
 
 use super::Zone;
 use super::civil::micros;
@@ -32,19 +32,19 @@ impl Zone for Changes {
     }
 }
 
-/// A cache holds at most this many spans, which is enough for five centuries.
+/// A cache holds at most this many spans. They are enough for five centuries.
 pub const MOST: usize = 1024;
 
 /// A cache that asks its zone for each span only once.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// Each known span with the first moment for which it is known. The spans are in order and disjoint.
+    /// Each known span, with the first moment from which it is known. The spans are in order and disjoint.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
 impl<Z: Zone> Remembered<Z> {
-    /// Returns a cache of `zone` that knows no span yet.
+    /// Returns an empty cache of `zone`.
     pub fn new(zone: Z) -> Self {
         Self { zone, known: RefCell::new(Vec::new()) }
     }
@@ -79,7 +79,6 @@ mod tests {
     use crate::testing::at;
     use std::cell::Cell;
 
-    /// A zone that changes its offset every 1000 microseconds and counts how often it is asked.
     #[derive(Default)]
     struct Restless(Cell<u32>);
 
@@ -108,8 +107,8 @@ mod tests {
             assert_eq!(zone.span_at(t), Restless::default().span_at(t), "{t}");
         }
         assert_eq!(zone.zone.0.get(), 4);
-        // For an earlier moment of a known span, the cache asks the zone once more. Then it knows the span from that
-        // moment on.
+        // If the cache is asked for an earlier moment of a known span, it asks the zone once more. Then it knows the
+        // span from that moment on.
         for t in [2000, 2100, 2999] {
             assert_eq!(zone.span_at(t).offset, 2);
         }

@@ -9,7 +9,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// Rounds `t` down to a microsecond. A whole microsecond is after the result exactly if it is after `t`.
+/// Rounds `t` down to a microsecond. A whole microsecond is after the result if, and only if, it is after `t`.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }
@@ -27,8 +27,8 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Returns the date of a day number. Day 0 is 1970-01-01. Years of the computation begin in March, so that a leap
-    /// day is a year's last day and each era of 400 years has the same length.
+    /// Returns the date of a day number. Day 0 is 1970-01-01. The computation lets years begin in March, so that a leap
+    /// day is a year's last day.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -48,7 +48,6 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// Adds months to the date. If the new month has no such day, the result is its last day.
     pub(crate) fn plus_months(self, months: i64) -> Option<Self> {
         let months = (self.year * 12 + i64::from(self.month) - 1).checked_add(months)?;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) as u32 + 1);

@@ -15,7 +15,7 @@ use std::fmt;
 pub enum RepeatError {
     /// The user gave both `every` and `cron`, or neither.
     EveryOrCron {
-        /// Whether the user gave both arguments.
+        /// Whether the user gave both arguments instead of neither.
         both: bool,
     },
     /// The cron expression cannot be read.
@@ -28,7 +28,7 @@ pub enum RepeatError {
     NeverComes(String),
     /// The plan has no moment before its end.
     NoneBeforeEnd(String),
-    /// The calendar is closed at all moments within ten years.
+    /// The calendar is closed at every moment that the plan has within ten years.
     NeverOpen(String),
     /// Two moments would share a slot of the server.
     TooClose {
@@ -91,10 +91,10 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Returns the rhythm of an interval, given as months, days and microseconds, or of a cron expression.
+    /// Returns the rhythm for an interval (months, days and microseconds) or for a cron expression.
     ///
     /// # Errors
-    /// [`RepeatError`] unless exactly one of the two is given and valid.
+    /// [`RepeatError`] if both or neither are given, or if the given one is invalid.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -120,7 +120,8 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// Returns an error if a client asks `occurrences` for too many moments or for none.
+/// Returns an error if `max`, the number of moments that a client requests from `occurrences`, is too large or less
+/// than 1.
 ///
 /// # Errors
 /// [`RepeatError::Max`].
@@ -180,8 +181,8 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // Two plans that look impossible are accepted, because a leap day may be a Sunday and a weekday may match
-        // alone.
+        // These plans look impossible and are accepted, because a leap day may be a Sunday, and because one matching
+        // weekday is enough.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

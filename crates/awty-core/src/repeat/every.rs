@@ -1,7 +1,7 @@
 //! `every` repeats a check at a fixed distance of clock time or calendar time, counted from an anchor.
 //!
-//! Invariant: each moment is computed from the anchor and its number. So moments do not drift, and a short month does
-//! not change the day in later months. Calendar time is local, and the caller converts it.
+//! Invariant: each moment is computed from the anchor and its number. So moments do not drift. After a short month, a
+//! monthly plan returns to its day. Calendar time is local, and the caller converts it.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
@@ -12,7 +12,7 @@ use std::fmt;
 pub enum Every {
     /// A distance of clock time, in microseconds. `24 hours` are equally long on each day.
     Clock(i64),
-    /// A distance of calendar time. After `1 day`, the wall clock shows the same time.
+    /// A distance of calendar time. One day later the wall clock shows the same time, even if clocks change.
     Calendar {
         /// Number of months in the distance. A year has 12.
         months: u32,
@@ -24,9 +24,9 @@ pub enum Every {
 /// The reason why an interval cannot be used for `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
-    /// The interval is zero, or a part of it is negative.
+    /// The interval is zero, or one of its parts is negative.
     NotPositive,
-    /// The interval has both calendar time and clock time.
+    /// The interval mixes calendar units with clock units.
     Mixed,
 }
 
@@ -60,8 +60,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the local time from which a plan without a start counts: the start of 1970, or its first Monday for
-    /// whole weeks.
+    /// Returns the local time from which a plan without a start counts. It is the start of 1970. For a distance of
+    /// whole weeks, it is the first Monday of 1970.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -69,15 +69,15 @@ impl Every {
         }
     }
 
-    /// Returns the first moment after `after`, which may be before the anchor. For calendar time, all arguments and the
-    /// result are local times.
+    /// Returns the first moment after `after`. The moment may be before the anchor. For calendar time, all arguments
+    /// and the result are local times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month has 30.436875 days on average, and any number of consecutive months is within six days of
-                // that average.
+                // The estimate starts near the right moment. A month has 30.436875 days on average, and any number of
+                // consecutive months is within six days of that average.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;

@@ -1,8 +1,9 @@
 //! Jitter: a fixed delay for the occurrences of each entity, so that many entities do not share one slot.
 //!
 //! Invariant: the delay of a job and an entity is the same in all versions of awty. Golden values in the tests ensure
-//! this. `hash` is FNV-1a of 64 bits over the three texts, each preceded by its length as 8 bytes (little-endian), and
-//! then the final mix of MurmurHash3. The mix is needed because the delay uses the high bits, which FNV-1a mixes badly.
+//! this. `hash` is the 64-bit FNV-1a hash of the three texts, each preceded by its length as 8 bytes (little-endian).
+//! The final mix of MurmurHash3 is applied to that hash, because the delay uses the high bits, which FNV-1a mixes
+//! badly.
 
 use chrono::TimeDelta;
 
@@ -24,7 +25,7 @@ fn finish(mut hash: u64) -> u64 {
     hash ^ hash >> 33
 }
 
-/// The jitter of an entity's occurrences.
+/// How much an entity's occurrences are delayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
     /// The [`hash`] of the job and the entity.
@@ -34,8 +35,8 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Returns the delay of a moment that the next moment follows after `distance`. The delay is a part of the
-    /// distance if the distance is shorter than the bound, so that entities also spread between close moments.
+    /// Returns the delay of a moment if the next moment follows after `distance`. If the distance is shorter than the
+    /// bound, the delay is a part of the distance, so that entities also spread between close moments.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }
@@ -63,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_mixing_is_that_of_murmurhash3() {
-        // The value for 1 comes from the reference. Another program computed all values here.
+        // MurmurHash3's reference code gives the value for 1. Another program computed all values here.
         assert_eq!(finish(0), 0);
         assert_eq!(finish(1), 0xb456_bcfc_34c2_cb2c);
         assert_eq!(finish(0x1234_5678_9abc_def0), 0x18b8_c062_f6f4_2398);
@@ -97,7 +98,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // About 1000 each; five standard deviations are 157.
+        // Each minute gets about 1000 entities. Five standard deviations are 157.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

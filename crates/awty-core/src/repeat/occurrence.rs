@@ -1,8 +1,8 @@
-//! What comes next: decisions about the pending check of a repetition.
+//! Decides what happens to the pending check of a repetition, and which slot comes next.
 //!
-//! Invariant: a repetition moves from slot to slot of its plan, never to a used slot, even if the clock is set back. It
-//! ends only when its plan has no moment left. The transaction that ends a check inserts the check of `next`, or
-//! removes the repetition if `next` is `None`.
+//! Invariant: a repetition moves from slot to slot of its plan. It never moves to a slot that is used up, even if the
+//! clock is set back. It ends only when its plan has no moment left. The transaction that ends a check inserts the
+//! check of `next`, or removes the repetition if `next` is `None`.
 
 use super::Repetition;
 use super::plan::{earlier, just_before};
@@ -17,38 +17,38 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 /// The pending check of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// `first_check_at`: a slot of the plan, or the slot of a check that a client scheduled instead.
+    /// Slot of the first check (`first_check_at`). It is a slot of the plan, unless a client scheduled the check.
     pub first: Time,
-    /// The fields that the guards read.
+    /// The fields of the check that [`policy`] reads.
     pub check: Check,
-    /// Used slots of the plan, if `first` does not imply them: after [`Occurrence::now`], [`Occurrence::replaced_at`],
-    /// [`Occurrence::followed_at`] and [`super::Change::Stays`].
+    /// The slots of the plan that are used up. `None` if `first` implies them. [`Occurrence::now`],
+    /// [`Occurrence::replaced_at`], [`Occurrence::followed_at`] and [`super::Change::Stays`] set this field.
     pub passed: Option<Passed>,
 }
 
 /// Which slots of the plan are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// The slots before this slot. A client has replaced its occurrence, which had not run.
+    /// All slots before this slot are used up. A client has replaced the occurrence of this slot before it ran.
     Before(Time),
-    /// The slots of moments whose delayed time is at most this time.
+    /// All moments are used up that come, with their delay, at or before this time.
     Through(Time),
 }
 
-/// What to do with a claimed occurrence.
+/// What a worker does with a claimed occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// The slot of the occurrence has not come.
+    /// The occurrence stays pending, because its slot has not come yet.
     NotYet,
-    /// Run it.
+    /// Run the occurrence.
     Run,
-    /// The next occurrence replaces it at this slot, without an entry in the history.
+    /// Replace the occurrence by the next one at this slot, without an entry in the history.
     Replace(Time),
-    /// It ends without a run.
+    /// End the occurrence without a run.
     End {
-        /// The outcome.
+        /// The outcome of the ended occurrence.
         outcome: Outcome,
-        /// The slot of the next occurrence.
+        /// The slot of the next occurrence. `None` means that the repetition ends.
         next: Option<Time>,
     },
 }
@@ -56,19 +56,19 @@ pub enum Before {
 /// What happens to an occurrence after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// It is pending at this slot, before the next occurrence.
+    /// The occurrence stays pending at this slot, which is before the next occurrence's slot.
     Again(Time),
-    /// It ends.
+    /// The occurrence ends.
     End {
-        /// The outcome.
+        /// The outcome of the ended occurrence.
         outcome: Outcome,
-        /// The slot of the next occurrence.
+        /// The slot of the next occurrence. `None` means that the repetition ends.
         next: Option<Time>,
     },
 }
 
 impl Occurrence {
-    /// Returns a fresh occurrence.
+    /// Returns an occurrence that has not run.
     pub fn new(slot: Time) -> Self {
         Self { first: slot, check: Check { slot, check_count: 0, attempt: 0 }, passed: None }
     }
@@ -77,14 +77,14 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Returns the slots that are used up even if this check never runs again.
+    /// Returns which slots remain used up even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// Makes the occurrence due now, for `check_now`. If its slot is still ahead, the check becomes an extra
-    /// occurrence, and the slot is not used up.
+    /// Makes the occurrence due now, because a client has called `check_now`. If its slot is still ahead, the check
+    /// becomes an extra occurrence, and the slot is not used up.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -99,8 +99,8 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the occurrence after its own run has called `schedule`. The old occurrence is done, and the plan
-    /// continues after the slot of the new check.
+    /// Returns the occurrence that follows this one after a run of this one has called `schedule`. This occurrence is
+    /// done, and the plan continues after the slot of the new check.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
@@ -112,8 +112,8 @@ impl<Z: Zone> Repetition<Z> {
         self.slot_after(now)
     }
 
-    /// Returns the slot of the next occurrence when this one ends: the first slot of the plan after both its own slot
-    /// and now, minus `catch_up`. A slot in the past is due at once.
+    /// Returns the slot of the next occurrence when this one ends. It is the first slot of the plan that is after this
+    /// occurrence's slot and also after the time `now` minus `catch_up`. A slot in the past is due at once.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -123,10 +123,10 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns until when delayed moments are used up once this occurrence is over.
+    /// Returns the time up to which moments, with their delay, are used up when this occurrence is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // The moment was rounded up to this slot, whatever the slot width is now.
+            // The occurrence's moment was rounded up to the slot `first`, whatever the slot width is now.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -138,14 +138,14 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last moment that can have been rounded up to this slot is not used up.
+                // The last moment that may have this slot is not used up.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// Decides what to do with a claimed occurrence. `able_since` is that of [`policy::before`]. `on_missed` wins over
-    /// `catch_up`, unless it is `run`.
+    /// Decides what to do with a claimed occurrence. `able_since` has the same meaning as in [`policy::before`].
+    /// `on_missed` takes precedence over `catch_up`, unless `on_missed` is `run`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -162,8 +162,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what happens to an occurrence after an answer. If the requested check would not come before the next
-    /// occurrence, this occurrence is done.
+    /// Decides what happens to an occurrence after an answer. If the requested check is not before the next occurrence,
+    /// this occurrence is done.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -194,7 +194,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time up to which no moment has a slot after `t`, whatever the slot width.
+    /// Returns a time so early that each moment up to it has its slot at or before `t`, for any slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

@@ -1,7 +1,7 @@
 //! A plan gives the moments of `every` or `cron` in a zone, from a start to an end, in the open time of a calendar.
 //!
 //! Invariant: moments are whole microseconds in increasing order. Each is in open time and within start and end.
-//! Does not: know slots, jitter or pending checks. [`super::Repetition`] does.
+//! Does not: handle slots, jitter or pending checks, because [`super::Repetition`] handles them.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -14,7 +14,8 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// Longest search for an open moment, which lets a plan miss the open time each day for ten years.
+/// Maximum number of moments in closed time that a search visits. It is enough for a daily plan that misses the open
+/// time for ten years.
 const MISSES: u32 = 4_000;
 
 /// The rule that a plan repeats by.
@@ -59,7 +60,7 @@ pub struct Plan<Z> {
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// Returns the plan of a rhythm in a zone. `starts` and `ends` are themselves possible moments.
+    /// Returns the plan of a rhythm in a zone. `starts` and `ends` may themselves be moments of the plan.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -102,10 +103,9 @@ impl<Z: Zone> Plan<Z> {
         self.ends.is_none_or(|end| next <= end).then_some(next)
     }
 
-    /// Returns the first moment of the rhythm after `after`, even if the calendar is closed then.
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // The start is the anchor of `every` and so its first moment, even if clocks show its local time for the
+            // The start is the anchor of `every`, so it is the first moment, even if clocks show its local time for the
             // second time.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
@@ -113,7 +113,7 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns the first moment after `after` in the calendar's open time. From a moment in closed time, the search
+    /// Returns the first moment after `after` in the calendar's open time. If a moment is in closed time, the search
     /// continues at the next opening. The search ends after ten years.
     fn next_open(&self, calendar: &Calendar<Z>, after: Time) -> Option<Time> {
         let mut next = self.next_planned(after)?;
@@ -132,8 +132,8 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Returns whether the calendar is closed at all moments within ten years after `after`. The plan's end does not
-    /// matter.
+    /// Returns whether the calendar is closed at every moment of the rhythm within ten years after `after`. The plan's
+    /// end does not matter.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)
@@ -172,8 +172,7 @@ impl<Z: Zone> Plan<Z> {
         self.next(just_before(t)) == Some(t)
     }
 
-    /// Returns the last moment after `since` up to and including `until`. Each step halves the time that is left to
-    /// search.
+    /// Returns the last moment that is after `since` and not after `until`.
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
         let mut last = self.next(since).filter(|&first| first <= until)?;
         let mut high = until;
@@ -187,7 +186,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the least time between two moments, but at most a day. Changes of the clocks are ignored.
+    /// Returns the least time between two moments, or a day if that is shorter. Changes of the clocks are ignored.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -199,7 +198,7 @@ impl<Z: Zone> Plan<Z> {
     /// Returns an error if the plan cannot be repeated from `now` on at the server's slots.
     ///
     /// # Errors
-    /// [`RepeatError`] if moments are too close together, the end is too early, or no moment comes.
+    /// [`RepeatError`] if moments are too close together, the end is too early, or the plan has no moment.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });
@@ -238,7 +237,7 @@ mod tests {
     use crate::repeat::Fixed;
     use crate::testing::at;
 
-    /// A calendar has 96 openings a day. Each moment is closed, 7 minutes after an opening.
+    /// Each moment of the plan is in closed time, 7 minutes after an opening of one minute.
     #[test]
     fn a_search_for_an_open_moment_ends_before_ten_years_of_openings() {
         let clock = |minute: usize| format!("{:02}:{:02}", minute / 60, minute % 60);

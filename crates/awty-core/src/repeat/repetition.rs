@@ -1,7 +1,6 @@
-//! The slots of a repetition: its plan, delayed by its entity's jitter and rounded up.
+//! Computes the slots of a repetition: the moments of its plan, delayed by its entity's jitter and rounded up.
 //!
-//! Invariant: a slot is never before its moment, and slots have the order of their moments. Two moments may share a
-//! slot.
+//! Invariant: a slot is never before its moment, and a later moment has a later slot or the same slot.
 
 use super::Plan;
 use super::jitter::Jitter;
@@ -13,9 +12,9 @@ use chrono::TimeDelta;
 /// The repeated checks of one entity.
 #[derive(Clone, Debug)]
 pub struct Repetition<Z> {
-    /// The moments.
+    /// The plan that gives the moments.
     pub plan: Plan<Z>,
-    /// Delays each occurrence.
+    /// The jitter, which delays each occurrence.
     pub jitter: Jitter,
     /// The effective slot width of the job.
     pub width: Width,
@@ -24,12 +23,12 @@ pub struct Repetition<Z> {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the slot of a moment.
+    /// Returns the slot that belongs to a moment of the plan.
     pub fn slot(&self, moment: Time) -> Time {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Returns a moment plus its delay, which is before the next moment.
+    /// Returns a moment plus its delay. The result is before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         if self.jitter.delay(TimeDelta::MAX).is_zero() {
             return moment;
@@ -38,14 +37,14 @@ impl<Z: Zone> Repetition<Z> {
         later(moment, self.jitter.delay(distance))
     }
 
-    /// Returns the first slot after `t`.
+    /// Returns the repetition's first slot after `t`.
     pub fn slot_after(&self, t: Time) -> Option<Time> {
         self.moment_of_slot_after(t).map(|moment| self.slot(moment))
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // A moment's slot is after `t` exactly when the moment is after the last boundary up to `t`, because slots
-        // round up.
+        // Slots round up. So a moment's slot is after `t` if, and only if, the moment is after the last slot boundary
+        // at or before `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 
@@ -55,12 +54,12 @@ impl<Z: Zone> Repetition<Z> {
         if first > t {
             return Some(first);
         }
-        // A delay ends before the next moment, so only the last moment up to `t` can be delayed beyond `t`.
+        // A delay ends before the next moment, so only the last moment can be delayed beyond `t`.
         let last = self.plan.last(since, t).filter(|last| self.delayed(*last) > t);
         last.or_else(|| self.plan.next(t))
     }
 
-    /// Returns the first slot at or after `t`.
+    /// Returns the repetition's first slot at or after `t`.
     pub fn slot_from(&self, t: Time) -> Option<Time> {
         self.slot_after(just_before(t))
     }

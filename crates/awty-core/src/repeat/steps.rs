@@ -1,5 +1,5 @@
-//! Counts loop turns while cron expressions are parsed and moments are searched, so that unit tests can bound the work.
-//! In other builds, [`step`] does nothing.
+//! Counts loop turns while cron expressions are parsed and moments are searched, so that unit tests can check that the
+//! work is limited.
 
 #[cfg(test)]
 thread_local! {

@@ -1,8 +1,8 @@
 //! Time zones say how far local time is from UTC, and which moment a local time means when clocks change.
 //!
 //! Invariant: later local times give later or equal moments. A local time that clocks skip means the end of the gap. A
-//! local time that clocks show twice means the first time. PostgreSQL provides the zone data, because two copies would
-//! sooner or later differ.
+//! local time that clocks show twice means the first time. PostgreSQL provides the zone data, because a second copy of
+//! the data would sooner or later differ.
 
 use super::civil::SECOND;
 use super::steps::step;
@@ -28,7 +28,7 @@ impl Span {
 
 /// A source of the periods in which a zone has the same offset.
 ///
-/// PostgreSQL's `pg_next_dst_boundary()` answers this question, in seconds. [`super::Remembered`] caches its answers.
+/// PostgreSQL's `pg_next_dst_boundary()` gives these periods, in seconds. [`super::Remembered`] caches them.
 pub trait Zone {
     /// Returns the period that contains `t`, in microseconds since 1970-01-01 00:00 UTC. The period ends after `t`.
     fn span_at(&self, t: i64) -> Span;
@@ -71,7 +71,6 @@ pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     if span.until > t { span } else { Span { until: i64::MAX, ..span } }
 }
 
-/// Returns the latest local time that a wall clock has shown up to and including `t`.
 pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     let mut latest = i64::MIN;
     let mut span = span_at(zone, t.saturating_sub(REACH));
@@ -82,7 +81,6 @@ pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     latest.max(t.saturating_add(span.shift()))
 }
 
-/// Returns the first moment at which a wall clock shows the local time `local` or a later one.
 pub(crate) fn first_shown(zone: &impl Zone, local: i64) -> i64 {
     let mut begin = local.saturating_sub(REACH);
     loop {

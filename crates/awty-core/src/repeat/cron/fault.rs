@@ -1,11 +1,11 @@
 //! Errors that say why a text is not a cron expression, each with a suggestion.
 //!
-//! Invariant: a message is longer than the expression and [`MOST_SHOWN`] bytes by at most one sentence.
+//! Invariant: a message has at most the length of the expression, [`MOST_SHOWN`] bytes, and one sentence.
 
 use super::field::Field;
 use std::fmt;
 
-/// A cron expression with more bytes is refused, and the message does not repeat it.
+/// A cron expression with more bytes than this is refused, and the message does not repeat the expression.
 pub const MOST_SHOWN: usize = 1024;
 
 /// The error for a cron expression that cannot be read.
@@ -38,15 +38,15 @@ pub(super) enum Fault {
     TooLong,
     /// The expression has this number of fields instead of 5 or 6.
     Fields(usize),
-    /// The number is outside of the field's range.
+    /// A number is outside of its field's range.
     OutOfRange(&'static Field, String),
-    /// The word has no meaning in this field.
+    /// A word has no meaning in its field.
     Unknown(&'static Field, String),
     /// An item of a list is empty, or a range or step lacks a number.
     Gap(&'static Field, String),
     /// The step is zero or longer than the field's range.
     Step(&'static Field, String),
-    /// The step follows a single number, which cron programs interpret in different ways.
+    /// A step follows a single number. Cron programs interpret this in different ways.
     NoRange(&'static Field, String),
     /// The range goes from a higher number to a lower number.
     Wraps { range: String, instead: String },

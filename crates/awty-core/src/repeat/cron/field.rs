@@ -6,9 +6,9 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The field's largest number with a meaning of its own. For weekdays, `high` is 7, which means the same as 0.
+    /// The largest number that is not a second name for a smaller one. For weekdays, `high` is 7, which means the same
+    /// as 0.
     pub(super) last: u32,
-    /// Names that a user may write instead of the numbers from `low` on.
     pub(super) names: &'static [&'static str],
 }
 

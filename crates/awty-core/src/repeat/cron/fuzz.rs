@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 /// Reading takes at most this many steps per byte. The texts with the most steps repeat `*` and a comma.
 const STEPS_PER_BYTE: u64 = 60;
-/// A search visits the months of 41 years. Clocks change once or twice in each month.
+/// A search visits the months of 41 years. Each month takes at most five steps, because clocks change once or twice in
+/// it.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
 /// A zone that changes its clocks about once a month.

@@ -78,13 +78,14 @@ impl Cron {
         &self.text
     }
 
-    /// Returns whether a time zone changes the moments by more than minutes, because the hour, the day, the month or
-    /// the weekday is restricted.
+    /// Returns whether the moments in two time zones can differ by more than minutes. They can if the hour, the day,
+    /// the month or the weekday is restricted.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }
 
-    /// Returns the first moment after `after`, in microseconds. Returns `None` if nothing matches within 41 years.
+    /// Returns the first matching moment after `after`, in microseconds. Returns `None` if no moment matches within 41
+    /// years.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -111,7 +112,7 @@ impl Cron {
         }
     }
 
-    /// Returns the least time between two matches on a wall clock, but at most a day.
+    /// Returns the least time between two matches on a wall clock, or a day if that is shorter.
     pub(super) fn closest(&self) -> TimeDelta {
         let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
         let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());

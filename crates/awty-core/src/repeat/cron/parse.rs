@@ -1,23 +1,21 @@
 //! Reads a cron expression of 5 fields, of 6 fields with the second first, or of a word such as `@daily`.
 //!
-//! Invariant: ambiguous text is refused, with a suggestion. The work is bounded by the length of the text, whatever its
-//! numbers. Only an error message allocates memory.
+//! Invariant: ambiguous text is refused, with a suggestion. The length of the text limits the work. Only an error
+//! message allocates memory.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// The bit for the last day of the month. Days count from 1, so bit 0 is free.
+/// The bit for the last day of the month. Bit 0 is free, because days count from 1.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values {
     pub(super) bits: u64,
-    /// Whether the field's text begins with `*`.
     pub(super) star: bool,
 }
 
-/// Values of second, minute, hour, day of month, month and weekday.
 pub(super) type Fields = [Values; 6];
 
 const WORDS: [(&str, &str); 5] = [
@@ -131,7 +129,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// Suggests two ranges for a range such as `22-2`. As a weekday, 7 is Sunday.
+/// Suggests two ranges for a range such as `22-2`. Among weekdays, 7 means Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };

@@ -8,7 +8,8 @@ use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// A bit for every seventh day. Multiplying a set of weekdays by this number repeats the set for six weeks.
+/// A number in which every seventh bit is set. Multiplying a set of weekdays by this number repeats the set for six
+/// weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
@@ -35,7 +36,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// Returns the matching days of a month, one bit for each. Bit 1 is the first day.
+    /// Returns the matching days of a month. Bit 1 is the first day.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;

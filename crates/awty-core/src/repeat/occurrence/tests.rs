@@ -4,7 +4,6 @@ use crate::repeat::jitter::Jitter;
 use crate::repeat::{Change, Changes, Every, Fixed, Plan, Rhythm};
 use crate::testing::{clock, limits, width};
 
-/// Returns a plan for each quarter of an hour, at one-minute slots.
 fn quarters() -> Repetition<Fixed> {
     by(Rhythm::Every(Every::Clock(900_000_000)))
 }
@@ -14,7 +13,6 @@ fn by(rhythm: Rhythm) -> Repetition<Fixed> {
     Repetition { plan, jitter: Jitter::default(), width: width(60), catch_up: TimeDelta::zero() }
 }
 
-/// Returns a plan for each day at nine, delayed by so many minutes.
 fn daily(minutes: i64) -> Repetition<Fixed> {
     let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
     let jitter = Jitter { hash: 1 << 63, at_most: TimeDelta::minutes(2 * minutes) };
@@ -55,7 +53,6 @@ fn slots_that_passed_during_the_run_are_left_out() {
 #[test]
 fn with_catch_up_they_follow_one_after_the_other() {
     assert_eq!(catching_up(60).next(&ten(), clock("10:40:00")), Some(clock("10:15:00")));
-    // Older occurrences are dropped without a row.
     assert_eq!(catching_up(30).next(&ten(), clock("12:05:00")), Some(clock("11:45:00")));
     assert_eq!(catching_up(30).next(&ten(), clock("12:15:00")), Some(clock("12:00:00")));
 }
@@ -64,12 +61,11 @@ fn with_catch_up_they_follow_one_after_the_other() {
 fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
     assert_eq!(catching_up(60).next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
-    // A check that a client schedules before an occurrence while the clock is wrong repeats no slot either.
+    // A check that a client schedules while the clock is wrong repeats no slot.
     let extra = ten().replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:00:00")));
     let extra = ten().now(clock("08:05:00")).now(clock("07:00:00")).replaced_at(clock("06:00:00"));
     assert_eq!(quarters().next(&extra, clock("06:00:01")), Some(clock("10:00:00")));
-    // The same for a check that the job schedules itself.
     let extra = ten().followed_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
     // An occurrence that has run is used up, even if it is replaced while it waits for its next check.
@@ -80,7 +76,7 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
 
 #[test]
 fn a_slot_that_grows_repeats_no_moment() {
-    // The check was inserted with slots of a minute. Now slots are an hour.
+    // When the check was inserted, the slot width was a minute. Now it is an hour.
     let hours = Repetition { width: width(3600), ..quarters() };
     let quarter_past = Occurrence::new(clock("10:15:00"));
     assert_eq!(hours.next(&quarter_past, clock("10:15:01")), Some(clock("11:00:00")));
@@ -247,7 +243,6 @@ fn a_longer_jitter_does_not_double_what_is_due() {
     assert_eq!(change, Change::Stays { passed: Some(Passed::Through(clock("09:30:00"))) });
     let stays = Occurrence { passed: Some(Passed::Through(clock("09:30:00"))), ..pending };
     assert_eq!(daily(30).next(&stays, clock("09:07:00")), Some(tomorrow("09:30:00")));
-    // The same if that time has already passed and the new plan catches up.
     let change = daily(5).replaced_by(&daily(30), &pending, clock("10:40:00"));
     assert_eq!(change, Change::Stays { passed: Some(Passed::Through(clock("09:30:00"))) });
     let catching_up = Repetition { catch_up: TimeDelta::hours(2), ..daily(30) };
@@ -263,7 +258,6 @@ fn a_shorter_jitter_does_not_lose_what_is_pending() {
     assert_eq!(change, Change::Moves(Some(clock("09:11:00"))));
     let change = daily(30).replaced_by(&daily(5), &pending, clock("09:02:00"));
     assert_eq!(change, Change::Moves(Some(clock("09:05:00"))));
-    // The new plan does not make up for a moment that it lacks.
     let eight = Repetition { ..by(Rhythm::new(None, Some("0 8 * * *")).unwrap()) };
     assert_eq!(daily(30).replaced_by(&eight, &pending, clock("09:10:00")), Change::Moves(Some(tomorrow("08:00:00"))));
 }
@@ -277,7 +271,7 @@ fn a_check_that_a_client_has_put_there_gives_way_to_another_plan_too() {
 
 #[test]
 fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
-    // Daily at nine. The country has moved its clocks by an hour.
+    // The plan is daily at nine. The country has moved its clocks by an hour.
     let plan = |offset| {
         let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
         let plan = Plan::new(rhythm, Changes::new(offset, vec![]), None, None);
@@ -290,7 +284,6 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(-3600, "06:00:00"), clock("10:00:00"));
     // Yesterday's occurrence is not repeated. Today's comes at the next slot if its new time has passed.
     assert_eq!(moved(3600, "08:30:10"), clock("08:31:00"));
-    // A check that a client scheduled keeps its slot as well.
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));
     assert_eq!(plan(3600).with_new_zone_data(&extra, clock("06:00:00")), clock("09:00:00"));
