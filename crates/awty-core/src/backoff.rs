@@ -1,4 +1,4 @@
-//! Waits before another attempt. Each failure in a row doubles the wait, up to a maximum.
+//! The times to wait before another attempt. Each failure in a row doubles the time, up to a maximum.
 
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 /// A check is retried at most this long after a failed run.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns how long a check waits after `failures` failed runs in a row: `retry_after` after the first, and twice as
-/// long after each further failure. Zero failures count as one.
+/// Returns how long a check waits after `failures` failed runs in a row. The wait is `retry_after` after the first
+/// failure, and doubles with each further failure. Zero failures are treated as one.
 ///
 /// ```
 /// # use awty_core::backoff::failed_run;
@@ -26,7 +26,7 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// How long a role waits for another worker if its last worker ran no check, or if a run ended the worker's process.
+/// How long a role must wait for a new worker if its last worker ran no check, or if a run ended the worker's process.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
 /// How long the launcher waits if the server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
@@ -34,7 +34,7 @@ pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::f
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
-    /// Creates a backoff whose wait begins with `first` and doubles up to `longest`.
+    /// Creates a backoff. Its first wait is `first`, and its waits double up to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }

@@ -1,7 +1,8 @@
 //! Records which worker runs which check. Each worker also publishes the checks that it has prefetched, so that other
 //! workers of its role choose different checks.
 //!
-//! Invariant (P4): at most one worker claims a check at a time. The caller holds one lock for the lists of all workers.
+//! Invariant (promise P4): at most one worker claims a check at a time. The caller holds one lock for the lists of all
+//! workers.
 
 /// A sorted list of check ids with room for `N` ids.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +20,7 @@ impl<const N: usize> Ids<N> {
         self.len = 0;
     }
 
-    /// Adds ids to the list, as many as fit.
+    /// Adds as many of the ids as the list has room for.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);
@@ -37,7 +38,7 @@ impl<const N: usize> Ids<N> {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims by the `wanted` checks that no other worker has claimed, and returns those.
+    /// Replaces this worker's claims with those `wanted` checks that no other worker has claimed. Returns these checks.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -45,8 +46,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds the `wanted` checks that no other worker has prefetched, and returns them. A check for which the list has
-    /// no room is returned too, and runs in the worker that claims it first.
+    /// Adds the `wanted` checks that no other worker has prefetched, and returns them. Checks for which the list has no
+    /// room are returned too. They run in the worker that claims them first.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

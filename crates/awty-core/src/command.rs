@@ -1,4 +1,4 @@
-//! Recognises an SQL command in place of a function's name, for the HINT of an error.
+//! Recognises an SQL command that a user wrote where a function's name is expected, for the HINT of an error.
 //!
 //! Invariant: no function name is taken for a command, because a name has no space after its first word.
 

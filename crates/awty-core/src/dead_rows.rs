@@ -4,12 +4,11 @@
 //! ends more than ten times as many checks as are pending, and the table would grow to hold all of them.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed. A larger table
-//! may contain more dead rows before the next vacuum, so that vacuuming stays a small part of the work.
+//! may contain more dead rows before the next vacuum.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// A table with fewer dead rows than this is not vacuumed.
 const LEAST: u64 = 30_000;
 /// A large table is vacuumed when it has this many dead rows per page. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
@@ -28,7 +27,7 @@ pub struct DeadRows {
 }
 
 impl DeadRows {
-    /// The estimate when awty starts: the table has no dead rows and an unknown size.
+    /// The estimate when awty starts: no dead rows, and a table of unknown size.
     pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
 
     /// Adds `rows` dead rows to the estimate.

@@ -1,12 +1,12 @@
 //! Counters of the runs of one job, for `awty.job_status`.
 //!
-//! Invariant: the counters by lateness are disjoint, and their sum is `runs`. Counting in parts and adding gives the
-//! same as counting everything. Counters saturate.
+//! Invariant: the counters by lateness are disjoint, and their sum is `runs`. The sum of the counters of parts equals
+//! the counters of the whole. Counters saturate.
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the lateness classes. A last class holds all later runs.
+/// Upper bounds of the lateness classes. One more class contains all runs that are later than the last bound.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -15,10 +15,10 @@ pub const LATE: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
 ];
 
-/// How a run left its check.
+/// What happened to a check in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The job asked for another check.
+    /// The job requested another check.
     Again,
     /// The run failed and will be retried.
     Retry,
@@ -33,14 +33,14 @@ pub struct RunOf {
     pub started_at: Time,
     /// End of the run.
     pub finished_at: Time,
-    /// Time from the slot to the start.
+    /// Time from the check's slot to the start of its run.
     pub lateness: TimeDelta,
 }
 
-/// Counters and latest times.
+/// Counters of a job's runs, and the times of the latest ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Number of runs.
+    /// Number of the job's runs.
     pub runs: u64,
     /// Checks that ended as `done`.
     pub done: u64,
@@ -50,13 +50,13 @@ pub struct Figures {
     pub timed_out: u64,
     /// Failed runs that are retried.
     pub retries: u64,
-    /// Checks that a run ended with another outcome.
+    /// Checks that a run ended with an outcome that has no counter of its own.
     pub other: u64,
-    /// Total duration. A run of a set of checks counts once.
+    /// Total duration of all runs. A run of a set of checks counts once.
     pub run_time: TimeDelta,
     /// Duration of the longest run.
     pub max_run_time: TimeDelta,
-    /// Runs by lateness class, see [`LATE`].
+    /// Number of runs in each lateness class. See [`LATE`].
     pub late: [u64; LATE.len() + 1],
     /// Start of the last run.
     pub last_run_at: Option<Time>,
@@ -69,7 +69,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// All zero.
+    /// Counters that are all zero.
     pub const NONE: Self = Self {
         runs: 0,
         done: 0,
@@ -86,7 +86,7 @@ impl Figures {
         last_failure_at: None,
     };
 
-    /// Counts the run of a check.
+    /// Adds one run of a check to the counters.
     pub fn ran(&mut self, run: &RunOf, fate: Fate) {
         self.runs = self.runs.saturating_add(1);
         let place = LATE.iter().position(|late| run.lateness <= *late).unwrap_or(LATE.len());
@@ -114,13 +114,13 @@ impl Figures {
         *last = (*last).max(Some(run.finished_at));
     }
 
-    /// Adds the duration of a run.
+    /// Adds the duration of a run to the total.
     pub fn took(&mut self, run_time: TimeDelta) {
         self.run_time = self.run_time.checked_add(&run_time).unwrap_or(TimeDelta::MAX);
         self.max_run_time = self.max_run_time.max(run_time);
     }
 
-    /// Adds the counters of another part.
+    /// Adds the counters of another part of the runs to these counters.
     pub fn add(&mut self, more: &Self) {
         for (number, more) in [
             (&mut self.runs, more.runs),

@@ -15,8 +15,8 @@ pub const AUDIT: Duration = Duration::from_secs(60);
 pub const SOON: Duration = Duration::from_secs(5);
 /// Time until the next attempt, if no process was free or if a command such as DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Databases that may lack awty are due this much later. An inspection costs about 10 ms of CPU, and a server may have
-/// hundreds of databases.
+/// The inspection of a database that may lack awty is delayed by this time. An inspection costs about 10 ms of CPU, and
+/// a server may have hundreds of databases.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 /// The result of a database's inspection.
@@ -45,7 +45,7 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Makes the list and every database due for inspection.
+    /// Makes the list of databases due to be read, and every database due for inspection.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
@@ -71,8 +71,8 @@ impl<K: Copy + Ord> Inspections<K> {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database left the list during its inspection, because it allows no connections. It gets no entry, so that
-        // it counts as new when it appears again.
+        // The database is no longer in the list, because it stopped allowing connections. So it counts as new when the
+        // list contains it again.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {

@@ -1,10 +1,10 @@
 //! Counters and log state of many jobs, in a table of fixed size.
 //!
-//! If the table is full, the job with the oldest last run loses its row. Its counters are added to a nameless row that
-//! the *other jobs* of its database share.
+//! If the table is full, the job with the oldest last run loses its row. Its counters are added to a row without a
+//! name, which the *other jobs* of its database share.
 //!
-//! Invariant: the rows of a database add up to everything that happened in the database. A database has at most one row
-//! for each job name.
+//! Invariant: the sum of a database's rows includes every run in the database. A database has at most one row for each
+//! job name.
 
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
@@ -21,7 +21,7 @@ pub struct JobRow {
     len: u8,
     /// Counters of the job's runs.
     pub figures: Figures,
-    /// Time at which the counters started at zero.
+    /// Time at which the counting of these runs began.
     pub since: Time,
     /// Whether the counters have changed since they were last stored in the database.
     pub is_new: bool,
@@ -31,7 +31,7 @@ pub struct JobRow {
     pub claimed_at: Option<Time>,
     /// Time at which an external worker last got checks of this job.
     pub served_at: Option<Time>,
-    /// The target at which the last claim stopped. The next claim starts after it.
+    /// Name of the last target that a claim served. The next claim starts with the target after it.
     pub target: TargetName,
 }
 
@@ -87,10 +87,10 @@ impl JobRow {
     }
 }
 
-/// A table of `N` rows: `JOBS` for single jobs, and the rest for the other jobs of each database.
+/// A table of `N` rows. `JOBS` of them are for single jobs, and the rest for the other jobs of each database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Hash of each row's database and job name; 0 for a free row. Comparing all names would take longer than many
+    /// Hash of each row's database and job name, or 0 for a free row. Comparing all names would take longer than many
     /// runs.
     keys: [u64; N],
     rows: [JobRow; N],
@@ -121,7 +121,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
     }
 
     /// Finds or creates the row of a job. Also returns the database whose oldest job was merged to make room. The row
-    /// is `None` if the job's name is too long, or if no row is left for the other jobs of another database.
+    /// is `None` if the job's name is too long, or if the table has no free row.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -139,7 +139,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Merges the job with the oldest last run into the other jobs of the returned database.
+    /// Adds the counters of the job with the oldest last run to the other jobs of its database, and returns that
+    /// database.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
@@ -193,7 +194,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the overdue summaries of a database's suppressed log entries, each with the job's name.
+    /// Returns the summaries of a database's suppressed log entries that must be written now, each with the job's name.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

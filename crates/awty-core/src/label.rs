@@ -27,7 +27,7 @@ pub trait Word {
     /// Returns this value's word.
     fn as_str(&self) -> &'static str;
 
-    /// Sets this value by its word.
+    /// Sets this value to the one that `word` names.
     ///
     /// # Errors
     /// [`UnknownLabel`] if no value has this word.

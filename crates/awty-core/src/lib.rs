@@ -19,11 +19,11 @@
 //! - [`calendar`] decides when a calendar is open, and counts its open time.
 //! - [`http`] lists the methods, headers and success statuses of HTTP calls.
 //! - [`uri`] gives the normal spelling of an endpoint's URI, and the id of its schedule.
-//! - [`versions`] decides whether a library serves the installed SQL.
-//! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
+//! - [`versions`] decides whether the library is compatible with the installed SQL.
+//! - [`mod@nearest`] and [`command`] give HINTs if a user wrote a mistyped name or a command.
 //!
 //! Invariant: the same arguments give the same answer, and the current time is an argument. No function panics or
-//! allocates more than its answer. Only [`repeat::Remembered`] keeps answers, the last thousand of a zone.
+//! allocates more than its answer. Only [`repeat::Remembered`] caches answers, at most a thousand for a zone.
 //!
 //! Example: an order placed at 10:05 is checked after three hours, with slots of 15 minutes.
 //!
@@ -101,11 +101,11 @@ pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 pub use token_bucket::TokenBucket;
 
-/// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond. A `Time` may be finer, so that no
-/// check runs early.
+/// A moment by the server's clock, in UTC. A `Time` may be finer than PostgreSQL's microseconds, because a rounded time
+/// could make a check run early.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// Returns the moment `delta` after `t`, or the last moment that a `Time` can hold.
+/// Returns the moment `delta` after `t`. If a `Time` cannot hold that moment, returns the last moment that it can hold.
 pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

@@ -1,4 +1,4 @@
-//! The options of a job, with their defaults and allowed ranges. Every function of this crate is safe for options that
+//! The options of a job, with their defaults and allowed ranges. The functions of this crate work with all options that
 //! pass [`Limits::check`].
 
 use crate::label::labels;
@@ -20,7 +20,7 @@ pub const MAX_HORIZON: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=CENTU
 pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
 /// Range of the option `retry_after`, the wait after a check's first failed run.
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
-/// Range of the option `max_lateness`, after which a check ends instead of running.
+/// Range of the option `max_lateness`. A check that is later than this option ends instead of running.
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
 /// Maximum of the arguments `jitter` and `catch_up` of a repetition.
@@ -100,19 +100,20 @@ impl OnConflict {
 pub struct Limits {
     /// The job's slot width, see [`crate::slot::effective`].
     pub width: Width,
-    /// Maximum duration of one run, within [`TIMEOUT`].
+    /// Maximum duration of one run. The allowed range is [`TIMEOUT`].
     pub timeout: TimeDelta,
-    /// Maximum number of checks of one entity, within [`MAX_CHECKS`]. 0 means no limit.
+    /// Maximum number of checks of one entity. The allowed range is [`MAX_CHECKS`]. 0 means no limit.
     pub max_checks: u32,
-    /// How far ahead of now a check may be scheduled, within [`MAX_HORIZON`].
+    /// How far ahead of now a check may be scheduled. The allowed range is [`MAX_HORIZON`].
     pub max_horizon: TimeDelta,
-    /// Maximum number of failed runs in a row, within [`MAX_ATTEMPTS`]. 0 means no limit.
+    /// Maximum number of failed runs of a check in a row. The allowed range is [`MAX_ATTEMPTS`]. 0 means no limit.
     pub max_attempts: u32,
-    /// How long a check waits after its first failed run, within [`RETRY_AFTER`].
+    /// How long a check waits after its first failed run. The allowed range is [`RETRY_AFTER`].
     pub retry_after: TimeDelta,
     /// What happens to a check whose slot passed while it could not run.
     pub on_missed: OnMissed,
-    /// A check that is later than this ends instead of running, within [`MAX_LATENESS`]. `None` means no limit.
+    /// A check that is later than this ends instead of running. The allowed range is [`MAX_LATENESS`]. `None` means no
+    /// limit.
     pub max_lateness: Option<TimeDelta>,
     /// Which finished checks awty writes to the history.
     pub keep_history: KeepHistory,
@@ -199,7 +200,7 @@ impl std::error::Error for LimitError {}
 
 /// Writes a duration as PostgreSQL writes its settings, in the largest unit that gives a whole number.
 pub struct Shown(
-    /// The duration that is written.
+    /// The duration that the text shows.
     pub TimeDelta,
 );
 

@@ -16,7 +16,7 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 /// Number of failures of a job that got no log entry since the last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Number of failed runs and of checks that ended with a problem.
+    /// Number of failed runs plus number of checks that ended with a problem.
     pub events: u64,
     /// Number of checks that ended with a problem, among these failures.
     pub ends: u64,
@@ -36,8 +36,9 @@ impl LogRate {
     /// The log state of a job that has not failed.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records at least one failure. Returns `None` if no log entry may be written. Otherwise the caller writes an
-    /// entry about the first failure and the returned number of suppressed failures.
+    /// Records at least one failure. Returns `None` if no log entry may be written. Otherwise the caller writes a log
+    /// entry about the first of these failures. The entry also contains the returned number of earlier failures that
+    /// were suppressed.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -47,7 +48,7 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // The log entry is about a check's end only if all failures were ends. So one end fewer was suppressed.
+        // If all failures were ends of checks, the log entry reports an end, so one end fewer is suppressed.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
@@ -59,7 +60,7 @@ impl LogRate {
         self.pass(failed);
     }
 
-    /// Returns how many failures were suppressed, if it is time to write a summary of them.
+    /// Returns how many failures were suppressed, if a summary of them must be written now.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;
@@ -68,7 +69,6 @@ impl LogRate {
         if passed.events == 0 {
             return None;
         }
-        // The summary counts as a log entry.
         self.last = Some(now);
         Some(passed)
     }

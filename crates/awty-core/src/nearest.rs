@@ -1,4 +1,4 @@
-//! Guesses which name a user meant by a mistyped name, for the HINT of an error.
+//! Guesses the name that a user meant when the name is mistyped, for the HINT of an error.
 
 /// Returns the name nearest to `wanted`. Up to a third of its characters, and at least one, may be wrong, missing,
 /// added, or swapped with the next. Of equally near names, the first in alphabetical order is returned.

@@ -14,10 +14,11 @@ pub enum Occupancy {
     /// The launcher has requested a worker for the place. The next state is `Taken`, or `Free` if the worker does not
     /// start.
     Starting,
-    /// A worker is running at the place. The next state is `Free`, or `Abandoned` if a run ended the worker's process.
+    /// A worker is running at the place. The next state is `Free`, or `Abandoned` if the worker's process ended during
+    /// a run.
     Taken,
-    /// A run ended the worker's process, or made the server end it by ignoring its timeout. The role's next worker
-    /// cleans up. The next state is `Free`, or `Starting` if no other place is free.
+    /// The worker's process ended during a run, or the server ended the process because a run ignored its timeout. The
+    /// role's next worker cleans up. The next state is `Free`, or `Starting` if no other place is free.
     Abandoned,
 }
 

@@ -6,21 +6,21 @@ use crate::label::labels;
 labels! {
     /// Why a check ended.
     Outcome for "outcome" {
-        /// The job returned NULL: nothing is left to check.
+        /// The job returned NULL, which means that nothing is left to check.
         Done = "done",
         /// A client cancelled the check, or removed the job.
         Cancelled = "cancelled",
-        /// A client scheduled a new check of the same entity.
+        /// A client scheduled a new check of the same entity, which replaced this check.
         Replaced = "replaced",
-        /// The job asked for more checks than `max_checks`.
+        /// The job requested more checks than `max_checks` allows.
         Exhausted = "exhausted",
         /// The job asked for a time that is not after the check's slot.
         Past = "past",
         /// The job asked for a time beyond `max_horizon`.
         BeyondHorizon = "beyond_horizon",
-        /// `max_attempts` runs failed in a row, the last one by an error.
+        /// `max_attempts` runs failed in a row. An error ended the last run.
         Failed = "failed",
-        /// `max_attempts` runs failed in a row, the last one by its time limit.
+        /// `max_attempts` runs failed in a row. The time limit ended the last run.
         TimedOut = "timed_out",
         /// The slot passed while no check could run, and `on_missed` is `skip`.
         Missed = "missed",
@@ -30,12 +30,12 @@ labels! {
 }
 
 impl Outcome {
-    /// Whether the outcome deserves attention.
+    /// Whether the outcome is a problem that a user should look at.
     pub const fn is_problem(self) -> bool {
         !matches!(self, Self::Done | Self::Cancelled | Self::Replaced)
     }
 
-    /// Whether a check with this outcome and number of runs goes to the history.
+    /// Whether the setting `keep` writes a check with this outcome and number of runs to the history.
     pub const fn kept(self, keep: KeepHistory, runs: u32) -> bool {
         match keep {
             KeepHistory::All => true,

@@ -1,19 +1,19 @@
 //! Decides how many checks a worker takes in one turn.
 //!
 //! Each turn costs one flush of the write-ahead log, so large turns are cheap. But a check that becomes due during a
-//! turn waits for the end of the turn, and after a crash all checks of the turn are suspects. So a turn should last
-//! only [`TURN`].
+//! turn waits for the end of the turn, and after a crash all checks of the turn are suspected of having caused the
+//! crash. So a turn should last only [`TURN`].
 
 use std::time::Duration;
 
-/// A worker's turn should last this long.
+/// The intended duration of a worker's turn.
 pub const TURN: Duration = Duration::from_millis(20);
 /// Number of checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
 /// Returns how many checks the worker takes in its next turn, between half and twice `size`. In the last turn, `ran`
-/// checks took `took`. A turn lasts at least as long as the `flush` before it, so that a slow disk does not spend its
-/// time on flushes.
+/// checks took the time `took`. A turn lasts at least as long as the last `flush`, so that flushes on a slow disk do
+/// not take most of the time.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
@@ -37,7 +37,6 @@ mod tests {
         assert_eq!(flush(150), 96);
         let mut size = 1;
         for _ in 0..20 {
-            // Each check takes 10 µs, and each flush takes 50 ms.
             size = next(size, size, Duration::from_micros(10 * size as u64), Duration::from_millis(50), 5000);
         }
         assert_eq!(size, 5000);

@@ -1,4 +1,4 @@
-//! Remembers which checks a worker could not run, and until when each rests.
+//! Remembers which checks a worker could not run, and until when the worker must not try them again.
 //!
 //! Invariant: a check that is locked by a client is tried again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
@@ -14,7 +14,7 @@ struct Pause {
     /// How many times in a row the worker found the check's row locked by a client.
     locked: u32,
     slot: i64,
-    /// The pause has ended and the worker has searched for the check again. The check may be gone.
+    /// Whether the pause has ended and the worker searches for the check again. The next search forgets the pause.
     over: bool,
 }
 
@@ -32,7 +32,7 @@ impl Pauses {
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Pauses a suspect, because the quarantine is taken by another suspect.
+    /// Pauses a suspect check, because another suspect is in the quarantine.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
@@ -52,8 +52,8 @@ impl Pauses {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns how long the worker waits for the first paused check. If a pause has ended, also returns the first slot
-    /// in which the worker must search again.
+    /// Returns how long the worker must wait until the first pause ends. If a pause has already ended, also returns the
+    /// first slot in which the worker must search again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

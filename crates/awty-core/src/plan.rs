@@ -1,13 +1,14 @@
 //! Decides which roles get another worker, and how long the launcher sleeps.
 //!
-//! Invariant: the number of workers stays within the caps, and a parked role gets no worker. The role that was served
-//! longest ago comes first. [`Role::due`] is only a hint, because the tables say which checks are due.
+//! Invariant: the number of workers stays within [`Caps`]. A role with a `parked_until` in the future gets no worker.
+//! The role that was served longest ago comes first. [`Role::due`] is only a hint, because the tables say which checks
+//! are due.
 
 use crate::{Mono, Time};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// A role gets another worker when each of its workers has been in one run for this time.
+/// A role gets another worker when each of its workers has been busy with one run for this time.
 pub const BEHIND: Duration = Duration::from_secs(1);
 /// The launcher sleeps for at least this time.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
@@ -17,15 +18,15 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// A role of one database, as the launcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The earliest slot at which a check of the role may have no worker. `None` if the launcher knows of no such
-    /// check. A worker that finds no check clears this hint.
+    /// The slot of the role's earliest check that may have no worker. `None` if the launcher knows of no such check. A
+    /// worker that finds no check clears this hint.
     pub due: Option<Time>,
-    /// Time since which each worker of the role has been in one run. `None` if a worker is free or the role has none.
-    /// The role gets another worker only if `due` has come too.
+    /// Time since which each worker of the role has been busy with one run. `None` if a worker is free or the role has
+    /// no worker. The role gets another worker only if `due` has also passed.
     pub behind_since: Option<Mono>,
-    /// A worker has repeatedly found more checks than fit into a turn, so it is worth starting another worker.
+    /// Whether a worker has repeatedly found more checks than fit into a turn. If so, another worker is worth starting.
     pub wants_help: bool,
-    /// Number of the role's workers. Starting workers are included, stuck workers are not.
+    /// Number of the role's workers. It includes starting workers, but not stuck workers.
     pub workers: u32,
     /// Number of the role's workers whose run survived cancellation and termination. They count against the role's cap
     /// but not against the server's, so that code that cannot be stopped does not take all workers from other roles.
@@ -33,8 +34,8 @@ pub struct Role {
     /// Time until which the role gets no worker, because the role cannot connect or the server had no room for a
     /// process.
     pub parked_until: Option<Mono>,
-    /// When the role was last served, as the value of a counter; 0 for never. The counter grows whenever a worker of
-    /// any role starts or leaves, so a role whose worker left to make room comes after the others.
+    /// Value of a counter when the role was last served, or 0 if it never was. The counter grows when a worker of any
+    /// role starts or leaves. So a role whose worker left to make room comes after the others.
     pub last_served: u64,
 }
 
@@ -45,15 +46,15 @@ pub struct Caps {
     pub max_workers: u32,
     /// Maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// Number of workers of roles that the caller does not list, because those roles need no other worker.
+    /// Number of workers of the roles that the caller does not list. These roles need no further worker.
     pub elsewhere: u32,
-    /// A worker may start this long before the slot, so that it is connected when the slot comes.
+    /// A worker may start this long before its role's slot, so that it is connected when the slot comes.
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Number of places that stay free for roles without a worker. So a few roles with long runs do not take all
-    /// workers, unless one role may have all places.
+    /// Number of places that stay free for roles without a worker, so that a few roles with long runs do not take all
+    /// workers. It is 0 if one role may have all places.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
@@ -89,7 +90,8 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first. So once a role gets no worker, no later role gets one.
+    // Roles without a worker come first, and the number of free places only falls. So once one role gets no worker, no
+    // later role gets one.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);
@@ -119,7 +121,6 @@ fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Durat
     Some(due.max(help).max(until_unparked(role, mono)))
 }
 
-/// Returns how long it takes until the role's first check is at most `lead` ahead.
 fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     let wait = role.due?.signed_duration_since(now) - lead;
     Some(wait.to_std().unwrap_or(Duration::ZERO))
@@ -170,7 +171,6 @@ mod tests {
         Role { due: Some(now()), last_served, ..IDLE }
     }
 
-    /// Returns a role whose only worker has been in one run for `ms` milliseconds, while more checks are due.
     fn behind(ms: i64) -> Role {
         Role { workers: 1, behind_since: Some(Mono(MONO.0 - ms * 1000)), ..due(0) }
     }
@@ -229,7 +229,6 @@ mod tests {
     fn helpers_leave_a_place_for_a_role_without_a_worker() {
         let plan = at_ten(&[behind(5000), behind(5000)], caps(4, 2));
         assert_eq!((plan.start, plan.waiting), (vec![0], 0));
-        // Two caps of 2 allow one role to have all places.
         assert_eq!(at_ten(&[behind(5000)], caps(2, 2)).start, [0]);
     }
 

@@ -1,8 +1,7 @@
-//! The guards: what happens to a check before and after a run.
+//! Decides what happens to a check before and after a run.
 //!
 //! Invariant: every answer ends the check or moves it to a later slot. A check ends within `max_checks` ×
-//! `max_attempts` runs, unless one of them is 0 (no limit). The row lock at the end of a run shows whether a client has
-//! cancelled or replaced the check.
+//! `max_attempts` runs, unless one of them is 0 (no limit).
 
 use crate::backoff;
 use crate::lateness::lateness;
@@ -18,42 +17,43 @@ pub struct Check {
     pub slot: Time,
     /// Number of earlier checks.
     pub check_count: u32,
-    /// Failed runs in a row of this check.
+    /// Number of failed runs of this check in a row.
     pub attempt: u32,
 }
 
 /// What to do with a claimed check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// The slot of the check has not come.
+    /// The check stays pending, because its slot has not come yet.
     NotYet,
-    /// Run it.
+    /// Run the check.
     Run,
-    /// Move it to this slot, without a run.
+    /// Move the check to this slot without a run.
     Move(Time),
-    /// End it, without a run.
+    /// End the check without a run.
     End(Outcome),
 }
 
-/// Answer of a job function.
+/// The answer of a job function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// NULL: nothing is left to check.
+    /// The function returned NULL, because nothing is left to check.
     Done,
-    /// Check again at this time. `infinity` is [`Time::MAX_UTC`], `-infinity` is [`Time::MIN_UTC`].
+    /// The function requests another check at this time. [`Time::MAX_UTC`] stands for `infinity`, and [`Time::MIN_UTC`]
+    /// for `-infinity`.
     Again(Time),
 }
 
-/// How a run failed, and what its report requests.
+/// How a run failed, and what the report of the failure requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// Whether the time limit ended the run, and not an error.
+    /// Whether the time limit ended the run. Otherwise an error ended it.
     pub timed_out: bool,
-    /// Whether no further attempt follows.
+    /// Whether the report rules out another attempt.
     pub is_final: bool,
     /// Requested time of the next attempt, instead of the usual wait.
     pub retry_at: Option<Time>,
-    /// Thousandths by which the usual wait is longer, or shorter if negative.
+    /// By how many thousandths the usual wait is lengthened. A negative number shortens it.
     pub spread: i32,
 }
 
@@ -64,7 +64,8 @@ impl From<bool> for Failed {
 }
 
 impl Failed {
-    /// Returns the requested time of the retry, limited to `max_lateness` or else to a day ahead.
+    /// Returns the requested time of the retry. It is at most `max_lateness` ahead, or at most a day if the job has no
+    /// `max_lateness`.
     pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
@@ -74,19 +75,18 @@ impl Failed {
     }
 }
 
-/// How far ahead a failure may request the retry of a job without `max_lateness`.
 const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
 
 /// What happens to a check after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The check is pending at this later slot.
+    /// The check stays pending and moves to this later slot.
     Again(Time),
     /// The check ended.
     End(Outcome),
 }
 
-/// A time further ahead than `max_horizon`.
+/// The error for a time that is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar {
     /// The job's horizon.
@@ -94,7 +94,7 @@ pub struct TooFar {
 }
 
 impl TooFar {
-    /// Returns the horizon as PostgreSQL writes settings.
+    /// Returns the horizon in the format of PostgreSQL's settings.
     pub fn horizon(&self) -> String {
         Shown(self.max_horizon).to_string()
     }
@@ -108,7 +108,7 @@ impl fmt::Display for TooFar {
 
 impl std::error::Error for TooFar {}
 
-/// Returns the slot of a new check at `t`. A past time means the next slot.
+/// Returns the slot of a new check at `t`. If `t` is in the past, returns the next slot.
 ///
 /// # Errors
 /// [`TooFar`] if `t` is beyond the job's `max_horizon`.
@@ -119,16 +119,16 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Whether the slot is more than a minute later than the client expects.
+/// Returns whether the slot is more than a minute later than the client expects.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
 /// Decides what to do with a claimed check.
 ///
-/// `able_since` is the last time at which this job's checks became able to run: server start, promotion, enabling,
-/// adoption or resumption. A caller that finds `able_since` ahead of the clock, because the clock was set back, lowers
-/// it to `now` for good.
+/// `able_since` is the last time at which this job's checks became able to run, by a server start or a promotion, or
+/// because the job was enabled, adopted or resumed. If `able_since` is ahead of the clock, the clock was set back. The
+/// caller then lowers it to `now` permanently.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;
@@ -146,13 +146,13 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Whether the whole slot had passed before the check could run. Waiting for earlier work is never a miss. An
-/// `able_since` in the future means only that the clock was set back.
+/// Whether the whole slot had passed before the check could run. Waiting for earlier work is not a miss. If
+/// `able_since` is in the future, the clock was set back.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
 
-/// Decides what happens to a check after an answer. A next check starts without failed attempts.
+/// Decides what happens to a check after an answer. The next check starts with zero failed attempts.
 pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After {
     let Answer::Again(t) = answer else {
         return After::End(Outcome::Done);
@@ -169,8 +169,8 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// Decides what happens to a check after a failed run. `true` means that the time limit ended the run, `false` an
-/// error.
+/// Decides what happens to a check after a failed run. If `how` is `true`, the time limit ended the run. If `how` is
+/// `false`, an error ended it.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);
@@ -179,7 +179,7 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     }
     let usual = || later(now, spread(backoff::failed_run(limits.retry_after, failures), how.spread));
     let retry = limits.width.due(how.wanted(limits, now).unwrap_or_else(usual), now);
-    // The clock may have been set back during the run.
+    // The clock may have been set back during the run, so the retry must also be after the check's slot.
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 
@@ -296,7 +296,6 @@ mod tests {
         let at = |t| Failed { retry_at: Some(t), ..Failed::default() };
         assert_eq!(fail(&limits(), Failed { is_final: true, ..at(now) }), After::End(Outcome::Failed));
         assert_eq!(fail(&limits(), at(clock("12:00:00") + second)), After::Again(clock("12:01:00")));
-        // A time too far ahead is cut to the allowed maximum.
         assert_eq!(fail(&limits(), at(Time::MIN_UTC)), After::Again(clock("10:01:00")));
         assert_eq!(fail(&limits(), at(Time::MAX_UTC)), After::Again(limits().width.round_up(now + FURTHEST_RETRY)));
         let late = Limits { max_lateness: Some(TimeDelta::hours(1)), ..limits() };

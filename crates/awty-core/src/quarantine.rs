@@ -1,8 +1,8 @@
 //! The quarantine runs suspects (checks that may have crashed the server) one at a time in the whole server, so that
 //! another crash shows which check is to blame.
 //!
-//! Invariant: a suspect enters the quarantine only if no other suspect has entered within [`ALONE`] and is still
-//! inside. A role whose suspects keep entering gives way to a waiting role after [`TURN`].
+//! Invariant: a suspect enters the quarantine only if the quarantine is empty, or if the suspect inside entered longer
+//! than [`ALONE`] ago. A role whose suspects keep entering must let a waiting role enter after [`TURN`].
 
 use crate::Mono;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use std::time::Duration;
 pub const ALONE: Duration = Duration::from_secs(1);
 /// While another role waits, the suspects of one role may follow one another for this time.
 pub const TURN: Duration = Duration::from_secs(1);
-/// A role that was refused counts as waiting for this time, because a worker that still waits asks again sooner.
+/// A refused role counts as waiting for this time. A worker that still waits asks again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
 /// Which suspect is in quarantine. The caller represents each role by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role whose suspects have been entering one after another, and the time since when.
+    /// The role whose suspects have been entering one after another, and the time of the first entry.
     turn: Option<(u64, Mono)>,
     /// The other role whose suspect was last refused, and the time of the refusal.
     asked: Option<(u64, Mono)>,
@@ -31,14 +31,14 @@ struct Inside {
 }
 
 impl Quarantine {
-    /// The quarantine without a suspect.
+    /// An empty quarantine.
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
     /// Returns whether the worker at `place` may run a suspect of `role` now. If not, the worker must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // A role that gives way is not noted as waiting, because it would wait for itself.
+            // The role that must let another role enter is not recorded as waiting, because it would wait for itself.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }
@@ -58,8 +58,8 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records that a suspect's run, or the process of the worker at `place`, has ended. Returns whether that suspect
-    /// entered last.
+    /// Records that the worker at `place` has ended its suspect's run, or has ended itself. Returns whether its suspect
+    /// was the last to enter the quarantine.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

@@ -10,7 +10,7 @@ use std::fmt;
 /// Number of seconds in a day, which is also the widest slot.
 pub const DAY_SECONDS: u32 = 86_400;
 
-/// The time between two slots: whole seconds, from 1 second to 1 day, that divide a day.
+/// The time between two slots. It is a whole number of seconds from 1 second to 1 day, and divides a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width {
     seconds: u32,
@@ -94,7 +94,8 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// Returns the slot of a check that is due at `t`: `t` rounded up, or the next slot if `t` has passed.
+    /// Returns the slot of a check that is due at `t`. The slot is `t` rounded up. If `t` has passed, it is the next
+    /// slot after `now`.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }

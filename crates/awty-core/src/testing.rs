@@ -4,7 +4,6 @@ pub(crate) fn at(text: &str) -> Time {
     text.parse().unwrap()
 }
 
-/// Returns a time of day on 2030-05-01 in UTC.
 pub(crate) fn clock(time: &str) -> Time {
     at(&format!("2030-05-01T{time}Z"))
 }

@@ -1,7 +1,7 @@
 //! A token bucket limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket
 //! under the caller's lock.
 //!
-//! Invariant: in any period the bucket grants at most the rate, plus the tokens of one second.
+//! Invariant: in any period the bucket grants at most the tokens of the rate, plus the tokens of one second.
 
 use crate::Mono;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Units of one token. At a rate of `r` tokens per second, each microsecond brings `r` units.
 const TOKEN: u64 = 1_000_000;
 
-/// A bucket with the tokens that were left at the time `last`.
+/// A token bucket, which had its tokens at the time `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     millionths: u64,

@@ -1,7 +1,7 @@
-//! URIs of HTTP endpoints: the normal spelling and the id.
+//! Converts URIs of HTTP endpoints to their normal spelling, and computes their ids.
 //!
 //! Invariant: a URI's id never changes, and normalising twice equals normalising once.
-//! Does not: judge addresses. The gateway does.
+//! Does not: judge addresses, because the gateway judges them.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,46 +9,46 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use url::{Host, Position, Url};
 
-/// Maximum bytes of scheme, host and port, which are the entity name of the checks.
+/// Scheme, host and port are the entity name of the checks.
 const MAX_ENTITY_NAME: usize = 255;
-/// Maximum bytes of path and query, which are the entity key of the checks.
+/// Path and query are the entity key of the checks.
 const MAX_ENTITY_KEY: usize = 1_024;
-/// Maximum bytes of a URI as given.
 const MAX_TEXT: usize = 4_096;
-/// Characters of an id after `s_`.
+/// An id is `s_` and this many characters.
 const ID_LENGTH: usize = 22;
 
-/// Why a text is not the URI of an endpoint. As text, it follows the name of the argument: `has a fragment; …`.
+/// Why a text is not the URI of an endpoint. The message continues a sentence that begins with the argument's name,
+/// such as `has a fragment; …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
-    /// Something is too long.
+    /// A part of the URI is too long.
     TooLong {
         /// The part that is too long.
         part: &'static str,
-        /// Its maximum number of bytes.
+        /// Maximum number of bytes of this part.
         max: usize,
     },
-    /// A control character.
+    /// The text contains a control character.
     Control,
     /// The text cannot be parsed.
     Malformed(url::ParseError),
-    /// A scheme other than `http` and `https`.
+    /// The scheme of the URI is neither `http` nor `https`.
     Scheme(String),
-    /// A user name or a password.
+    /// The URI contains a user name or a password.
     User,
-    /// A fragment.
+    /// The URI contains a fragment.
     Fragment,
-    /// Another spelling than the normal one, which is here.
+    /// The URI is not in its normal spelling, which is the value of this variant.
     OtherSpelling(Uri),
-    /// An IPv6 address that contains an IPv4 address.
+    /// The host is an IPv6 address that contains an IPv4 address.
     MappedAddress,
-    /// No host between `//` and the path.
+    /// The URI has no host between `//` and the path.
     NoHost,
-    /// A port that is never called.
+    /// The URI has a port that the gateway never calls.
     Port(u16),
 }
 
-/// Whether endpoints may have this port.
+/// Returns whether the URI of an endpoint may have this port.
 pub const fn is_port_allowed(port: u16) -> bool {
     matches!(port, 80 | 443 | 1024..)
 }
@@ -120,8 +120,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Parses a URI that is in its normal spelling, except for upper case in scheme and host, a default port, and a missing path. Refuses a
-    /// port that is never called.
+    /// Parses a URI that is in its normal spelling, except for upper case in scheme and host, a default port, and a
+    /// missing path. Other spellings, and ports that are never called, are errors.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {
@@ -141,14 +141,14 @@ impl Uri {
         }
     }
 
-    /// Returns the URI of a lease. `entity_name` is the target, and `entity_key` is path and query. A send's key begins
-    /// at `#` and is left out.
+    /// Returns the URI of a lease. `entity_name` is the target, and `entity_key` is path and query. The key of a single
+    /// send follows `#` in `entity_key`, and is left out.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))
     }
 
-    /// The normal spelling.
+    /// Returns the URI in its normal spelling.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
@@ -158,7 +158,7 @@ impl Uri {
         self.url.origin().ascii_serialization()
     }
 
-    /// Path and query.
+    /// Returns the path and the query.
     pub fn entity_key(&self) -> &str {
         &self.url[Position::BeforePath..Position::AfterQuery]
     }
@@ -265,7 +265,6 @@ mod tests {
                 prop_assert_eq!(&Uri::parse(uri.as_str()).unwrap(), &uri);
                 prop_assert_eq!(Uri::of_lease(&uri.entity_name(), uri.entity_key()).unwrap(), uri);
             }
-            // Path and query of an accepted text equal those of the normal spelling.
             if let Ok(uri) = Uri::parse_normal(&text) {
                 let path = text.find("://").and_then(|at| Some(at + 3 + text[at + 3..].find(['/', '?'])?));
                 prop_assert_eq!(path.map_or("/", |at| &text[at..]).trim_start_matches('/'), uri.entity_key().trim_start_matches('/'));

@@ -1,5 +1,5 @@
-//! Decides whether a library serves the installed version of the extension's SQL. Versions are compared as numbers, so
-//! `0.10` comes after `0.9`.
+//! Decides whether the library supports the installed version of the extension's SQL. Versions are compared as numbers,
+//! so `0.10` comes after `0.9`.
 
 /// The reason why a library does not serve the installed SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,8 +12,8 @@ pub enum Unserved {
     Newer,
 }
 
-/// Returns `None` if the library serves the version `installed`. The last of the `served` versions is the library's
-/// own.
+/// Returns `None` if the library supports the version `installed`. The last of the `served` versions is the version of
+/// the library itself.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

@@ -1,7 +1,7 @@
-//! When a row of a watched table is late, and which level its alert has.
+//! Decides when a row of a watched table is late, and which level its alert has.
 //!
-//! A row's clock starts at `since`. Level 1 is due at `since + within`, level k + 1 at `since + escalate[k]`. Each due
-//! time is rounded up to a slot, so no level is early. Levels are raised one at a time.
+//! A row's clock starts at `since`. Level 1 is due at `since + within`. Level k + 1 is due at `since + escalate[k]`.
+//! Each due time is rounded up to a slot, so no level is early. Levels are raised one at a time.
 //!
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
@@ -9,18 +9,18 @@ use crate::limits::Limits;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 
-/// How long after its clock's start a row reaches each level.
+/// The times from the start of a row's clock to each alert level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels(Vec<TimeDelta>);
 
-/// Why levels are invalid.
+/// The reason why a rule's levels are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelError {
     /// `within` is zero or negative.
     Within,
-    /// This level of `escalate`, from 1, is not later than the level before.
+    /// The level of this number in `escalate`, counted from 1, is not later than the level before it.
     Escalate(usize),
-    /// More than [`MAX_LEVELS`] levels.
+    /// The rule has more than [`MAX_LEVELS`] levels.
     TooMany,
 }
 
@@ -46,12 +46,13 @@ impl Levels {
         }
     }
 
-    /// Returns the time from `since` to a level, from 1; `None` if the rule has no such level.
+    /// Returns the time from `since` to a level. The first level has number 1. Returns `None` if the rule has no such
+    /// level.
     pub fn after(&self, level: u32) -> Option<TimeDelta> {
         self.0.get(usize::try_from(level).ok()?.checked_sub(1)?).copied()
     }
 
-    /// Returns when a row becomes late. [`Time::MIN_UTC`] is returned unchanged.
+    /// Returns when a row becomes late. If `since` is [`Time::MIN_UTC`], returns the same.
     pub fn due(&self, since: Time) -> Time {
         if since == Time::MIN_UTC { since } else { later(since, self.0[0]) }
     }
@@ -61,12 +62,12 @@ impl Levels {
     }
 }
 
-/// State of a row.
+/// State of a row of a watched table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
-    /// The row is gone, its condition holds, or its clock has not started.
+    /// The row needs no alert, because the row is gone, its condition holds, or its clock has not started.
     Settled,
-    /// The condition has not held since this time; `-infinity` is [`Time::MIN_UTC`].
+    /// The rule's condition has not held for the row since this time. [`Time::MIN_UTC`] stands for `-infinity`.
     Waiting(Time),
 }
 
@@ -77,13 +78,13 @@ pub enum Verdict {
     Settled,
     /// Level 1 is not due yet. An open alert is cleared, and the row is checked at this slot.
     Ahead(Time),
-    /// The open alert keeps its level. The row is checked again at this slot, or never.
+    /// The open alert keeps its level. The row is checked again at this slot, if there is one.
     Stay(Option<Time>),
-    /// This level is raised. The row is checked again at this slot, or never.
+    /// The alert is raised to this level. The row is checked again at this slot, if there is one.
     Raise(u32, Option<Time>),
 }
 
-/// Returns the verdict on a row whose open alert has level `open`, or 0 for none.
+/// Returns the verdict on a row. `open` is the level of its open alert, or 0 if it has no open alert.
 pub fn judge(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Verdict {
     let RowState::Waiting(since) = found else { return Verdict::Settled };
     let width = limits.width;
@@ -100,7 +101,7 @@ pub fn judge(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: 
     }
 }
 
-/// Returns the slot of the first check of a row that was just written; `None` for no check.
+/// Returns the slot of the first check of a row that was just written, or `None` if the row needs no check.
 pub fn start(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Option<Time> {
     match judge(found, open, levels, limits, now) {
         Verdict::Settled => None,
@@ -110,11 +111,10 @@ pub fn start(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: 
     }
 }
 
-/// PostgreSQL's longest name, in bytes.
 const MAX_NAME: usize = 63;
 
-/// Returns the name `awty_<rule><suffix>` of a rule's trigger or function. A long name is cut and gets a hash of the
-/// rule's name.
+/// Returns the name `awty_<rule><suffix>` of a rule's trigger or function. A long name is cut, and a hash of the rule's
+/// name is appended.
 pub fn object_name(rule: &str, suffix: &str) -> String {
     let whole = format!("awty_{rule}{suffix}");
     if whole.len() <= MAX_NAME {

@@ -1,14 +1,15 @@
 //! Enforces the time limits of runs. An overdue run is first cancelled, as by `pg_cancel_backend()`. If the run catches
 //! the cancellation, its process is terminated after [`GRACE`].
 //!
-//! Invariant: no run is cancelled or terminated too early, because times are of the monotonic clock.
+//! Invariant: no run is cancelled or terminated too early, because all times come from the monotonic clock.
 
 use crate::Mono;
 use std::time::Duration;
 
 /// Time between the cancellation of a run and the termination of its process.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The watchdog waits this long for the worker's own timer, which is late if the wall clock was set back.
+/// The watchdog acts this long after a run's time limit, because the worker's own timer should end the run first. That
+/// timer is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
 /// A run counts as stuck if it continues this long after its termination.
 pub const STUCK: Duration = Duration::from_secs(1);
@@ -20,7 +21,7 @@ pub struct Run {
     pub began: Mono,
     /// Maximum duration of the run.
     pub timeout: Duration,
-    /// Number of strikes: 1 after the cancellation, 2 after the termination.
+    /// Number of interventions (strikes) so far: 1 after the cancellation, 2 after the termination.
     pub strikes: u8,
 }
 
@@ -30,7 +31,7 @@ impl Run {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// Notes that the run is cancelled or terminated now, if it is time. Returns the new number of strikes.
+    /// If the run must be cancelled or terminated now, records this and returns the new number of strikes.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
