@@ -15,10 +15,9 @@ use world::{Dice, ZONES};
 use zones::{Real, at, tz, zone};
 
 const DAY: i64 = 1440 * MINUTE;
-/// Ten years, with a margin on both sides because local time differs from UTC, in minutes.
+/// Ten years of minutes, with a margin because local time differs from UTC.
 const COUNT: usize = 3660 * 1440;
 
-/// Returns opening hours with times at night, when clocks change, and the same hours as text.
 fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {
     const NAMES: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let count = 1 + dice.below(6);
@@ -71,7 +70,6 @@ impl Case {
         Self { name, calendar: Calendar::new(hours, closed.into_iter().collect(), zone(name)), minutes, changes, first }
     }
 
-    /// Returns a random moment, which is often near a change of the clocks and often a whole minute.
     fn moment(&self, dice: &mut Dice) -> i64 {
         let any = self.first + 2 * DAY + dice.below(3655 * DAY);
         let t = match self.changes.len() {
@@ -106,14 +104,12 @@ fn time(t: i64) -> Time {
     Time::from_timestamp_micros(t).unwrap()
 }
 
-/// Returns a random length of up to some weeks, often a multiple of a quarter of an hour, like opening hours.
 fn length(dice: &mut Dice) -> i64 {
     let most = [DAY / 24, DAY, 40 * DAY][dice.below(3) as usize];
     let t = 1 + dice.below(most);
     if dice.below(2) == 0 { (t / MINUTE / 15 + 1) * 15 * MINUTE } else { t }
 }
 
-/// Compares all answers of the calendar for one random moment. Returns how many moments were compared.
 fn compare(case: &Case, dice: &mut Dice) -> i64 {
     let Case { name, calendar, minutes, .. } = case;
     let (t, other) = (case.moment(dice), case.moment(dice));
@@ -146,7 +142,6 @@ fn a_later_start_is_never_due_earlier(case: &Case, dice: &mut Dice) {
         }
     };
     rises(&starts, hours);
-    // When clocks are set back, local times repeat, so results for the repeated hour are not in order.
     starts.retain(|&t| !case.minutes.is_in_fold(t));
     rises(&starts, days);
 }

@@ -1,4 +1,4 @@
-//! Tests properties of the launcher's plan and of the token bucket with random roles.
+//! Tests the launcher's plan and the token bucket with random roles.
 
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
 use awty_core::{Caps, Mono, Role, Time, TokenBucket};
@@ -35,8 +35,6 @@ fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
     (prop::collection::vec(any_role(), 0..12), caps)
 }
 
-/// Returns whether the role needs another worker `micros` microseconds after now: its work is due, it is not parked and
-/// below its cap, and its workers have been behind for a second or ask for help.
 fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);

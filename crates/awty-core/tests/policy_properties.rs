@@ -1,4 +1,4 @@
-//! Tests properties of the policy with random checks and limits.
+//! Tests the decisions of `policy` with random checks and limits.
 
 mod strategies;
 
@@ -14,7 +14,6 @@ fn seconds(range: std::ops::Range<i64>) -> impl Strategy<Value = TimeDelta> {
     range.prop_map(TimeDelta::seconds)
 }
 
-/// Returns limits so small that random checks reach them.
 fn any_limits() -> impl Strategy<Value = Limits> {
     let counts = (0_u32..6, 0_u32..5);
     let times = (seconds(1..4_000_000), seconds(1..100_000), prop::option::of(seconds(1..100_000)));
@@ -32,7 +31,6 @@ fn any_limits() -> impl Strategy<Value = Limits> {
     })
 }
 
-/// Returns a check and a time before the slot, in the slot, or long after it.
 fn any_check() -> impl Strategy<Value = (Check, Limits, Time)> {
     (any_time(), any_limits(), 0_u32..6, 0_u32..5, -200_000_i64..200_000).prop_map(
         |(t, limits, checks, attempt, off)| {

@@ -1,4 +1,5 @@
-//! Tests the quarantine with workers that ask for entry, run a suspect for any time, and leave (P5, P7).
+//! Tests the quarantine (promises P5 and P7) with workers that ask for entry, run a suspect for a random time, and
+//! leave.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,4 @@
-//! Plans with a calendar: the moments in closed time are left out, and nothing else changes.
+//! Tests that a plan with a calendar leaves out the moments in closed time, and that nothing else changes.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -78,7 +78,6 @@ fn a_plan_without_an_open_moment_is_refused() {
     let sentence = "cron expression \"0 3 * * *\" does not come in the open time of its calendar within ten years";
     assert_eq!(error.to_string(), sentence);
     assert_eq!(plan(cron("0 9 * * *"), None).within(office()).check(Width::MINUTE, now), Ok(()));
-    // An end before the first moment is another error.
     let over = plan(cron("0 9 * * *"), Some(at("2026-11-23T13:00:00Z"))).within(office());
     assert!(!over.is_shut(now));
     assert!(matches!(over.check(Width::MINUTE, now), Err(RepeatError::NoneBeforeEnd(_))));
@@ -92,10 +91,10 @@ fn repetition(rhythm: &str, calendar: Option<Rc<Calendar<Changes>>>, delay: Time
 #[test]
 fn the_moment_of_the_plan_decides_before_jitter() {
     let hourly = repetition("0 * * * *", office(), TimeDelta::minutes(30));
-    // The moment 16:00 is open, and its slot 16:30 too. The moment 17:00 is closed, so 17:30 is no slot.
+    // The moment 16:00 is open, so 16:30 is its slot. The moment 17:00 is closed, so 17:30 is no slot.
     assert_eq!(hourly.slot_after(at("2026-11-23T15:45:00Z")), Some(at("2026-11-23T16:30:00Z")));
     assert_eq!(hourly.slot_after(at("2026-11-23T16:30:00Z")), Some(at("2026-11-24T09:30:00Z")));
-    // A long delay ends before the next open moment, and so may lie in closed time.
+    // A slot may lie in closed time, because only the moment must be open.
     let late = repetition("0 16 * * *", office(), TimeDelta::hours(3));
     assert_eq!(late.slot_after(at("2026-11-23T12:00:00Z")), Some(at("2026-11-23T19:00:00Z")));
 }

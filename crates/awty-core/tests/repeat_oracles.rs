@@ -1,5 +1,5 @@
-//! Compares plans with an oracle that looks at each minute. The oracle is Vixie cron's matcher in UTC, and looks at
-//! local time in zones of the whole world from 1970 to 2100.
+//! Compares plans with an oracle that looks at each minute. In UTC, the oracle is Vixie cron's matcher. In other zones
+//! of the world, the oracle looks at local time from 1970 to 2100.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -15,7 +15,6 @@ use proptest::prelude::*;
 use world::{Dice, ZONES};
 use zones::{at, tz, zone};
 
-/// Returns a cron expression that often matches at night, when clocks change.
 fn any_expression(dice: &mut Dice) -> String {
     let minute = dice.pick(&["*", "*/15", "0", "30", "0,30", "5-55/10", "*/7", "59", "1,2,58", "*/2,1"]);
     let hour = dice.pick(&["*", "*/2", "0", "1", "2", "3", "0-5", "1,2,3", "23", "*/5", "12", "0-23"]);
@@ -29,7 +28,6 @@ fn cron(text: &str) -> Rhythm {
     Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns a day just before a change of the zone's clocks, or sometimes any day.
 fn days(dice: &mut Dice, zone: &impl Zone) -> NaiveDate {
     let any = dice.below(4_070_908_800) * 1_000_000;
     let near = if dice.below(5) == 0 { i64::MAX } else { zone.span_at(any).until };
@@ -46,7 +44,7 @@ fn in_every_zone_a_plan_is_what_looking_at_each_minute_gives() {
         for _ in 0..40 {
             let (text, first) = (any_expression(&mut dice), days(&mut dice, &zone));
             let expected = oracle::moments(&Vixie::new(&text), tz, first, 5);
-            // No zone is further than 16 hours from UTC.
+            // No zone differs from UTC by more than 16 hours.
             let from = first.and_time(NaiveTime::MIN).and_utc() + TimeDelta::hours(16);
             let to = from + TimeDelta::hours(88);
             let expected: Vec<_> = expected.into_iter().filter(|&t| t > from && t < to).collect();

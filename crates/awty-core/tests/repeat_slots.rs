@@ -1,4 +1,4 @@
-//! The slots of repetitions, compared with a list of all moments and their delays.
+//! Compares the slots of repetitions with a list of all moments and their delays.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -17,7 +17,6 @@ fn second(number: i64) -> Time {
 const CRONS: [&str; 7] =
     ["* * * * *", "7 * * * *", "0,1,30 * * * *", "*/5 3,4 * * *", "0 0 * * *", "*/20 * * * * *", "0 0 29 2 *"];
 
-/// Returns a number of seconds, or a cron expression with uneven distances.
 fn any_rhythm() -> impl Strategy<Value = Rhythm> {
     prop_oneof![
         (1_i64..20_000).prop_map(|seconds| Rhythm::new(Some((0, 0, seconds * 1_000_000)), None).unwrap()),
@@ -40,7 +39,6 @@ fn any_repetition() -> impl Strategy<Value = Repetition<Fixed>> {
     )
 }
 
-/// Lists the moments from long before `t` with their slots.
 fn slots(repetition: &Repetition<Fixed>, t: Time) -> impl Iterator<Item = (Time, Time)> {
     let moments = repetition.plan.moments(t - repetition.jitter.at_most - TimeDelta::days(2));
     moments.map(|moment| {
@@ -61,7 +59,7 @@ fn a_jitter_above_the_distance_spreads_entities_over_the_distance() {
         let slot = Repetition { plan, jitter, width, catch_up }.slot_after(second(0)).unwrap();
         counts[usize::try_from((slot - second(0)).num_seconds() - 1).unwrap()] += 1;
     }
-    // About 100 each; five standard deviations are 47.
+    // Each slot gets about 100 entities. Five standard deviations are 47.
     assert!(counts.iter().all(|count| (53..=147).contains(count)), "{counts:?}");
 }
 

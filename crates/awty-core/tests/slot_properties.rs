@@ -1,4 +1,4 @@
-//! Tests properties of rounding to slots with random times and widths.
+//! Tests with random times and widths how times are rounded to slots.
 
 mod strategies;
 

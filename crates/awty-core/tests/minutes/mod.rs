@@ -12,7 +12,7 @@ const DAY_MINUTES: i64 = 1440;
 /// No zone is further from UTC than this, in minutes.
 const FAR: usize = 26 * 60;
 
-/// Opening hours on a range of weekdays. Monday is 0, both weekdays are included, and times are minutes of the day.
+/// Opening hours from a first to a last weekday, both included. Monday is 0. Times are in minutes of the day.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub days: (i64, i64),
@@ -74,7 +74,6 @@ impl Minutes {
         (self.first + minute as i64) * MINUTE + rest
     }
 
-    /// Returns the index of the minute that contains a moment, and the microseconds since the minute began.
     fn minute(&self, t: i64) -> (usize, i64) {
         ((t.div_euclid(MINUTE) - self.first) as usize, t.rem_euclid(MINUTE))
     }
@@ -83,7 +82,6 @@ impl Minutes {
         self.open[self.minute(t).0]
     }
 
-    /// Returns how much open time lies between the first minute and `t`.
     fn passed(&self, t: i64) -> i64 {
         let (minute, rest) = self.minute(t);
         self.before[minute] * MINUTE + if self.open[minute] { rest } else { 0 }
@@ -102,22 +100,21 @@ impl Minutes {
         Some(self.at(minute + ahead, 0))
     }
 
-    /// Returns the first moment by which the calendar has been open for `time` since `since`.
+    /// Returns the first moment at which the calendar has been open for `time`, counted from `since`.
     pub fn after_time(&self, since: i64, time: i64) -> Option<i64> {
         let wanted = self.passed(since) + time;
         let minute = self.before.partition_point(|&before| before * MINUTE < wanted).checked_sub(1)?;
         (minute < self.open.len()).then(|| self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Returns the last moment from which the calendar is open for `time` until `due`.
     pub fn before_time(&self, due: i64, time: i64) -> Option<i64> {
         let wanted = self.passed(due) - time;
         let minute = self.before.partition_point(|&before| before * MINUTE <= wanted).checked_sub(1)?;
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Returns the moment with the same local time on the n-th open day. The day of the first open moment is not
-    /// counted.
+    /// Returns the moment with the same local time as `since` on the n-th open day after the day of the first open
+    /// moment.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));
@@ -128,7 +125,6 @@ impl Minutes {
         Some(next.map_or(moment(periods.last()?.end), |period| moment(period.start).max(wanted)))
     }
 
-    /// Returns the moment with the same local time on the n-th open day before the day of `due`.
     pub fn before_days(&self, due: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(due);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));

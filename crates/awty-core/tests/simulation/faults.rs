@@ -80,7 +80,8 @@ impl World {
         self.latch = true;
     }
 
-    /// Sets the clock forward or back. Only one jump happens before the launcher looks, which it does once a second.
+    /// Sets the clock forward or back. Only one jump happens before the launcher next reads the clock, which it does
+    /// once a second.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;
@@ -119,7 +120,7 @@ impl World {
         self.launcher_acts();
     }
 
-    /// Changes the setting `awty.slot`. Checks at the old boundaries are still due.
+    /// Changes the setting `awty.slot`. Checks keep their slots.
     fn slot_is_changed(&mut self) {
         self.server_width = width(self.dice.pick(&WIDTHS));
         for job in &mut self.jobs {

@@ -1,5 +1,5 @@
 //! Simulates the whole scheduler in one thread: clients, a launcher, workers, crashes, restarts, pauses and clock
-//! jumps. A ledger, which knows only the promises, checks each history.
+//! jumps. A ledger checks each simulated history. The ledger knows only what awty promises.
 //!
 //! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
 
@@ -17,7 +17,7 @@ use awty_core::Outcome;
 use ledger::Tally;
 use world::World;
 
-/// If a history breaks a promise, this value prints how to replay the history.
+/// If a history breaks a promise, dropping this value prints how to replay the history.
 struct Replay {
     seed: u64,
     steps: u64,
@@ -36,7 +36,7 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history, so only about twenty audits are made.
+        // An audit reads the whole history, so it is made only about twenty times.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }
@@ -64,7 +64,6 @@ fn a_million_steps_keep_every_promise() {
         all.add(&play(seed, steps).1);
     }
     println!("{all:?}");
-    // Each kind of event must have occurred, because the simulation proves nothing about other kinds.
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
         assert!(count > 0, "no check ended as {outcome}");
     }

@@ -5,7 +5,6 @@ use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// How a run ends if neither a fault nor its time limit stops it.
 #[derive(Clone, Copy)]
 enum Finish {
     Answer(Answer),
@@ -84,7 +83,6 @@ impl World {
         self.roles[role].due = self.earliest(role).map(|(slot, _)| slot);
     }
 
-    /// Returns the role's first check that a worker may take now or later.
     fn earliest(&self, role: usize) -> Option<(Time, Id)> {
         self.table.of_role(role).find(|(_, id)| self.open_to_workers(&self.table.rows[id], *id))
     }
@@ -115,7 +113,7 @@ impl World {
 
     fn look(&mut self, worker: usize) {
         let role = self.workers[worker].role;
-        // A worker may start shortly before the slot. It then polls until the slot comes.
+        // A worker may start shortly before the slot of its first check. It then polls until the slot comes.
         match self.earliest(role).filter(|(slot, _)| *slot <= self.now + self.caps.lead) {
             Some((_, id)) if self.waiting == 0 || self.dice.one_in(2) => self.workers[worker].doing = Doing::Found(id),
             None if self.dice.one_in(2) => self.hint(role),
@@ -130,7 +128,6 @@ impl World {
         self.latch = true;
     }
 
-    /// Claims a check without waiting for its lock, reads its row, and applies the guards.
     fn claim(&mut self, worker: usize, id: Id) {
         self.workers[worker].doing = Doing::Looking;
         let Some(row) = self.table.rows.get(&id).filter(|row| self.open_to_workers(row, id)) else { return };

@@ -8,7 +8,6 @@ pub struct Row {
     pub role: usize,
     pub entity: usize,
     pub check: Check,
-    /// Grows with each change of the row, like PostgreSQL's row versions.
     pub version: u64,
     pub held: bool,
     pub runs: u32,

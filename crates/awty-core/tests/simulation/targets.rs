@@ -1,5 +1,5 @@
-//! Simulates targets of external workers with limits, blocks, circuit breakers and turns, under random clocks, reports
-//! and crashes. The checker knows nothing of the implementation.
+//! Simulates targets of external workers with limits, blocks and circuit breakers. Clock jumps, reports and crashes are
+//! random. The checker knows nothing of the implementation.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;
@@ -19,7 +19,6 @@ const BURST: u32 = 4;
 struct Line {
     target: Target,
     pending: usize,
-    /// For each lease, the time at which it ends if no answer comes.
     leases: Vec<Time>,
 }
 
@@ -29,12 +28,11 @@ struct Seen {
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Number of claims that passed over this target although it could have been served.
+    /// Number of claims that left out this target although it could have been served.
     waited: usize,
 }
 
-/// State that survives a crash: the checks of each target, the position at which each role's claims stopped, and the
-/// time at which each role was last served.
+/// The state that survives a crash: the checks of each target, and the last target and the last service of each role.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 
 struct World {

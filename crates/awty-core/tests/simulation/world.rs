@@ -113,7 +113,6 @@ impl World {
         self.ledger.audit(&self.table);
     }
 
-    /// Stops all faults and lets time pass until every check has ended.
     pub fn drain(&mut self) {
         while !self.open.is_empty() {
             self.client_ends_transaction();
@@ -132,7 +131,6 @@ impl World {
         panic!("checks that never end, at {}: {left:?}", self.now);
     }
 
-    /// Advances both clocks, but not beyond the time at which the launcher wakes up.
     fn time_passes(&mut self) {
         if !self.latch {
             let longest = self.launcher_wakes.since(self.mono).as_micros() as i64;
@@ -226,7 +224,6 @@ impl World {
         }
     }
 
-    /// Inserts a check and sets the role's hint. If the check is the role's first, the launcher is woken.
     pub fn insert(&mut self, job: usize, entity: usize, slot: Time, not_before: Time, since: Mono) {
         let role = self.jobs[job].role;
         let id = self.table.insert(job, role, entity, slot);

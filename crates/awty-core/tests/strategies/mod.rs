@@ -2,7 +2,6 @@ use awty_core::{Time, Width};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-/// Returns times from 1800 to 2300 with microseconds. Many of them are whole seconds.
 pub fn any_time() -> impl Strategy<Value = Time> {
     (-5_364_662_400_i64..10_413_792_000, prop_oneof![Just(0), 0_i64..1_000_000])
         .prop_map(|(seconds, micros)| Time::UNIX_EPOCH + TimeDelta::seconds(seconds) + TimeDelta::microseconds(micros))

@@ -3,8 +3,7 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// Zones with offsets of whole, half and quarter hours, changes at odd times, missing days, and negative daylight
-/// saving.
+/// Zones with unusual offsets, clock changes at unusual times, missing days, or daylight saving with a negative offset.
 #[rustfmt::skip]
 pub const ZONES: [&str; 60] = [
     "Africa/Abidjan", "Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Juba", "Africa/Monrovia",

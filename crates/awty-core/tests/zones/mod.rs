@@ -1,4 +1,4 @@
-//! Provides the zones of the library `chrono-tz` as a PostgreSQL server provides its own: one offset change per call.
+//! Provides the time zones of the library `chrono-tz`. Like a PostgreSQL server, it gives one offset change per call.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};

@@ -33,7 +33,6 @@ impl World {
 
     fn repeat(&mut self, key: Key) {
         let terms = self.any_terms();
-        // A plan that has already ended is refused.
         if let Some(slot) = terms.repetition(self.width).begin(self.now) {
             self.ledger.begins(key, &terms, self.width, self.now, slot);
             self.terms.insert(key, terms);
@@ -52,7 +51,6 @@ impl World {
         }
     }
 
-    /// A run in progress will commit nothing.
     fn schedule(&mut self, id: u64) {
         let row = &self.rows[&id];
         let (key, occurrence, held) = (row.key, row.occurrence, row.held);
@@ -70,8 +68,8 @@ impl World {
         }
     }
 
-    /// A client postpones the check. If the check has run, its moments are over. Several moments in one slot count as
-    /// the last of them.
+    /// A client postpones the check. The moments before the last one of its slot are then used up. If the check has
+    /// run, the last one is used up too.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };
@@ -96,7 +94,6 @@ impl World {
         self.ledger.tally.count(if ahead { "checked now" } else { "checked now while due" });
     }
 
-    /// Any check that a run in progress leaves pending is held.
     fn hold_or_release(&mut self, id: u64) {
         let now = self.now;
         if let Some(row) = self.rows.get_mut(&id) {
@@ -142,7 +139,7 @@ impl World {
                 self.terms.insert(key, new);
                 if let Some(row) = self.rows.get_mut(&id) {
                     (row.occurrence.passed, row.stayed) = (passed, true);
-                    // The slot covers the new plan's moments in it as well.
+                    // The slot of the check also covers the moments of the new plan that lie in this slot.
                     let own = new.last_delayed_by(occurrence.first);
                     row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
                     if old.shape != new.shape {

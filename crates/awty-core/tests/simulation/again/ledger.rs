@@ -1,4 +1,4 @@
-//! The checker of repetitions. It counts moments instead of slots, in a full list of all moments.
+//! The checker of the simulated repetitions. It counts moments instead of slots, and has a full list of all moments.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub type Key = (usize, usize);
 
 struct Account {
-    /// Moments up to this one are over: booked, skipped, or given up by a client.
+    /// Moments up to this one will not come again.
     gone: Time,
     /// The last moment whose occurrence has ended, with or without a run.
     booked: Time,
@@ -44,7 +44,6 @@ pub struct Ledger {
     pub tally: Tally,
 }
 
-/// Returns the first slot after `now` among the moments after `gone`.
 fn expected(terms: &Terms, width: Width, gone: Time, now: Time) -> Option<Time> {
     terms.open(gone, now, width).map(|(_, slot)| slot).next()
 }
@@ -61,8 +60,8 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Records that the occurrence of the moments up to `last` has ended, and not because of a client. By P11, no
-    /// moment is booked twice.
+    /// Records that the occurrence of the moments up to `last` has ended without a client's call. No moment may end
+    /// twice (promise P11).
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -75,7 +74,6 @@ impl Ledger {
         }
     }
 
-    /// Records that an entity has a new rhythm, whose moments up to `gone` are over.
     pub fn forget(&mut self, key: Key, gone: Option<Time>) {
         let gone = gone.unwrap_or(Time::MIN_UTC);
         self.accounts.insert(key, Account { gone, booked: Time::MIN_UTC });
@@ -85,8 +83,7 @@ impl Ledger {
         expected(terms, width, self.accounts[&key].gone.max(own), now)
     }
 
-    /// Checks that the repetition continues at the right slot. No moment up to `own` comes again, and no moment is
-    /// lost.
+    /// Checks that the repetition continues at the right slot, and that no moment is lost or repeated.
     pub fn goes_on(&mut self, key: Key, own: Time, terms: &Terms, width: Width, now: Time, next: Option<Time>) {
         assert_eq!(next, self.next(key, own, terms, width, now), "{key:?} goes on after {own}, at {now}");
         self.gone(key, own);
@@ -95,8 +92,8 @@ impl Ledger {
         }
     }
 
-    /// Checks the slot that follows a change of the plan. If only the jitter has changed, `pending` is the moment of
-    /// the pending check.
+    /// Checks the slot that follows a change of the plan. If only the jitter has changed, the caller passes the moment
+    /// of the pending check as `pending`.
     pub fn changed(
         &mut self,
         key: Key,
@@ -113,7 +110,7 @@ impl Ledger {
             assert!(open().next().is_some_and(|(_, slot)| slot <= next), "{key:?}: {next} is over, as {gone}");
         }
         if let Some(pending) = pending {
-            // The new plan still has the pending moment, so its slot may not be later than planned.
+            // The new plan still contains the pending moment, so its slot may not be later than the jitter allows.
             let slot = open().find(|&(moment, _)| moment == pending).map(|(_, slot)| slot);
             let latest = slot.map(|slot| slot.max(width.after(now)));
             assert!(next.is_some() && next <= latest, "{key:?}: {next:?} comes after {latest:?}");
@@ -122,7 +119,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // Moments are skipped if their slots are before the slot of the last moment that the new check covers.
+        // The new check covers several moments. The moments with earlier slots than the last of them are skipped.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

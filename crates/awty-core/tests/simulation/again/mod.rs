@@ -1,5 +1,5 @@
 //! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit. The crate
-//! decides which check comes next, and the ledger counts moments.
+//! decides which check comes next. The ledger checks that no moment is lost or used twice.
 
 mod clients;
 mod faults;
@@ -93,8 +93,8 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// Ends a check, and inserts the next check or removes the repetition in the same commit. A hold passes to the next
-    /// check.
+    /// Ends a check, and inserts the next check or removes the repetition in the same commit. If the check was held,
+    /// the next check is held too.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);
@@ -114,7 +114,6 @@ impl World {
         }
     }
 
-    /// Returns the last moment that is used up when the check is over.
     fn used_up(&self, row: &Row) -> Time {
         let (terms, first) = (self.terms[&row.key], row.occurrence.first);
         match row.last {
@@ -179,7 +178,6 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
     }
 }
 
-/// Each of these events must have occurred, because the simulation proves nothing about other events.
 const EVENTS: [&str; 24] = [
     "run",
     "discarded",

@@ -6,11 +6,10 @@ use awty_core::{Time, Width};
 use chrono::TimeDelta;
 use std::sync::LazyLock;
 
-/// The list of moments covers [`DAYS`].
 pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
 pub const DAYS: i64 = 30;
 
-/// The hours, out of each 48, at which clocks change, and the new offset in minutes.
+/// The hours of a cycle of 48 hours at which clocks change, each with the new offset in minutes.
 const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
 
 pub struct Shape {
@@ -53,7 +52,6 @@ static ZONE: LazyLock<Changes> = LazyLock::new(|| {
     Changes::new(0, days.map(|(hours, seconds)| (FIRST + TimeDelta::hours(hours), seconds)).collect())
 });
 
-/// Returns the offset in minutes.
 fn ahead(minute: i64) -> i64 {
     let passed = CHANGES.iter().rev().find(|&&(hours, _)| hours <= minute / 60 % 48);
     passed.map_or(0, |&(_, minutes)| i64::from(minutes))
@@ -67,8 +65,7 @@ fn every(every: Every, starts: Time, ends: Option<Time>) -> Shape {
     Shape { plan: Plan::new(Rhythm::Every(every), &*ZONE, Some(starts), ends), moments }
 }
 
-/// Builds a plan from a cron expression. The caller gives the matching minutes twice, as text and as a test of the
-/// minute of the day.
+/// Builds a plan from a cron expression. `matches` is true for the matching minutes of the day.
 fn cron(text: &str, matches: fn(i64) -> bool, fixed: bool) -> Shape {
     let rhythm = Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"));
     Shape { plan: Plan::new(rhythm, &*ZONE, Some(FIRST), None), moments: minutes(matches, fixed) }
@@ -82,7 +79,8 @@ fn days() -> Shape {
     }
 }
 
-/// A fixed time comes when the wall clock first shows or skips it, any other time whenever the clock shows it.
+/// A fixed time comes when the wall clock first shows it or skips it. Any other time comes whenever the wall clock
+/// shows it.
 fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
     let mut latest = -1;
     let mut moments = Vec::new();
@@ -113,7 +111,6 @@ impl Terms {
         moment + jitter::delay(hash, at_most.min(distance))
     }
 
-    /// Returns the moments after `gone` whose slots are after `now`.
     pub fn open(&self, gone: Time, now: Time, width: Width) -> impl Iterator<Item = (Time, Time)> {
         let begin = self.moments().partition_point(|&moment| moment <= gone);
         let recent = now.checked_sub_signed(self.jitter.at_most + TimeDelta::days(2)).unwrap_or(Time::MIN_UTC);
@@ -123,10 +120,9 @@ impl Terms {
         slots.skip_while(move |&(_, slot)| slot <= now)
     }
 
-    /// Returns the last moment that comes, with its delay, by `t`.
+    /// Returns the last moment that comes, together with its delay, at or before `t`.
     pub fn last_delayed_by(&self, t: Time) -> Time {
         let begun = self.moments().partition_point(|&moment| moment <= t);
-        // A delay ends before the next moment, so at most the last moment is still delayed.
         let index = (0..begun).rev().find(|&index| self.delayed(index) <= t);
         index.map_or(Time::MIN_UTC, |index| self.moments()[index])
     }

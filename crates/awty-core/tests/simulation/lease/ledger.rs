@@ -49,7 +49,6 @@ impl Tally {
 
 #[derive(Default)]
 pub struct Ledger {
-    /// For each check, the lease that a worker has and the time at which the lease ends.
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,

@@ -1,6 +1,6 @@
 //! Simulates external workers that claim checks, work, send heartbeats, and answer late or never. Clients cancel and
-//! hold checks, the clock jumps, and the server crashes. P14: no check has two leases at a time, no check is lost, and
-//! each has one key.
+//! hold checks, the clock jumps, and the server crashes. By promise P14, no check has two leases at a time, no check is
+//! lost, and a check that is handed out again has the same key.
 
 mod ledger;
 mod server;
@@ -62,7 +62,6 @@ impl World {
         }
     }
 
-    /// Stops all faults and runs until every check has ended.
     fn drain(&mut self) {
         self.server.release_all();
         for _ in 0..20_000 {

@@ -1,5 +1,5 @@
-//! The tables of a simulated server, and the calls of workers and clients that change them. The crate makes all
-//! decisions.
+//! The tables of a simulated server, and the calls of workers and clients that change them. All decisions come from
+//! `awty_core`.
 
 use super::ledger::Ledger;
 use crate::dice::Dice;
@@ -117,13 +117,13 @@ impl Server {
         self.rows.values_mut().for_each(|row| (row.held, row.crashes) = (false, 0));
     }
 
-    /// Ends a check. As in awty's tables, its lease stays until a later call finds it.
+    /// Ends a check. Its lease stays in the table, as in awty, until a later call removes it.
     fn end(&mut self, id: i64, outcome: Outcome, ledger: &mut Ledger) {
         self.rows.remove(&id);
         ledger.ended(id, outcome);
     }
 
-    /// Ends all leases whose deadline has passed, or the lease of the check `wanted`.
+    /// If `wanted` is given, ends the lease of this check. Otherwise ends all leases whose deadline has passed.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],

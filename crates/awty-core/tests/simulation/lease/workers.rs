@@ -30,7 +30,7 @@ impl World {
             job == Some(awty_core::lease::Delivery::AtMostOnce)
         });
         if once {
-            // The claim is flushed before the work is handed out.
+            // A claim is flushed to disk before the worker gets the work.
             self.flushed = self.server.clone();
         }
         self.workers[worker].hands.extend(hands);
