@@ -28,9 +28,9 @@ pub struct Backoff {
 
 /// How long a role must wait for a new worker if its last worker ran no check, or if a run ended the worker's process.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// How long the launcher waits if the server has no room for another background worker.
+/// How long the launcher waits before it retries, if the server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// How long a worker waits for a due check whose row is locked by a client.
+/// How long a worker waits before it retries a due check whose row is locked by a client.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {

@@ -10,7 +10,7 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// A large table is vacuumed when it has this many dead rows per page. A page holds about sixty rows.
+/// A large table is vacuumed when it has this many dead rows for each page. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
 /// Time between two vacuums. The first dead row also starts this time, so that vacuuming does not disturb a short
 /// backlog.

@@ -22,7 +22,7 @@ pub enum Fate {
     Again,
     /// The run failed and will be retried.
     Retry,
-    /// The check ended.
+    /// The run ended the check.
     End(Outcome),
 }
 
@@ -42,15 +42,15 @@ pub struct RunOf {
 pub struct Figures {
     /// Number of the job's runs.
     pub runs: u64,
-    /// Checks that ended as `done`.
+    /// Number of checks that ended as `done`.
     pub done: u64,
-    /// Checks that ended as `failed`.
+    /// Number of checks that ended as `failed`.
     pub failed: u64,
-    /// Checks that ended as `timed_out`.
+    /// Number of checks that ended as `timed_out`.
     pub timed_out: u64,
-    /// Failed runs that are retried.
+    /// Number of failed runs that are retried.
     pub retries: u64,
-    /// Checks that a run ended with an outcome that has no counter of its own.
+    /// Number of checks that a run ended with an outcome that has no counter of its own.
     pub other: u64,
     /// Total duration of all runs. A run of a set of checks counts once.
     pub run_time: TimeDelta,

@@ -1,6 +1,6 @@
 //! Lists the methods, headers and success statuses that the HTTP call of a schedule may have.
 //!
-//! Does not: make HTTP calls. The gateway makes them.
+//! Does not: make HTTP calls, because the gateway makes them.
 
 use crate::label::labels;
 use serde::{Deserialize, Deserializer};
@@ -25,7 +25,8 @@ labels! {
     }
 }
 
-/// Headers that only the gateway or the HTTP connection may set. A name that ends with `-` is a prefix.
+/// Headers that a user may not set, because the gateway or the HTTP connection sets them. A name that ends with `-`
+/// stands for all names that begin with it.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",

@@ -8,10 +8,10 @@ use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time between two inspections of a database with awty, and between two reads of the list of databases.
+/// Time between two inspections of a database that has awty, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Time until the next inspection of a database whose inspection failed or whose extension needs an update. No event
-/// announces the update.
+/// Time until the next inspection of a database whose inspection failed or whose extension needs an update. awty is not
+/// told when the update comes.
 pub const SOON: Duration = Duration::from_secs(5);
 /// Time until the next attempt, if no process was free or if a command such as DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
@@ -30,10 +30,11 @@ pub enum Finding {
     Unclear,
 }
 
-/// The databases of the server, by a key that the caller chooses.
+/// The databases of the server and the times of their inspections. The caller chooses the key of a database.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// Time of each database's next inspection. A database without awty has `None` and is not inspected again.
+    /// Time of each database's next inspection. `None` stands for a database without awty, which is not inspected
+    /// again.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -55,8 +56,8 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Takes the current list of databases. New databases become due for inspection, and dropped databases are
-    /// forgotten.
+    /// Records the current list of databases. New databases become due for inspection, and dropped databases are
+    /// removed.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {
@@ -94,7 +95,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(AUDIT)));
     }
 
-    /// Postpones the inspection of the database by [`LATER`].
+    /// Moves the next inspection of the database to [`LATER`] from now.
     pub fn put_off(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(LATER)));
     }

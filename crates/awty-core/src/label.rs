@@ -6,9 +6,9 @@ use std::fmt;
 /// The error for a word that is not allowed for an option or argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLabel {
-    /// Name of the option or argument for which the user wrote the word.
+    /// Name of the option or argument for which the user gave the word.
     pub parameter: &'static str,
-    /// The word that the user wrote.
+    /// The word that the user gave.
     pub value: String,
     /// The words that are allowed, for the HINT of the error.
     pub allowed: &'static [&'static str],
@@ -48,7 +48,7 @@ macro_rules! labels {
             /// All values of the enum, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The words for all values of the enum, in the same order.
+            /// The words for all values of the enum, in the order of `ALL`.
             pub const LABELS: &'static [&'static str] = &[$($label,)+];
 
             /// Returns this value's word in SQL.

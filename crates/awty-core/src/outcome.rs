@@ -1,4 +1,4 @@
-//! Outcomes: why a check ended. Every finished check has exactly one.
+//! The outcome of a check says why the check ended. Every finished check has exactly one outcome.
 
 use crate::KeepHistory;
 use crate::label::labels;
@@ -14,15 +14,15 @@ labels! {
         Replaced = "replaced",
         /// The job requested more checks than `max_checks` allows.
         Exhausted = "exhausted",
-        /// The job asked for a time that is not after the check's slot.
+        /// The job requested a time that is not after the check's slot.
         Past = "past",
-        /// The job asked for a time beyond `max_horizon`.
+        /// The job requested a time beyond `max_horizon`.
         BeyondHorizon = "beyond_horizon",
         /// `max_attempts` runs failed in a row. An error ended the last run.
         Failed = "failed",
         /// `max_attempts` runs failed in a row. The time limit ended the last run.
         TimedOut = "timed_out",
-        /// The slot passed while no check could run, and `on_missed` is `skip`.
+        /// The check's slot passed while no check could run, and the option `on_missed` is `skip`.
         Missed = "missed",
         /// The check could not run within `max_lateness`.
         Expired = "expired",

@@ -11,7 +11,6 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Mono,
-    /// How many times in a row the worker found the check's row locked by a client.
     locked: u32,
     slot: i64,
     /// Whether the pause has ended and the worker searches for the check again. The next search forgets the pause.

@@ -28,8 +28,9 @@ pub struct Role {
     pub wants_help: bool,
     /// Number of the role's workers. It includes starting workers, but not stuck workers.
     pub workers: u32,
-    /// Number of the role's workers whose run survived cancellation and termination. They count against the role's cap
-    /// but not against the server's, so that code that cannot be stopped does not take all workers from other roles.
+    /// Number of the role's workers whose run survived cancellation and termination. Stuck workers count against the
+    /// role's maximum but not against the server's maximum, so that code that cannot be stopped does not take all
+    /// workers from other roles.
     pub stuck: u32,
     /// Time until which the role gets no worker, because the role cannot connect or the server had no room for a
     /// process.
@@ -103,7 +104,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // The role's slot has not come yet, so workers of other roles need not make room for it.
+            // The role's slot has not come yet, so workers of other roles need not leave for it.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }

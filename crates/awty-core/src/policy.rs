@@ -10,7 +10,7 @@ use crate::{Limits, OnMissed, Outcome, Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// The fields of a pending check that the guards read.
+/// The fields of a pending check that decide what happens to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     /// Slot of the check (`next_check_at`).
@@ -21,7 +21,7 @@ pub struct Check {
     pub attempt: u32,
 }
 
-/// What to do with a claimed check.
+/// What a worker does with a claimed check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// The check stays pending, because its slot has not come yet.
@@ -89,7 +89,7 @@ pub enum After {
 /// The error for a time that is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar {
-    /// The job's horizon.
+    /// The job's `max_horizon`.
     pub max_horizon: TimeDelta,
 }
 

@@ -7,9 +7,9 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// A suspect runs alone for this time. Most crashes come early, and a long run must not hold up other suspects.
+/// A suspect runs alone for this time. Most crashes come early in a run, and a long run must not delay other suspects.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// While another role waits, the suspects of one role may follow one another for this time.
+/// While another role waits, suspects of one role may enter one after another for this time.
 pub const TURN: Duration = Duration::from_secs(1);
 /// A refused role counts as waiting for this time. A worker that still waits asks again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);

@@ -23,14 +23,14 @@ const ID_LENGTH: usize = 22;
 pub enum UriError {
     /// A part of the URI is too long.
     TooLong {
-        /// The part that is too long.
+        /// Name of the part that is too long.
         part: &'static str,
         /// Maximum number of bytes of this part.
         max: usize,
     },
     /// The text contains a control character.
     Control,
-    /// The text cannot be parsed.
+    /// The text cannot be parsed as a URI.
     Malformed(url::ParseError),
     /// The scheme of the URI is neither `http` nor `https`.
     Scheme(String),

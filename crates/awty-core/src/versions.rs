@@ -1,7 +1,7 @@
 //! Decides whether the library supports the installed version of the extension's SQL. Versions are compared as numbers,
 //! so `0.10` comes after `0.9`.
 
-/// The reason why a library does not serve the installed SQL.
+/// The reason why a library does not support the installed SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
     /// The installed SQL is older than the library, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is

@@ -16,7 +16,7 @@ pub struct Levels(Vec<TimeDelta>);
 /// The reason why a rule's levels are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelError {
-    /// `within` is zero or negative.
+    /// The rule's `within` is zero or negative.
     Within,
     /// The level of this number in `escalate`, counted from 1, is not later than the level before it.
     Escalate(usize),

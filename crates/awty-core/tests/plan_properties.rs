@@ -72,7 +72,6 @@ proptest! {
             roles.iter().filter(|role| wants_worker(role, caps, 0)).partition(|role| role.workers > 0);
         let busy: u32 = caps.elsewhere + roles.iter().map(|role| role.workers).sum::<u32>();
         let free = caps.max_workers.saturating_sub(busy) as usize;
-        // Roles that have a worker leave one place free, unless one role may have all places.
         let kept = usize::from(caps.max_workers > caps.max_workers_per_role);
         let first = alone.len().min(free);
         prop_assert_eq!(start.len(), first + helped.len().min((free - first).saturating_sub(kept)));

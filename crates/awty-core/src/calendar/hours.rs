@@ -45,7 +45,6 @@ impl Hours {
         Self(std::array::from_fn(|_| std::iter::once(0..DAY).collect()))
     }
 
-    /// Returns the ranges of a weekday, from 0 for Monday.
     pub(super) fn of_weekday(&self, weekday: usize) -> &[Range<i64>] {
         &self.0[weekday]
     }

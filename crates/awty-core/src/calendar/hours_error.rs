@@ -7,10 +7,10 @@ use std::fmt;
 /// Largest number of bytes that a message shows of an element.
 const MOST_SHOWN: usize = 64;
 
-/// An element that cannot be read, and why.
+/// The error for an element of weekly hours that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoursError {
-    /// The element, cut if it is too long.
+    /// The element that cannot be read, cut if it is too long.
     element: String,
     fault: Fault,
 }

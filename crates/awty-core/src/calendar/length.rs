@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// A length of open time.
+/// A length of open time, in open days or in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// A number of open days, at least one.
     Days(u32),
-    /// Open time in microseconds, more than 0.
+    /// A number of microseconds of open time, more than 0.
     Time(i64),
 }
 

@@ -4,8 +4,8 @@
 //! - A [`Calendar`] says which moments are open, and counts open time between them.
 //! - [`Calendar::due`] goes forward by a length of open time, and [`Calendar::before`] goes back.
 //!
-//! Invariant: a moment is open exactly if its local time is within the hours and its local day is not closed. When
-//! clocks are set back, both passes of the repeated hour count.
+//! Invariant: a moment is open if, and only if, its local time is within the hours and its local day is not closed.
+//! When clocks are set back, the repeated hour counts both times.
 //! Does not: hold zone data, because the caller passes PostgreSQL's data. A search does not go further than [`REACH`].
 
 mod days;
@@ -43,7 +43,7 @@ struct Clocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
-    /// Numbers of the closed local days, sorted.
+    /// Numbers of the local days on which the calendar is closed, sorted.
     closed: Vec<i64>,
     zone: Z,
 }
@@ -79,7 +79,7 @@ impl<Z: Zone> Calendar<Z> {
         moment(self.open_from(micros(t)).next()?.start)
     }
 
-    /// Returns the open time from `since` to `at`; zero if `at` is not after `since`.
+    /// Returns the open time from `since` to `at`. It is zero if `at` is not after `since`.
     pub fn open_time(&self, since: Time, at: Time) -> TimeDelta {
         let open = self.open(micros(since)..micros(at));
         TimeDelta::microseconds(open.map(|period| period.end - period.start).sum())

@@ -33,7 +33,7 @@ pub struct Breaker {
     pub opens: u32,
 }
 
-/// Which calls to the target the breaker lets through.
+/// The state of a breaker, which says how many calls to the target it lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The closed breaker lets all calls through.
@@ -62,7 +62,7 @@ impl Breaker {
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The failed call began before the breaker opened, so it says nothing new.
+            // The failed call began before the breaker opened, so the failure changes nothing.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })

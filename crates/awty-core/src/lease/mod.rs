@@ -58,7 +58,7 @@ impl KeepAttempts {
     }
 }
 
-/// The options that only jobs for external workers have.
+/// The options of a job that concern external workers only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
     /// A lease expires if its worker sends no heartbeat for this time. `None` means that the lease expires at its
@@ -114,7 +114,7 @@ pub struct Lease {
 pub enum State {
     /// The worker has the check.
     Live,
-    /// The worker's heartbeat is overdue. Its answer still counts unless another worker has got the check.
+    /// The worker's heartbeat is overdue. awty still accepts its answer unless another worker has got the check.
     Expired,
     /// The deadline has passed, and the worker has missed its heartbeat.
     Lost,
@@ -127,14 +127,14 @@ pub enum State {
 pub enum Unanswered {
     /// Nothing happens yet, because the worker still has the check.
     Wait,
-    /// The worker is taken to have crashed, and the check can be handed out again.
+    /// The worker is assumed to have crashed, and the check can be handed out again.
     Crash,
     /// The missing answer counts as a failed run.
     Failure(Failed),
 }
 
 impl Lease {
-    /// Returns a lease that begins at `now`.
+    /// Returns a new lease that begins at `now`.
     pub fn begin(now: Time, timeout: TimeDelta, heartbeat: Option<TimeDelta>) -> Self {
         let deadline = later(now, timeout);
         Self { leased_at: now, expires_at: heartbeat.map_or(deadline, |beat| later(now, beat).min(deadline)), deadline }
@@ -150,7 +150,7 @@ impl Lease {
         }
     }
 
-    /// Returns whether an answer that arrives at `now` counts.
+    /// Returns whether awty accepts an answer that arrives at `now`.
     pub fn counts(&self, now: Time) -> bool {
         now < self.deadline
     }

@@ -1,10 +1,10 @@
 //! Decides how the checks of one claim are divided among roles.
 //!
-//! Invariant: no role gets a second check while another role waits for its first. The role that was served longest ago
-//! comes first. So one role's backlog delays another role's single check by at most one claim.
+//! Invariant: no role gets a second check while another role waits for its first check. The role that was served
+//! longest ago comes first. So one role's backlog delays another role's single check by at most one claim.
 //!
-//! The targets of a job take turns in the order of their names, after the target at which the last claim stopped.
-//! Within a target the oldest check comes first.
+//! The targets of a job take turns in the order of their names. The first target is the one after the last target of
+//! the previous claim. Within a target the oldest check comes first.
 
 use crate::Time;
 
@@ -17,7 +17,7 @@ pub struct Waiting {
     pub due: usize,
 }
 
-/// Returns how many checks of each role a claim of at most `max` checks gets.
+/// Returns how many checks each role gets in a claim of at most `max` checks.
 pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by_key(|role| waiting[*role].served_at);

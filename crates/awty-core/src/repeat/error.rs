@@ -18,11 +18,11 @@ pub enum RepeatError {
         /// Whether the user gave both arguments instead of neither.
         both: bool,
     },
-    /// The cron expression cannot be read.
+    /// The user gave a cron expression that cannot be read.
     Unreadable(Unreadable),
-    /// The interval cannot be used for `every`.
+    /// The user gave an interval that cannot be used for `every`.
     Every(EveryError),
-    /// The moments depend on the time zone, and the user gave no zone.
+    /// The plan's moments depend on the time zone, and the user gave no zone.
     NeedsZone(String),
     /// The plan has no moment at all.
     NeverComes(String),
@@ -34,10 +34,10 @@ pub enum RepeatError {
     TooClose {
         /// Least time between two moments of the plan.
         closest: TimeDelta,
-        /// Width of the server's slots.
+        /// The slot width of the server (`awty.slot`).
         slot: Width,
     },
-    /// The plan ends before it starts, or before now.
+    /// The plan's end is before its start or before now.
     EndsTooEarly,
     /// `jitter` or `catch_up` is negative or longer than [`MAX_SHIFT`].
     OutOfRange {

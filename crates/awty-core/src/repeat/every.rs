@@ -14,9 +14,9 @@ pub enum Every {
     Clock(i64),
     /// A distance of calendar time. One day later the wall clock shows the same time, even if clocks change.
     Calendar {
-        /// Number of months in the distance. A year has 12.
+        /// Number of months in the distance. A year is 12 months.
         months: u32,
-        /// Number of days in the distance. A week has 7.
+        /// Number of days in the distance. A week is 7 days.
         days: u32,
     },
 }

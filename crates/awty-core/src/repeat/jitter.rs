@@ -30,7 +30,7 @@ fn finish(mut hash: u64) -> u64 {
 pub struct Jitter {
     /// The [`hash`] of the job and the entity.
     pub hash: u64,
-    /// Upper bound of the delay.
+    /// Upper bound of the delay of an occurrence.
     pub at_most: TimeDelta,
 }
 

@@ -107,7 +107,7 @@ impl Occurrence {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the first slot of a new repetition, or of a repetition that lost its check.
+    /// Returns the slot at which a new repetition begins, or a repetition whose check was lost begins again.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
@@ -152,7 +152,6 @@ impl<Z: Zone> Repetition<Z> {
             policy::Before::Run => Before::Run,
             policy::Before::Move(_) => match self.going_on(occurrence, now) {
                 Some(slot) => Before::Replace(slot),
-                // No next occurrence can replace this one, so it ends.
                 None => Before::End { outcome: Outcome::Missed, next: None },
             },
             policy::Before::End(outcome @ Outcome::Missed) => {

@@ -28,7 +28,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// Returns whether a user must give a time zone, because UTC would be a surprising default.
+    /// Returns whether the user must give a time zone, because UTC would be a surprising default for this rhythm.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),

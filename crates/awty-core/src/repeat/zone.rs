@@ -64,7 +64,7 @@ impl Zone for Fixed {
     }
 }
 
-/// Makes sure that the period ends after `t`, so that every loop over periods ends.
+/// Returns the zone's period at `t`. The result always ends after `t`, so that every loop over periods ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

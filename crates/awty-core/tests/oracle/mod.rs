@@ -73,7 +73,7 @@ pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) | LocalResult::Ambiguous(t, _) => t.to_utc(),
         LocalResult::None => {
-            // Clocks skip this local time, so the result is the second at which the gap ends.
+            // Clocks skip this local time, so the result is the end of the gap.
             let shows = |t: Time| t.naive_utc() + tz.offset_from_utc_datetime(&t.naive_utc()).fix() >= local;
             let mut t = local.and_utc() - TimeDelta::hours(16);
             while !shows(t) {

@@ -24,7 +24,6 @@ struct Line {
 
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Number of calls to the target since the clock was last set back or the server crashed.
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,

@@ -6,7 +6,7 @@ use chrono::{NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 const SECOND: i64 = 1_000_000;
-/// The zone data of the library `chrono-tz` end at this second.
+/// The zone data of the library `chrono-tz` end at this second of Unix time.
 const LAST: i64 = 4_133_980_800;
 
 /// A zone of `chrono-tz`. Its offset is read day by day to find the changes.

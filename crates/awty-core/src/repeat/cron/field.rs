@@ -1,4 +1,4 @@
-//! Ranges and names of the six fields of a cron expression. Every number is below 64, so a set of a field's values fits
+//! Ranges and names of the six fields of a cron expression. Every number is below 64, so that a set of numbers fits
 //! into one 64-bit word.
 
 #[derive(Debug, PartialEq, Eq)]

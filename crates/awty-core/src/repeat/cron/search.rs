@@ -1,5 +1,4 @@
-//! Finds the next local time that a cron expression matches. The work is bounded by the number of months that are
-//! searched.
+//! Finds the next local time that a cron expression matches. The number of months that are searched limits the work.
 //!
 //! Times are those of a wall clock, in seconds since 1970-01-01 00:00.
 

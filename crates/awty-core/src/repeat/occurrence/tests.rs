@@ -86,7 +86,7 @@ fn a_slot_that_grows_repeats_no_moment() {
 
 #[test]
 fn a_slot_that_changes_loses_no_moment_to_check_now() {
-    // The slot of 09:05 is 10:00, because slots were an hour when it was inserted.
+    // When 09:05 was rounded up to the slot 10:00, the slot width was an hour.
     let nine = by(Rhythm::new(None, Some("5 9 * * *")).unwrap());
     let extra = Occurrence::new(clock("10:00:00")).now(clock("09:01:00"));
     for seconds in [60, 900, 3600] {
@@ -282,7 +282,7 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(0, "06:00:00"), clock("09:00:00"));
     assert_eq!(moved(3600, "06:00:00"), clock("08:00:00"));
     assert_eq!(moved(-3600, "06:00:00"), clock("10:00:00"));
-    // Yesterday's occurrence is not repeated. Today's comes at the next slot if its new time has passed.
+    // Yesterday's occurrence is not repeated. Today's occurrence comes at the next slot if its new time has passed.
     assert_eq!(moved(3600, "08:30:10"), clock("08:31:00"));
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));

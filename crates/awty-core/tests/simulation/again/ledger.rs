@@ -9,7 +9,7 @@ pub type Key = (usize, usize);
 struct Account {
     /// Moments up to this one will not come again.
     gone: Time,
-    /// The last moment whose occurrence has ended, with or without a run.
+    /// The last moment whose occurrence has ended.
     booked: Time,
 }
 

@@ -52,7 +52,7 @@ pub struct Ledger {
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// Work of jobs with `at_most_once` that must not be handed out again.
+    /// Checks of jobs with `at_most_once` that must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,
@@ -125,7 +125,7 @@ impl Ledger {
     /// A crash has undone commits that were not flushed, so leases and ends of checks may be lost.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // Ids that were given out before the crash may be given out again, with new keys.
+        // A check after the crash may get an id that another check had before the crash. Its key is new.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {
