@@ -255,7 +255,10 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
          FROM generate_series(1, 1000) AS i",
     );
     field.job("alice", "broken", "BEGIN RETURN NULL; END");
-    field.sql("alice", "DROP FUNCTION alice.broken; SELECT awty.register('alices'), awty.schedule('e', '1', 'alices', after => '1 s')");
+    field.sql(
+        "alice",
+        "DROP FUNCTION alice.broken; SELECT awty.register('alices'), awty.schedule('e', '1', 'alices', after => '1 s')",
+    );
     field.sql(
         "postgres",
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 hour' WHERE job <> 'alices';
