@@ -22,7 +22,7 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
     }
     alter("opens = 6");
     let told = state(shop, target);
-    assert!(told.starts_with("open: 11 failures in a row"), "{told}");
+    assert!(told.starts_with("open: has failed 11 times in a row"), "{told}");
     assert!(claimed(client, 100).1.is_empty());
 }
 

@@ -155,7 +155,7 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
     since("- interval '1 h 11 s'");
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[11]), "retrying");
     let told = state(&shop, "a");
-    assert!(told.starts_with("open: 12 failures in a row") && told.contains("connection refused"), "{told}");
+    assert!(told.starts_with("open: has failed 12 times in a row") && told.contains("connection refused"), "{told}");
     assert!(claimed(&mut client, 10).1.is_empty());
     shop.cluster.execute("postgres", &["UPDATE awty_internal.breaker SET opened_at = opened_at - interval '31 s'"]);
     let tried = claimed(&mut client, 10).1;
