@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The Debian packages of PostgreSQL create this account.
+/// The Debian packages of PostgreSQL create the account `postgres`.
 const SERVER_USER: &str = "postgres";
 
 /// Builds a command that starts in `/tmp`, because every account may enter that directory.

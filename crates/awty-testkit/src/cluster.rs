@@ -1,8 +1,8 @@
 //! Starts, stops and controls one throwaway server.
 //!
-//! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster is lasting. The
-//! drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's
-//! tables.
+//! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster shall keep running
+//! after the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck
+//! finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,11 +16,8 @@ use crate::{Builder, account, files, preload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The server waits until all clients have left.
     Smart,
-    /// The server ends all clients and then writes all data to disk.
     Fast,
-    /// The server ends without writing its data, as in a crash. The next start recovers the data from WAL.
     Immediate,
 }
 
@@ -119,8 +116,8 @@ impl Cluster {
         standby
     }
 
-    /// Takes a base backup of this server, with additional options of `pg_basebackup`. The backup's server is not
-    /// started.
+    /// Takes a base backup of this server, with additional options of `pg_basebackup`. No server is started on the
+    /// backup.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());

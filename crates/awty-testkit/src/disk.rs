@@ -1,4 +1,4 @@
-//! Makes a server's disk fail or slow while a test wants it.
+//! Makes a server's disk fail or become slow for as long as a test needs.
 
 use crate::Cluster;
 use crate::preload::DISK;

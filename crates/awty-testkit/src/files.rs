@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// `$TMPDIR` is no choice, because the path of a Unix socket must be short, and root's servers run in another account.
+/// The path of a Unix socket must be short, and root's `$TMPDIR` may be closed to the account of root's servers.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 

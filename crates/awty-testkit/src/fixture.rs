@@ -11,14 +11,14 @@ use std::time::Duration;
 /// Body of a job that writes a note and ends the check as done.
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// Statement for a job's body. The run waits here while the gate is closed.
+/// Statement for a job's body, at which the run waits while a test holds an advisory lock (the gate).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// Statement for a job's body. The run waits here while the door is closed.
+/// Statement for a job's body, at which the run waits while a table has a row (the door), even over a restart.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// SQLSTATE of a script that was too slow, so that the test must repeat it.
+/// SQLSTATE of the error by which a script reports that it was too slow. The test then repeats the script.
 const TOO_SLOW: &str = "TSLOW";
 
 /// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
@@ -26,7 +26,6 @@ pub struct Shop {
     pub cluster: Cluster,
 }
 
-/// A row of the history, which says how a check ended.
 #[derive(Debug)]
 pub struct End {
     pub id: i64,
@@ -164,9 +163,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as `shop` in one transaction that ends before the time `{first}`, and returns that time.
-    /// `{first}` is `seconds` after the start of the transaction. A machine that is too slow for this gets a later
-    /// `{first}`.
+    /// Runs statements as `shop` in one transaction that must end before the time `{first}`, and returns this time.
+    /// `{first}` is `seconds` after the start of the transaction, or later on a slow machine.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -215,7 +213,6 @@ impl Shop {
         self.await_true("a run at the gate", AT_GATE);
     }
 
-    /// Closes the door, also over a restart of the server. Runs wait at [`DOOR`].
     pub fn close_door(&self) {
         self.run("INSERT INTO shop.closed_door VALUES (true)");
     }
@@ -245,7 +242,6 @@ impl Shop {
         self.end_within(key, PATIENCE)
     }
 
-    /// Waits as [`end_of`](Self::end_of) does, but until the given deadline.
     #[track_caller]
     pub fn end_within(&self, key: &str, deadline: Duration) -> End {
         let what = format!("order {key} in the history");
@@ -279,8 +275,8 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Schedules a check of an order and returns the check's slot. Both statements are in one transaction, so that the
-    /// check does not run in between.
+    /// Schedules a check of an order and returns the check's slot. One transaction does both, so that the check does
+    /// not run in between.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();
@@ -300,7 +296,6 @@ impl Shop {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);
     }
 
-    /// Waits until no worker is left, so that no run is in progress.
     #[track_caller]
     pub fn await_workers_gone(&self) {
         self.await_true("the workers to leave", "SELECT workers = 0 FROM awty.status");

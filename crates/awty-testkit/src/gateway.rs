@@ -78,7 +78,7 @@ impl Gateway {
         Self::start_by(Command::new(program), database, credentials, flags)
     }
 
-    /// Starts a gateway with a command for the gateway's program, to which this function adds arguments.
+    /// Starts a gateway. The command starts the gateway's program, and this function adds the program's arguments.
     pub fn start_by(mut command: Command, database: &str, credentials: &Path, flags: &[&str]) -> Self {
         command.arg("serve");
         for (flag, value) in DEFAULTS.iter().filter(|(flag, _)| !flags.contains(flag)) {

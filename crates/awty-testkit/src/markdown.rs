@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Longest width of a line. An item of a list may add its indent, which makes 140 columns.
+/// Longest width of a line without its indent. With the indent of a list item, a line has at most 140 columns.
 pub const WIDTH: usize = 138;
 
 pub fn paragraph(text: &str) -> String {

@@ -14,8 +14,8 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// Returns the directory of the checkout. The variable at compile time may be outdated, because a checkout can be
-/// copied or moved after a build.
+/// Returns the directory of the checkout. The value of `CARGO_MANIFEST_DIR` at compile time may be outdated, because a
+/// checkout can be copied or moved after a build.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));

@@ -1,4 +1,4 @@
-//! Tests that each test exists that a document names.
+//! Tests that every test that a document names exists.
 //!
 //! A document writes the name as `file::test`, in backticks. In docs/attacks.md, a name without a file belongs to the
 //! file before it.

@@ -78,8 +78,7 @@ fn the_cluster_of_a_killed_process_is_swept() {
     let conf = std::env::temp_dir().join(format!("awty-sweep-{}.conf", std::process::id()));
     std::fs::write(&conf, "shared_preload_libraries = ''\n").unwrap();
     let mut runner = Command::new(env!("CARGO_BIN_EXE_with-cluster"));
-    // `cat` ends when `wait` closes its standard input. Otherwise, `cat` would outlive the runner and keep the output
-    // of the tests open.
+    // `wait` closes the standard input of `cat`, so that `cat` ends and does not keep the output of the tests open.
     let mut runner = runner.arg("--conf").arg(&conf).args(["--", "cat"]).stdin(Stdio::piped()).spawn().unwrap();
     let directory = format!("/tmp/awty-test-{}-1", runner.id());
     let postmaster = poll("the other process's server", PATIENCE, || {
@@ -113,7 +112,7 @@ fn a_cluster_whose_log_has_a_failed_assertion_panics_when_it_is_dropped() {
     assert_eq!(cluster.new_faults(), Vec::<String>::new());
 }
 
-/// The server needs no awty, because a schema with awty's name is enough.
+/// The test needs only a schema with awty's name, so the server has no awty.
 #[test]
 fn a_cluster_whose_tables_are_corrupt_panics_when_it_is_dropped() {
     let unindexed = "UPDATE pg_index SET indisready = false, indisvalid = false WHERE indexrelid = 'awty.t_pkey'::regclass;

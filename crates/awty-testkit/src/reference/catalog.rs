@@ -13,7 +13,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// A COMMENT with these words refers to another overload, so this overload needs no text of its own.
+/// A function whose COMMENT starts with this text is an overload that needs no text of its own.
 const OVERLOAD: &str = "The same for a key";
 
 const FUNCTIONS: &str = "
@@ -149,8 +149,8 @@ pub fn relations(client: &mut Client, schema: &str) -> String {
     sections
 }
 
-/// Returns the arguments of `awty.register()` that follow the function. Their meaning comes from the columns of the
-/// same names.
+/// Returns a table of the options of `awty.register()`. The meaning of an option is the COMMENT of the column of the
+/// same name.
 pub fn options(client: &mut Client, functions: &[Function]) -> String {
     let register = functions.iter().find(|function| function.name == "register").expect("awty.register()");
     let columns = columns(client, "awty.job");
@@ -166,7 +166,6 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
     table(&["option", "default", "meaning"], &rows)
 }
 
-/// Returns all settings of the library, with default, range and context.
 pub fn settings(client: &mut Client) -> String {
     // The query reads the library's defaults (`boot_val`), because the cluster's configuration file changes a few
     // settings.

@@ -42,7 +42,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// Collects each literal of an expression, and each format with an ellipsis in place of a value.
+/// Collects the string literals of an expression. In a format string, an ellipsis replaces each value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
@@ -59,7 +59,7 @@ impl<'ast> Visit<'ast> for Texts {
             && let Some(Expr::Lit(format)) = arguments.first()
             && let Lit::Str(text) = &format.lit
         {
-            // If a hint contains a value `call("awty.allow", …)`, the page shows the statement that this call builds.
+            // The page shows a value that `call("awty.allow", …)` builds as `SELECT awty.allow(…);`.
             let mut calls = arguments.iter().skip(1).filter_map(called);
             self.0.push(dots(&text.value(), &mut calls));
         }
@@ -81,7 +81,7 @@ fn called(expression: &Expr) -> Option<String> {
     function.path.is_ident("call").then(|| format!("SELECT {}(…);", name.value()))
 }
 
-/// Fills the values of a format. Each value becomes the next call, or an ellipsis when no call is left.
+/// Replaces each placeholder of a format by the next text of `calls`, or by an ellipsis when no text is left.
 fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();

@@ -1,6 +1,7 @@
 //! Writes docs/reference.md from the catalog of a server with awty, and from the lists in the source.
 //!
-//! Invariant: each function, column, setting, outcome and error appears. A function without a group is an error.
+//! Invariant: each function, column, setting, outcome and error appears. A function that belongs to no group of the
+//! page is an error.
 
 #![allow(clippy::expect_used)] // in a generator the panic is the report
 
@@ -56,7 +57,6 @@ pub fn page() -> PathBuf {
     checkout().join("docs/reference.md")
 }
 
-/// Starts a cluster, and returns the text of docs/reference.md from its catalog.
 pub fn reference() -> String {
     let cluster = Cluster::builder().start();
     cluster.create_extension("postgres");

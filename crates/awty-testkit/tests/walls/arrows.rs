@@ -1,14 +1,14 @@
-//! Finds out which source file knows which other source file. An arrow leads from a file to a file that it knows.
+//! Finds out which source file uses which other source file. An arrow leads from a file to a file that it uses.
 //!
 //! Invariant: if a parent exports a child's name (`pub use child::Name`), an arrow to this name leads to the child. The
-//! parent's own `mod` and `pub use` of a child are no arrows.
+//! parent's own `mod` and `pub use` of a child do not count as arrows.
 
 use super::source::Source;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 pub struct Arrows {
     sources: Vec<Source>,
-    /// For each source, the numbers of the sources that it knows.
+    /// For each source, the numbers of the sources that it uses.
     to: Vec<BTreeSet<usize>>,
 }
 
@@ -30,7 +30,6 @@ impl Arrows {
         named.chain(handed_on.filter(|to| !is_child(to))).filter(|to| *to != from).collect()
     }
 
-    /// Returns the source to which a path leads, and none if the path leads to no source.
     fn target(&self, from: usize, path: &[String], within: &[String]) -> Option<usize> {
         let mut module = within.to_vec();
         let mut rest = path.iter().peekable();

@@ -1,7 +1,7 @@
-//! Tests which modules of awty may know which others. A room is a top-level module.
+//! Tests which modules of awty may use which others. A room is a top-level module.
 //!
 //! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments. A method
-//! call names no module, but a file that gets a value of another file's type has named the type somewhere.
+//! call needs no arrow, because the file names the value's type elsewhere.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -13,7 +13,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::BTreeSet;
 
-/// Rooms from the lowest to the highest. A room knows only the rooms before it.
+/// Rooms from the lowest to the highest. A room may use only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -40,7 +40,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// Rooms that must not know the second rooms, even through a third room. The text says why.
+/// Pairs of rooms with a reason. The first rooms must not use the second rooms, not even through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -51,7 +51,8 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// With these names, awty-core could read a clock or wait. Its [`chrono`] is built without a clock.
+/// awty-core must not use these names, because they read a clock or wait. [`chrono`] is allowed, because awty-core
+/// builds it without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -103,8 +104,9 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// SQL stands only in `store` and `statements`, so that each statement is prepared, qualified and run as the owner. The
-/// module `pg` runs VACUUM, which SPI does not support. `pg::unbound` declares the C functions that `statements` calls.
+/// Only `store` and `statements` contain SQL, so that each statement is prepared, qualified and run as the owner. There
+/// are two exceptions: the module `pg` runs VACUUM, which SPI does not support, and `pg::unbound` declares the C
+/// functions that `statements` calls.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();

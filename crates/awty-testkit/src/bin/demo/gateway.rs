@@ -25,8 +25,8 @@ const RIGHTS: &[&str] = &[
     "SELECT awty_http.add_tenant('shop')",
 ];
 
-/// Query that is true when a repeated call of the misbehaving endpoint has succeeded, and the missing endpoint counts
-/// as failing.
+/// Query that is true when a repeated call of the misbehaving endpoint has succeeded, and awty_http lists the missing
+/// endpoint as failing.
 const SHOWN: &str = "SELECT EXISTS (SELECT FROM awty.attempt AS f JOIN awty.attempt AS s USING (key)
     WHERE f.entity_key = '/carrier' AND NOT f.ok AND s.ok)
     AND EXISTS (SELECT FROM awty_http.endpoint WHERE failing_since IS NOT NULL)";

@@ -1,6 +1,6 @@
 //! Runs a shop with late orders, and a gateway with misbehaving endpoints, on a cluster that keeps running.
 //!
-//! The exit status is 0 only if exactly the orders that did not ship in time have their alerts.
+//! The exit status is 0 only if each order that did not ship in time has its alerts, and no other order has an alert.
 
 mod gateway;
 mod receiver;
@@ -17,7 +17,7 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// The last check runs 5 seconds after the last order. A slow machine may need the rest of this time.
+/// The last check runs 5 seconds after the last order. The other seconds of this limit are for slow machines.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

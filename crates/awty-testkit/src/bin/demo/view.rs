@@ -1,4 +1,4 @@
-//! Shows the demo's shop every second: on a terminal in place, otherwise as one line per second.
+//! Shows the state of the demo's shop every second. On a terminal, each state overwrites the last one.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ impl View {
         let runs: Vec<i64> = chart.iter().map(|row| row.get("runs")).collect();
         let n = |column: &str| -> i64 { numbers.get(column) };
         if !self.terminal {
-            // The last second may still be running, so the line shows the second before.
+            // The latest second may be incomplete, so the line shows the second before the latest one.
             let last = runs.iter().rev().nth(1).copied().unwrap_or(0);
             println!(
                 "{seconds:>4} s   orders {:>4}   shipped {:>4}   pending {:>4}   lag {:>4} ms   runs in the last slot {last:>3}   \
