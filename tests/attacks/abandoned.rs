@@ -1,4 +1,4 @@
-//! Tests runs whose processes end in the middle, while a client keeps awty from recording this.
+//! Tests runs whose processes end during the run, while a client keeps awty from recording the end.
 
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};

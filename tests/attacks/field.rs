@@ -6,8 +6,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// A check that starts more than this many seconds late was delayed by another check, because runs in these tests end
-/// much later or never. A smaller delay may come from a busy machine.
+/// A check that starts more than this many seconds late has waited for another check's long run. A smaller delay may
+/// come from a busy machine.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

@@ -126,7 +126,8 @@ fn a_session_cannot_put_names_in_the_way_of_a_call() {
                  SELECT awty.register('more', 'mallory.own'); SELECT awty.unregister('more')"
             ),
         );
-        // Reading the tables uses policies, but PostgreSQL resolved the names in the policies when they were created.
+        // A query on awty's tables evaluates their policies. PostgreSQL resolved the names in the policies when the
+        // policies were created, so the query calls no function of mallory.
         field.sql(
             "mallory",
             &format!("SET search_path = {path}; TABLE awty.job; TABLE awty.future_job_history; TABLE awty.status"),

@@ -62,7 +62,8 @@ fn a_name_is_not_waited_for_without_end() {
     });
 }
 
-/// Another role's open or prepared transaction has created the calendar, uses it, or keeps a check of its users locked.
+/// An open or prepared transaction of another role has created the calendar, uses the calendar, or keeps a check of a
+/// repetition with this calendar locked.
 #[test]
 fn a_calendar_is_not_waited_for_without_end() {
     let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));
@@ -90,8 +91,8 @@ fn a_calendar_is_not_waited_for_without_end() {
     field.sql("postgres", other);
 }
 
-/// The maintainer looks at some checks at a time that were put on hold during a run. Mallory keeps a thousand of them
-/// locked.
+/// The maintainer handles checks that were put on hold during a run in batches. Mallory keeps a thousand of these
+/// checks locked.
 #[test]
 fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let field = Field::new();
@@ -104,17 +105,17 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let mut holding = field.client("mallory");
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
-    // As if each check had been held during a run that could not see the hold.
+    // The checks now look like checks that were put on hold during a run.
     field.sql(
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
     );
-    // Asks for an inspection.
+    // A new job makes the launcher start an inspection.
     field.job("alice", "another", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
 }
 
-/// The maintainer ends leases that nobody answers, some at a time. Mallory keeps the checks of a thousand of them locked.
+/// The maintainer ends expired leases in batches. Mallory keeps the checks of a thousand expired leases locked.
 #[test]
 fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let field = Field::new();
@@ -131,7 +132,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
     field.sql("alice", "SELECT count(*) FROM awty.claim('{alices}', 'w')");
-    // Numbers are random, and this one is the last.
+    // Ids of leases are random. The maintainer reaches the lease with the highest id last.
     field.sql("postgres", "UPDATE awty_internal.lease SET lease = 9223372036854775807 WHERE job = 'alices'");
     field.cluster.await_sql(
         DB,

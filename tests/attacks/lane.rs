@@ -1,5 +1,5 @@
-//! Tests suspects after a crash, or after the end of a process. The suspects of one role must not delay the suspects of
-//! another role.
+//! Tests suspects, which are checks that may have crashed the server or ended their process. One role's suspects must
+//! not delay another role's suspects.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Deadline for alice's suspects. It is shorter than the minute between two inspections. Mallory's suspects would take
-/// all day.
+/// Deadline for alice's suspects, which is shorter than the minute between two inspections. Behind mallory's suspects,
+/// alice's suspects would wait all day.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {

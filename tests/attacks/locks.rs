@@ -58,7 +58,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // Other checks start a second worker, which keeps finding this check due.
+    // These checks make awty start a second worker, which finds again and again that mallory's first check is due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {
@@ -91,7 +91,7 @@ fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     );
     let id = field.schedule("mallory", "locking", "1");
     field.await_sign(80);
-    // Without its time limit, the run would keep the row locked all day.
+    // Without the time limit of the run, the run would keep the row locked all day.
     field.sql("mallory", "UPDATE mallory.t SET i = 2");
     let ended = field.end_of(id);
     assert_eq!(ended.outcome, "timed_out");

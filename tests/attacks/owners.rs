@@ -18,8 +18,8 @@ fn field() -> Field {
     field
 }
 
-/// Expects that alice's job `hers` does not run its function `box.f` after the function became mallory's while a check
-/// was due.
+/// Expects that alice's job `hers` does not run its function `box.f` after mallory became the owner of the function
+/// while a check was due.
 #[track_caller]
 fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)]) {
     field.sql(
@@ -106,7 +106,7 @@ fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     assert_eq!(field.cluster.psql(DB, "SELECT who FROM mallory.caught").trim(), "");
 }
 
-/// The functions belong to the job's role, to a superuser, to a role of which the job's role is a member, or to the
+/// Each function belongs to the job's role, to a superuser, to a role of which the job's role is a member, or to the
 /// role that registered the job.
 #[test]
 fn a_function_of_somebody_who_is_trusted_anyway_runs() {

@@ -1,6 +1,6 @@
 use crate::field::{DB, Field};
 
-/// The log gives the reason once. A role's CONNECTION LIMIT does not stop its checks.
+/// The log says once why the checks do not run.
 #[test]
 fn checks_of_a_role_that_cannot_connect_wait() {
     for (forbid, permit, reason) in [

@@ -51,7 +51,7 @@ fn another_role_is_refused() {
     }
 }
 
-/// The role that the run has taken on ends before awty records the run, and before the worker's next run.
+/// A run executes SET ROLE. The switch is undone before awty records the run, and before the worker's next run.
 #[test]
 fn a_role_taken_on_in_a_run_ends_with_it() {
     let field = field_with_notes();

@@ -1,7 +1,7 @@
 use crate::field::Field;
 
-/// Creates a cluster in which mallory's function `grab` records in `loot` which passwords of the server its role can
-/// read.
+/// Creates a cluster in which mallory's function `grab` records in `loot` how many passwords of the server the calling
+/// role can read.
 fn field() -> Field {
     let field = Field::new();
     field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
@@ -33,8 +33,8 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// `until` and `since` are code of the table's owner. They run in a writer's session, in the walk, in a worker and in a
-/// sweep, and never with more rights, whatever role the rule has.
+/// The table's owner controls the functions of a rule. Writers' sessions, workers, walks and sweeps call them, but
+/// never with more rights than the owner's, whatever role the rule names.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();
@@ -71,7 +71,8 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // As the owner of the table, mallory can create such a trigger, because the event trigger is disabled.
+    // Mallory owns the table, and the event trigger that would forbid the change is disabled. So mallory can replace
+    // awty's trigger.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",

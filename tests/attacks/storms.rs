@@ -6,7 +6,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// Returns how many seconds the latest of alice's checks was late. Alice has one check in each slot.
+/// Returns the largest delay of the checks of alice's job `pulse`, in seconds.
 fn worst_lateness(field: &Field) -> f64 {
     field.one(
         "postgres",
@@ -171,9 +171,9 @@ fn two_roles_together_starve_nobody() {
     pulse_was_kept(&field, 4);
 }
 
-/// P7: For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. A query
-/// that has `awty.job` open must survive thousands of changes of one job. The test makes fewer than 4,096 changes,
-/// because PostgreSQL drops more messages than this together.
+/// For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. A query that
+/// has `awty.job` open must survive thousands of changes of one job. The test makes fewer than 4,096 changes, because
+/// PostgreSQL replaces more pending messages than this by one reset.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -201,8 +201,8 @@ fn thousands_of_changes_of_a_job_end_no_query() {
     });
 }
 
-/// P7: PostgreSQL must not compile the row security of `awty.failing` because other roles have many failing checks.
-/// Compiling it would take seconds.
+/// PostgreSQL must not JIT-compile the policies of `awty.failing` because other roles have many failing checks. The
+/// compilation would take seconds.
 #[test]
 fn failing_checks_of_others_have_nothing_compiled() {
     let field = Field::new();
@@ -244,8 +244,8 @@ fn failing_and_held_checks_of_others_hide_none() {
     }
 }
 
-/// P7: `awty.doctor()` names the overdue job of a role, and the error of its job, however many overdue jobs and ended
-/// checks other roles have. A right that nobody asked for changes nothing.
+/// `awty.doctor()` names a role's overdue job, and the error of this role's job, however many overdue jobs and ended
+/// checks other roles have.
 #[test]
 fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     let field = Field::new();

@@ -15,8 +15,7 @@ const TRAP: &str = "
     END $$;
     CREATE TRIGGER trap AFTER INSERT ON mallory.guestbook FOR EACH ROW EXECUTE FUNCTION mallory.trap()";
 
-/// The trap must catch neither superusers, nor roles that could become a superuser, nor roles with another right over
-/// everything.
+/// The trap must catch neither superusers nor roles that can become a superuser, read all rows or read server files.
 #[test]
 fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     let field = Field::new();

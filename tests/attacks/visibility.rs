@@ -1,6 +1,6 @@
 use crate::field::{DB, Field};
 
-/// Every name, key, argument and error text of alice contains this word.
+/// Every name, key, argument and error text of alice contains this word (`geheim`), so that a leak can be found.
 const SECRET: &str = "geheim";
 
 fn field() -> Field {
@@ -142,7 +142,7 @@ fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
 
-/// If a role could see the planner's estimates, they would tell it something about other roles' rows.
+/// The planner's estimates must not depend on other roles' names and keys, because every role can see estimates.
 #[test]
 fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let field = Field::new();
@@ -152,7 +152,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
         "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
          SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
     );
-    // The rows are also in the history's default partition.
+    // The UPDATE below moves some rows of the history into its default partition.
     field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1500) AS i");
     field.run("alice", "geheim").is_done();
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
@@ -188,7 +188,6 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
 fn no_text_of_a_role_has_statistics() {
     let field = Field::new();
     field.sql("postgres", "CREATE EXTENSION awty_http");
-    // The partitions of the next days as well.
     field.job("alice", "hers", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 10 FROM pg_inherits");
     let known: String = field.one(
@@ -201,7 +200,8 @@ fn no_text_of_a_role_has_statistics() {
     assert_eq!(known, "delivery existing keep_attempts keep_history last_outcome on_missed outcome scope verdict walk");
 }
 
-/// Functions of `awty_http_internal` are open to every role, so none tells why a check of another role waits.
+/// Every role may execute the functions of `awty_http_internal`, so no such function may reveal why another role's
+/// check is on hold.
 #[test]
 fn no_function_tells_the_notes_of_others() {
     let field = Field::new();
