@@ -1,8 +1,9 @@
-//! Row 12: measures cron jobs that awty can replace. Each minute, such a job searches the whole table for late orders.
+//! Measures cron jobs that awty can replace. Each minute, such a job searches the whole table for orders that have not
+//! shipped after three hours.
 //!
-//! In every table, one in a hundred orders is late and already reported. In the measured minute, the three hours of a
-//! thousand orders end, and a hundred of these orders are late. The watch has one check left for each of the hundred.
-//! The row `watch` measures the cost of a watch for writers.
+//! In each table, one in a hundred older orders is late and already reported. In the measured minute, a hundred of a
+//! thousand orders become late, and the watch has checks for this hundred. The row `watch` measures the cost of a watch
+//! for writers.
 
 use crate::options::Options;
 use crate::progress::say;

@@ -1,4 +1,4 @@
-//! Row 9: measures the cost of awty while no check is due.
+//! Measures the cost of awty while no check is due.
 //!
 //! The measurement counts the CPU time of all processes of awty, including ended ones. No other child of the postmaster
 //! ends, because autovacuum is off and this program stays connected.
@@ -22,7 +22,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // The checks are scheduled by awty.schedule(), because only this call gives the launcher its hints.
+    // Only awty.schedule() tells the launcher about new checks, so this statement calls it.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");

@@ -1,4 +1,4 @@
-//! Row 5: measures the cost of scheduling for a client that places an order.
+//! Measures the cost of scheduling for a client that places an order.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -7,9 +7,8 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// Creates two tables of orders. The trigger of the first table schedules a check. The trigger of the second table has
-/// a plain INSERT … ON CONFLICT into a table with the columns, constraints and indexes of awty.future_job, and computes
-/// no slot.
+/// Creates two tables of orders. The trigger of the first table schedules a check. The trigger of the second table
+/// executes INSERT … ON CONFLICT into a copy of awty.future_job with all constraints and indexes, and computes no slot.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);

@@ -1,5 +1,5 @@
-//! Row 8: measures the time from a slot's boundary to the start of the slot's first run, and to the start of the last
-//! of a thousand runs.
+//! Measures the time from a slot's boundary to the start of the slot's first run, and to the start of the last of a
+//! thousand runs.
 
 use crate::options::Options;
 use crate::progress::say;

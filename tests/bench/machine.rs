@@ -7,7 +7,6 @@ use std::fs;
 
 pub fn describe(options: &Options) -> Run {
     let shop = Shop::with_orders(&[], 1);
-    // A row of the benchmark that changes a setting reports the change itself.
     let sql = "SELECT string_agg(name || ' = ' || current_setting(name), E'\\n' ORDER BY name) FROM pg_settings \
                WHERE name LIKE 'awty.%' OR name IN ('synchronous_commit', 'fsync', 'full_page_writes', 'wal_level', 'autovacuum')";
     let known: String = shop.cluster.value("postgres", sql);

@@ -5,7 +5,7 @@
 //! from `docs/results/*.json`, and `bench pages` only writes the pages.
 //!
 //! Invariant: every ratio compares two things that are measured in turn in the same run, and is the median of at least
-//! five pairs. Slowness fails nothing, but the report says "short".
+//! five pairs. A slow result does not fail the program, but the report marks the result as "short".
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 

@@ -1,4 +1,4 @@
-//! Rows 6 and 7: measures that the number of pending checks, and an old snapshot on the server, do not matter.
+//! Measures that neither many pending checks nor an old snapshot on the server slow down awty.
 
 use crate::options::Options;
 use crate::progress::say;

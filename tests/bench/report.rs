@@ -1,5 +1,5 @@
-//! Writes the report: a table of all rows with results, between two markers of a page, so that the surrounding text
-//! stays. The large sizes have their own markers.
+//! Writes the report, a table of all rows with results, between two markers of a page, so that the surrounding text
+//! stays. The results of `--full` have markers of their own.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-/// A page, the file of its results, and the suffix of its charts' names.
 pub struct Page {
     page: &'static str,
     results: &'static str,
@@ -37,7 +36,6 @@ pub static LARGE: Page = Page {
 };
 
 impl Page {
-    /// Returns the page with this name. Its results are in a file of the same name.
     pub const fn of(name: &'static str) -> Self {
         let (begin, end) = ("<!-- results: begin; written from docs/results -->", "<!-- results: end -->");
         Page { page: name, results: name, begin, end, suffix: "" }

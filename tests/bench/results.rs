@@ -18,7 +18,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
-    /// If this is set, the program fails after it has written the page.
+    /// Text with which the program fails after it has written the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -61,7 +61,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Lines of the chart. If the points were not kept, the list is empty and the stored picture stays.
+    /// Lines of the chart. If the file has no points, the list is empty and the existing picture stays.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -142,7 +142,6 @@ pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     fs::write(file, json + "\n").map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Reads the results in a file. A missing file has no results.
 pub fn load(file: &Path) -> Result<Vec<Outcome>, String> {
     let Ok(json) = fs::read_to_string(file) else { return Ok(Vec::new()) };
     serde_json::from_str(&json).map_err(|error| format!("{}: {error}", file.display()))

@@ -1,5 +1,5 @@
-//! Row 4: measures other job queues. Each queue does the same work on the same tables, with the best of several
-//! settings. A program that is not installed is reported as missing.
+//! Measures other job queues. Each queue does the same work on the same tables, with the best of several settings. A
+//! program that is not installed is reported as missing.
 
 use crate::options::Options;
 use crate::progress::say;

@@ -1,5 +1,5 @@
-//! A throwaway cluster with the shop, and the two ways that most rows compare. Either awty runs the checks of a slot,
-//! or one SQL statement does the same work on the same tables (*the ceiling*).
+//! A throwaway cluster with the shop. Most rows compare two ways to do the same work on the same tables: awty runs the
+//! checks of a slot, or one SQL statement does their work (*the ceiling*).
 //!
 //! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
 //! done. awty's figures come from awty's history, so the client's time does not count.
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub const ORDERS: u32 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Settings of the server. They give enough memory, and are equal for all compared ways.
+/// Settings of the server. They give enough memory, and are equal for all measurements.
 pub const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
@@ -72,7 +72,7 @@ impl Shop {
         self.cluster.superuser(database)
     }
 
-    /// Changes a setting, and waits until this session has it. Other processes get it soon afterwards.
+    /// Changes a setting, and waits until a session sees the new value. Other processes see it soon afterwards.
     pub fn set(&self, name: &str, value: &str) {
         self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
         let sql = format!("SELECT current_setting('{name}') = '{value}'");

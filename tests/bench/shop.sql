@@ -1,7 +1,7 @@
 -- Creates the benchmark's shop: orders, of which one in ten is late, and alerts about them.
 --
--- Each job looks up its order by key, and inserts an alert if the order is late. Role other is the second role of "two roles", and uses the
--- functions and tables of role shop.
+-- Each job looks up its order by key, and inserts an alert if the order is late. The row "two roles" also uses the role `other`, which
+-- works with the functions and tables of role `shop`.
 CREATE SCHEMA IF NOT EXISTS shop AUTHORIZATION shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 GRANT USAGE ON SCHEMA awty TO shop, other;
@@ -21,7 +21,7 @@ CREATE TABLE shop.alert (
 GRANT SELECT ON shop.orders TO PUBLIC;
 GRANT INSERT ON shop.alert TO PUBLIC;
 
--- Every measured way calls this function or does the same work.
+-- Every compared program calls this function or does the same work.
 CREATE FUNCTION shop.look_at(order_id bigint, level integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE status text;
 BEGIN
@@ -59,7 +59,7 @@ SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');
 RESET ROLE;
 
--- Inserts orders in the server, so that no client's time dilutes the ratio. The triggers run as the role that inserts.
+-- Inserts orders inside the server, so that no time of a client is measured. The triggers run as the role that inserts.
 CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
 BEGIN
     IF orders = 'shop.watched'::regclass THEN

@@ -1,4 +1,4 @@
-//! Rows 10 and 11: measures the size of the table of pending checks, and the memory of a worker.
+//! Measures the size of the table of pending checks, and the memory of a worker.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -53,7 +53,6 @@ fn own_memory(pid: i32) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Measures the size of the table after many checks have come and gone.
 pub fn churn(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("churn");
     let (steady, total) = (options.size(100_000, 100_000), options.size(200_000, 5_000_000));

@@ -1,4 +1,4 @@
-//! Measures that checks which cannot be handed out cost a claim nothing.
+//! Measures whether claims stay fast while many pending checks cannot be handed out.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -10,7 +10,6 @@ use std::time::Instant;
 const CLAIMS: i32 = 30;
 const FILL: &str = "SELECT count(*) FROM (SELECT awty.schedule_many($2, array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
 
-/// Compares claims while a blocked target has a backlog with claims without this backlog.
 pub fn targets(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("targets");
     let n = options.size(100_000, 1_000_000) as i32;

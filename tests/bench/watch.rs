@@ -1,4 +1,4 @@
-//! Measures the cost of a watch for writers, and for raising alerts.
+//! Measures how much a watch slows down writers, and how long its checks take to raise alerts.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -109,8 +109,8 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// Measures the time from the first start to the last end of checks with late rows. The other way is one statement that
-/// reads the rows, writes alerts and history, and deletes the pending checks.
+/// Measures how long the checks of late rows take, in comparison with one statement that reads the rows, writes alerts
+/// and history, and deletes the checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";

@@ -1,4 +1,5 @@
-//! Rows 1 to 3: measures the speed of due checks, with one worker and with two, one by one and in sets.
+//! Measures the speed of due checks, with one worker and with two, of jobs that take one check and of jobs that take a
+//! set.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -75,7 +76,6 @@ pub fn set(options: &Options) -> Outcome {
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
     }
-    // The difference of the two is the time that the calls of the function take.
     let times = Pairs::measure(
         "the ceiling without the function, the ceiling",
         options.rounds(),

@@ -1,12 +1,12 @@
-//! Measures the gateway under many calls: for an hour (`soak`), with hanging endpoints (`skew`), in comparison with
-//! alternatives (`speed`), and idle (`rest`).
+//! Measures the gateway under many calls (`soak`), with hanging endpoints (`skew`), in comparison with other programs
+//! (`speed`), and without calls (`rest`).
 //!
 //! Usage: `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
 //! awty-gateway. `AWTY_CALLER` is a program that makes the gateway's calls without a database. `AWTY_PG_NET` says that
-//! the stage has pg_net. A run that is smaller than usual is a try.
+//! the stage has pg_net. With smaller numbers than usual, the report calls the run a try.
 //!
-//! Invariant: compared ways are measured in turn in the same run. A lost or doubled call fails the run, but slowness
-//! does not.
+//! Invariant: programs that are compared are measured in turn in the same run. A lost or doubled call fails the run,
+//! but slowness does not.
 
 mod place;
 mod receiver;

@@ -1,4 +1,5 @@
--- The bookkeeping of successful calls in plain SQL: a lease for each call, then the row of its attempt. Targets have no limits.
+-- Does the bookkeeping of successful calls in plain SQL: writes a lease for each call, and then the row of its attempt. Targets
+-- have no limits here.
 CREATE SCHEMA plain;
 CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);

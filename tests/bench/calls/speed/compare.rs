@@ -20,8 +20,8 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// Adds a comparison of our way with another way. If the other way was not measured, a note gives the figure of our
-/// way.
+/// Adds a comparison of the gateway with another program. If the other program was not measured, a note gives the
+/// gateway's figure.
 pub fn add(
     outcome: &mut Outcome,
     names: [&str; 2],

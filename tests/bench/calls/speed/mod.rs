@@ -1,8 +1,8 @@
-//! Measures the deliveries per second of one gateway in comparison with alternatives and with its own ceilings, and the
-//! lateness of its calls. It also measures what an idle gateway needs, and how long lists take.
+//! Measures how many calls per second one gateway makes and how late they are, in comparison with other programs. Also
+//! measures the needs of an idle gateway and the response times of lists.
 //!
-//! Invariant: the ways are measured in turn, round by round, on one server with the same origins. A missing program is
-//! reported as missing.
+//! Invariant: all programs are measured in turn, round by round, on one server with the same origins. A missing program
+//! is reported as missing.
 
 mod compare;
 mod field;
@@ -57,7 +57,7 @@ pub fn speed(options: &Options) -> Result<Outcome, String> {
     } else {
         None
     };
-    // The first run does not count, because it warms up the machine for all ways.
+    // The first run does not count, because it warms up the machine for all programs.
     println!("gateway, not counted: {:.0}/s", ways::gateway(&mut field, &calls)?.rate());
     let mut rates = Rates::default();
     for round in 1..=options.rounds {

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Largest number of calls at a time for one target. This is the default of awty_http, and the other programs get the
 /// same limit.
 const AT_ONCE: u32 = 10;
-/// Number of leases per claim, and of answers per statement, when plain SQL does the work.
+/// Number of leases that one claim takes, and of answers that one statement records, when plain SQL does the work.
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
 
@@ -117,7 +117,8 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Claims and answers in plain SQL on one connection. Each answer has the result of a real call.
+/// Claims all checks and records their answers, in plain SQL on one connection. Each answer has the result of a real
+/// call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
