@@ -1,8 +1,8 @@
-//! Checks the promises P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables.
+//! Checks the promises P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables. `faults::recover`
+//! checks time limits.
 //!
-//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before the snapshot. Runs
-//! may therefore continue: each commit is in the evidence as a whole or not at all. `faults::recover` knows time
-//! limits.
+//! Invariant: the result depends only on the evidence. The evidence was read in one snapshot, and the clients' log was
+//! copied before the snapshot. Runs may therefore continue: each commit is in the evidence as a whole or not at all.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -118,16 +118,16 @@ struct Story<'a> {
     placed: Vec<&'a Placed>,
 }
 
-/// Jobs that crash the server or end their process until their check is held.
+/// Jobs whose checks crash the server or end their process, until awty puts the check on hold.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// After this number of crashes, awty may hold a check, because a crash that another check caused may also have been
-/// counted.
+/// After this number of crashes, awty may hold a check. Crashes that another check caused may be among them.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Seconds until a run must be gone after its timeout: the watchdog's `GRACE`, plus one second.
+/// Longest time, in seconds, from the timeout of a run to the end of the run. It is the watchdog's `GRACE` plus one
+/// second.
 const TO_BE_GONE: f64 = 3.0;
-/// Allowance for delays in seconds. A worker that a fault freezes delays a run for less than this time.
+/// Allowance for delays, in seconds. A fault that freezes a worker delays a run by less than this time.
 const NOISE: f64 = 10.0;
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
@@ -187,8 +187,7 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // PostgreSQL does not flush a transaction that wrote nothing, so another transaction may get the same
-            // number after a crash.
+            // After a crash, PostgreSQL may give the id of a transaction that wrote nothing to another transaction.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -233,8 +232,8 @@ impl Story<'_> {
         }
     }
 
-    /// P3: the check is in one place, and a client scheduled it. P7: awty does not hold the check because of another
-    /// check.
+    /// P3: a check that a client scheduled is in exactly one table. P7: awty puts no check on hold because of another
+    /// check's failure.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -253,8 +252,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` moves a check before its first slot or between two slots, which are whole seconds. The check
-        // continues from there.
+        // `check_now()` moves a check to a time before its first slot, or to a time that is no whole second. The
+        // check's next slot is counted from this time.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -290,7 +289,7 @@ impl Story<'_> {
     /// P1: the effect, the history row and the next slot come from one transaction.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An external worker's answer for many leases uses subtransactions, which have other numbers.
+        // An external worker's answer for many leases uses subtransactions, whose ids differ from the transaction's id.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };

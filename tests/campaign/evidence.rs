@@ -8,7 +8,7 @@ use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
-/// The caller must have copied `told`, the clients' log, before.
+/// The caller must copy the clients' log (`told`) before it calls this function.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
     // These queries use a snapshot of their own, because an older snapshot would already see the effect of a TRUNCATE.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
@@ -19,8 +19,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // A check may be held because its external workers died too often. If the clock is set ahead, awty deletes the
-    // attempts that show this.
+    // awty may hold a check because too many of its external workers died. If the clock is set ahead, awty deletes the
+    // attempts that prove this.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
@@ -45,7 +45,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
                 (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
     )?;
-    // Sequences ignore snapshots, so the checker cannot see an old value. Any increase is therefore a violation.
+    // A job calls nextval() of one of these sequences when it notices a violation, because a rollback does not undo the
+    // call.
     let seen = rows(
         "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
                 (SELECT last_value FROM camp.leaks WHERE is_called)",

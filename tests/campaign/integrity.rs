@@ -1,7 +1,7 @@
 //! Checks awty's tables and indexes with amcheck, and the server log for internal errors.
 //!
-//! Invariant: no false alarm. amcheck works beside clients, and is repeated if the server goes down. Random SQL may
-//! damage users' tables, so users' tables are not checked.
+//! Invariant: an intact table causes no error. amcheck works beside clients, and is repeated if the server goes down.
+//! Random SQL may damage users' tables, so users' tables are not checked.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -96,7 +96,7 @@ pub fn without_numbers(what: &str) -> String {
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // Other signals do not count, because the campaign itself causes SIGKILL, SIGQUIT and, through a PANIC, SIGABRT.
+    // The campaign itself causes the signals SIGKILL, SIGQUIT and, through a PANIC, SIGABRT, so they are left out.
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

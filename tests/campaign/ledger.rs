@@ -1,8 +1,8 @@
-//! The ledger records which external worker had which check under which key, and what the worker did. The checker of
-//! P14 uses it.
+//! The ledger records, for promise P14, which checks each external worker had, the keys of their leases, and what the
+//! worker did.
 //!
-//! Invariant: pure. A worker writes a line when it has a lease, and again before it acts, answers or gives the lease
-//! back. The ledger is outside of transactions, so a server crash loses no line.
+//! Invariant: the faults depend only on the ledger. A worker writes a line when it has a lease, and again before it
+//! acts, answers or gives the lease back. The ledger is outside of transactions, so a server crash loses no line.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// Identifies the check together with its id, because a promoted standby may assign the id again.
+    /// The check is identified by its id and this time, because a promoted standby may assign the id again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
@@ -28,7 +28,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Returns whether the lease had ended before `next` was handed out, as far as the worker of the lease knows.
+    /// Returns whether this lease had ended before the lease `next` was handed out, judged by the lines of this lease's
+    /// worker.
     fn is_over_for(&self, next: &Work) -> bool {
         next.leased_at >= self.expires_at || self.let_go.is_some_and(|at| at <= next.claimed)
     }
@@ -109,8 +110,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // These three changes keep the promise: the worker gave the first lease back before it expired, the second
-        // lease is of another check with another key, and a promotion lost an act.
+        // Each of these changes keeps the promise: the worker gave the first lease back before it expired; the second
+        // lease is for another run and has another key; a promotion lost the first act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

@@ -25,14 +25,14 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// Role whose checks only the faults schedule.
+/// Role whose checks are scheduled only by faults.
 pub const ERIN: &str = "erin";
 
 const PACE: Duration = Duration::from_millis(120);
 
 pub struct Shared {
     pub server: Mutex<PathBuf>,
-    /// Clients must disconnect while this is set.
+    /// While this flag is set, clients must stay disconnected.
     pub away: AtomicBool,
     pub over: AtomicBool,
     pub closed: AtomicBool,
@@ -215,7 +215,7 @@ impl Customer {
             650..700 => ("once", "ok"),
             _ => ("watch", "ok"),
         };
-        // Some runs nap so long that a second worker starts to help.
+        // Some runs take so long that a second worker starts to help.
         let nap = match self.random.below(1000) {
             0..6 => 1000 + self.random.below(2000),
             6..12 => self.random.below(500),

@@ -1,7 +1,7 @@
 //! The campaign puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It also
-//! measures how soon all is well again (P5, P10).
+//! measures how soon all due checks are done after a fault (P5, P10).
 //!
-//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of
+//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed. The seed decides the order of
 //! faults. After each fault, all due checks must be done, and the checker reads everything.
 //!
 //! Invariant: the exit status is 0 only if no promise was violated and at least one fault succeeded. The timing depends
@@ -273,7 +273,6 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     report.effects += row.get::<_, i64>(0) as u64;
     report.server = row.get(1);
     report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
-    // Only runs that timed out count. awty measures their run time with the monotonic clock.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.job = h.job
                WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function_name IS NOT NULL";

@@ -1,7 +1,8 @@
 //! External workers that claim checks, send heartbeats, complete, fail, give leases back, abort, die, and are late.
 //!
 //! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The worker writes
-//! the ledger before this transaction (P14). No faults come after the round, so that all pending checks can end.
+//! the ledger before this transaction (P14). After the round, the workers make no mistakes, so that all pending checks
+//! can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
 const VOID: &str = "void";
-/// awty gives this answer while a client has locked the check. The worker must then repeat its answer.
+/// awty's answer while a client has locked the check. The worker must then repeat its own answer.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -26,7 +27,6 @@ const KINDS: [&str; 2] = ["out", "once"];
 
 pub const IS_OUTSIDE: &str = "job ~ '_(out|once)$'";
 
-/// The workers of every second role send heartbeats.
 pub fn jobs(role: &str, number: usize) -> String {
     let heartbeat = if number.is_multiple_of(2) { ", heartbeat => '1 s'" } else { "" };
     format!(
@@ -109,8 +109,8 @@ impl Worker {
         }
     }
 
-    /// Returns true with this chance in a thousand, so that the worker misbehaves. After the round, it always returns
-    /// false.
+    /// Decides whether the worker misbehaves, in `per_mille` of a thousand calls. After the round, the worker never
+    /// misbehaves.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Clients that repeat, change, schedule, pause, hold, release, run at once and cancel checks of repetitions. Also
-//! checks P11.
+//! Clients that create, change, pause, hold, release and cancel repetitions and their checks. This file also checks
+//! P11.
 //!
 //! No other client schedules checks of the entity name [`ENTITY`].
 

@@ -54,7 +54,7 @@ impl Report {
     }
 
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
-        // The next violation by the same check may have other words, so only the check's id counts.
+        // A violation may be reported again with a different text, so violations of the same check count once.
         let words = match violation {
             Violation { promise: "integrity", what, .. } => without_numbers(what),
             Violation { check: 0, what, .. } => what.clone(),

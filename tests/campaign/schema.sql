@@ -102,7 +102,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
--- The clock may have been set back since the run was admitted, so now() is a lower limit.
+-- The clock may have been set back since the run was admitted, so the run began at now() or later.
 DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN

@@ -1,10 +1,11 @@
 //! Checks that no client waits for a run (P4).
 //!
 //! Until its last moment, a run holds no lock that a client could want (see schema.sql). If a worker blocks a client
-//! while the worker's run naps, the client therefore waits for awty.
+//! while the worker's run sleeps, the client therefore waits for awty.
 //!
-//! Invariant: no false alarm on a slow machine. Processes and locks are read one after the other, so one look proves
-//! nothing. If the same run naps in two looks, it also napped when the locks were read in between.
+//! Invariant: a slow machine causes no false alarm. Processes and locks are read one after the other, so one
+//! observation proves nothing. If the same run sleeps in two observations, it also slept when the locks were read in
+//! between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;

@@ -1,5 +1,5 @@
-//! Generates a call of a function of awty, with some of its arguments, in one of SQL's notations. The seed decides
-//! everything.
+//! Generates a call of a function of awty, with some of its arguments, in one of SQL's notations. The same seed
+//! generates the same call.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

@@ -1,6 +1,7 @@
-//! Judges the SQLSTATE of a refused bad call.
+//! Decides whether a refused bad call may have its SQLSTATE.
 //!
-//! Invariant: pure. XX000 is never allowed, because it means that awty did not foresee the call.
+//! Invariant: the decision depends only on the arguments. XX000 is never allowed, because it means that awty did not
+//! foresee the call.
 
 pub struct Refusal {
     pub sqlstate: String,

@@ -1,8 +1,8 @@
 //! Makes bad calls: several roles call awty's functions with unusual values, in all kinds of places. The databases and
-//! roles are separate, so that the campaign's checker is not affected. Jobs that bad calls register do run.
+//! roles are separate, so that the campaign's checker is not affected. awty runs the jobs that bad calls register.
 //!
-//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no XX000, crash, remaining
-//! lock, growing memory or log entry. `tests/regress` knows which calls should fail.
+//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no XX000, crash or log entry,
+//! and leaves no lock and no memory behind. `tests/regress` knows which calls should fail.
 
 mod call;
 mod judge;
@@ -41,9 +41,9 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// The calls are made at most this many times while the memory of their process grows.
+/// A turn makes all calls once. Turns repeat at most this often, and only while the memory of their process grows.
 const TURNS: usize = 5;
-/// Number of bytes by which memory may grow after the second turn, or after the repetitions, without being a leak.
+/// Number of bytes by which memory may grow after the second turn, or while one call is repeated, without being a leak.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 
@@ -115,7 +115,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // A cache may grow in the second turn, but only a leak grows in each turn.
+    // In the second turn of all calls, a cache may still grow. Only a leak grows in every turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in
@@ -199,7 +199,7 @@ fn resident(pid: i32) -> i64 {
     line.trim().trim_end_matches(" kB").parse::<i64>().unwrap_or(0) * 1024
 }
 
-/// Makes calls through psql. The databases and clients have other encodings, and some bytes of the calls are replaced.
+/// Makes calls through psql, in databases and clients with several encodings. Some bytes of the calls are replaced.
 fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
     let Ok(mut client) = connect(shared, DATABASES[0].0, "postgres") else { return };
     let Ok(functions) = signatures::read(&mut client) else { return };

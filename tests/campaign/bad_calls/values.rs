@@ -1,4 +1,4 @@
-//! Unusual values for each type. For some arguments, there are also values with which a call gets far.
+//! Unusual values for each type. Some arguments also have values that pass the first tests of a call.
 //!
 //! Each value is a short SQL expression. Arguments of unknown types get texts that are cast to their type.
 

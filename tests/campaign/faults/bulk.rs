@@ -1,5 +1,5 @@
 //! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks. Meanwhile, a
-//! worker has prefetched checks whose rows are scattered over such a file. Of the added checks, only the followers run.
+//! worker has prefetched checks that are scattered over these files. Only the followers among the added checks run.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -50,7 +50,7 @@ impl Bulk {
         self.go()?;
         let napping = "SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep'
                        AND datname = current_database() AND usename = $1";
-        // If no follower were running, the fault would strike other work.
+        // Without a running follower, the fault would hit a run that does not belong to the bulk.
         let _ = poll("a follower's run", TO_BEGIN, || match self.admin.query_opt(napping, &[&ERIN]) {
             Ok(Some(_)) | Err(_) => Ok(()),
             Ok(None) => Err("none".into()),

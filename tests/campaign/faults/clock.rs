@@ -70,9 +70,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// Sets the clock while the launcher or the server is down. PostgreSQL waits for restart_time by the wall clock. If
-/// only the launcher is terminated and the clock is set back, the launcher therefore returns only when the clock has
-/// caught up.
+/// Sets the clock while the launcher or the server is down. PostgreSQL restarts the launcher after restart_time by the
+/// wall clock. So if the clock is set back, the launcher restarts only when the clock has caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

@@ -1,7 +1,6 @@
 //! Makes the next process that reaches a step of `src/failpoint/steps.rs` fail by an ERROR, SIGTERM or SIGKILL.
 //!
-//! `scripts/campaign` builds a library with failpoints when this fault is requested, and sets AWTY_FAILPOINTS. The step
-//! of a transaction may belong to a run, to recording the run, or to in_flight.
+//! `scripts/campaign` builds a library with failpoints when this fault is requested, and sets AWTY_FAILPOINTS.
 
 #[path = "../../../src/failpoint/steps.rs"]
 mod steps;
@@ -21,15 +20,15 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// For each step and action: the number of processes that failed, and the number of strikes without such a process.
+/// For each step and action: how often a process failed there, and how often no process came there in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Prefers the steps that were tested least. Several errors are armed at a time, because an error ends only one run or
-/// process. The other actions may take the server down, so only one of them is armed.
+/// Prefers the steps that were tested least. Several steps raise an ERROR at a time, but only one sends SIGTERM or
+/// SIGKILL, because these signals may take the server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];

@@ -9,7 +9,7 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Length of the long run in seconds. The other roles must catch up within the share of this length.
+/// Length of the long run in seconds. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
 /// Length of the runs of other roles in seconds. These runs are short, because suspects run one after the other.
@@ -26,7 +26,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // The killed worker belongs to another role, so that the long run is only a suspect.
+    // The killed worker belongs to another role, so that the long run did not cause the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

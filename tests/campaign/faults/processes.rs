@@ -38,8 +38,8 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// A change of a job starts a maintainer. The maintainer lives so briefly that the loop must not pause between two
-/// looks.
+/// A change of a job starts a maintainer. The maintainer lives so briefly that the loop must look for it without a
+/// pause.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

@@ -1,7 +1,7 @@
 //! Kills the primary and promotes a standby.
 //!
 //! A synchronous standby has every confirmed commit. An asynchronous standby may lack commits that were confirmed after
-//! its last known point, and the campaign forgets only these confirmations.
+//! the last position that the standby is known to have. The campaign forgets only these confirmations.
 
 use super::look::{catch, settled};
 use crate::checker::Told;

@@ -81,8 +81,8 @@ fn rewrite(
     bulk.go()
 }
 
-/// Executes a statement of the administrator. A deadlock is a violation: only awty uses its tables, and it must lock
-/// them so that a statement at most waits.
+/// A deadlock is a violation, because awty must lock its tables in such an order that an administrator's statement
+/// causes no deadlock.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {
