@@ -89,7 +89,8 @@ impl Member {
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // The connection needs a timeout, because a frozen Patroni accepts no connection and its queue fills up.
+    // A frozen Patroni accepts no connection. When its queue of connections is full, an attempt to connect would wait
+    // without end.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

@@ -57,7 +57,8 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Grows with each change of the primary, so that the writers of the former primary end.
+    /// Grows with each change of the primary. A writer ends when this number is no longer the number at the writer's
+    /// start.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }

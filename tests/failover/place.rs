@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Patroni's lease of the primary's key, in seconds. Patroni accepts no shorter lease.
+/// Time, in seconds, for which the primary holds its key in etcd. Patroni accepts no shorter time.
 pub const TTL: u64 = 20;
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -49,8 +49,8 @@ fn etcd_program() -> String {
 }
 
 /// Returns whether etcd has its v2 interface, which is then used. With v3, Patroni 3.0.2 takes the primary's key
-/// without a comparison. A Patroni that was frozen could then take the key from the new primary, whose commits would be
-/// lost.
+/// without checking who holds it. A Patroni that was frozen could then take the key from the new primary, whose commits
+/// would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

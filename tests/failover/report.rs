@@ -35,8 +35,8 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// Counts an event after which the cluster was not whole in time. This says nothing about awty, so the event is no
-    /// success.
+    /// Counts an event after which the cluster was not whole in time. This says nothing about awty, so the event is
+    /// neither a success nor a violation.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;
@@ -114,7 +114,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// Results of an event. Its seconds are the median and the maximum.
+/// Results of an event. Times are the median and the maximum, in seconds.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,
@@ -155,7 +155,6 @@ impl Results {
         text
     }
 
-    /// Writes the tables of the page. The page's prose is written by hand.
     pub fn write(&self, directory: &Path) -> Result<(), String> {
         let (data, page) = (directory.join("results/failover.json"), directory.join("failover.md"));
         let said = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
