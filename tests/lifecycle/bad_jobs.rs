@@ -1,4 +1,4 @@
-//! Tests that a bad job fails by its own fault, is archived, and does not stop other jobs.
+//! Tests that a bad job fails, that its check is archived with the error, and that other jobs continue.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};

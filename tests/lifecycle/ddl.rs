@@ -1,4 +1,4 @@
-//! Tests DDL beside awty: on databases, on the extension, and on the functions and roles of jobs.
+//! Tests DDL statements while awty works: on databases, on the extension, and on the functions and roles of jobs.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
@@ -289,7 +289,8 @@ fn checks_of_a_role_without_usage_still_run() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// A worker keeps its locks on awty's relations from one quick run to the next, so its end must release them.
+/// A worker keeps its locks on awty's relations from one quick run to the next, so the end of the worker must release
+/// the locks.
 #[test]
 fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
     let shop = Shop::open();

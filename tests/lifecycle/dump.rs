@@ -103,7 +103,7 @@ fn a_restore_into_another_cluster_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&other, "postgres");
 }
 
-/// The restore already has jobs and checks, but not yet the row that says from which server they come.
+/// The dump lacks the row that names the original server, as in a restore that is not complete.
 #[test]
 fn a_restore_is_held_before_it_is_complete() {
     let shop = source();

@@ -110,7 +110,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // Dropping a table writes to pg_depend, so this lock makes the drop wait until its statement is cancelled.
+    // The drop of a table writes to pg_depend. The lock makes the drop wait until the test cancels it.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);

@@ -39,7 +39,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
 /// middle of a turn, must still use the new definition at once.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
-    // With one worker, no second worker runs the second check while the first check waits.
+    // With a second worker for the role, the second check would run while the first check waits.
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let gated = format!(
         "BEGIN IF j.entity_key = '1' THEN {GATE} END IF;

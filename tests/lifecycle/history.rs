@@ -65,7 +65,8 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // The retention is long at first, so that the maintainer does not drop the old day before the reader has locked it.
+    // The retention is long at first, so that the maintainer does not drop the old day's partition before the reader
+    // has locked it.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -162,7 +163,7 @@ fn what_an_administrator_adds_to_the_history_is_honoured() {
     );
 }
 
-/// A trigger on the history makes awty archive with an ordinary INSERT instead of its faster way.
+/// A trigger on the history makes awty archive with an ordinary INSERT.
 #[test]
 fn every_way_to_archive_says_the_same() {
     let shop = Shop::open();
@@ -190,7 +191,8 @@ fn every_way_to_archive_says_the_same() {
 
 const STRAYS: &str = "SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default)";
 
-/// Turns awty off, and archives a row in the default partition. Returns the name of the partition that is missing.
+/// Turns awty off, drops today's partition, and archives a row in the default partition. Returns the name of the
+/// dropped partition.
 fn archive_in_default(shop: &Shop) -> String {
     shop.job("note", NOTE, "");
     let today: String = shop.cluster.value("postgres", "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')");
@@ -220,7 +222,6 @@ fn set_enabled(shop: &Shop, value: &str) {
     shop.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET awty.enabled = {value}"), "SELECT pg_reload_conf()"]);
 }
 
-/// Rows that came before the partition of their day move into it.
 #[test]
 fn the_first_rows_of_a_day_move_into_its_partition() {
     let shop = Shop::open();
@@ -232,7 +233,6 @@ fn the_first_rows_of_a_day_move_into_its_partition() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.doctor()"), 0);
 }
 
-/// A reader that waits while rows move into their partition sees the partition afterwards.
 #[test]
 fn a_reader_misses_no_row_that_moves_into_its_partition() {
     const READ: &str = "SELECT count(*) FROM awty.future_job_history";
@@ -252,7 +252,8 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // The server itself commits as soon as the reader waits, because the inspection gives up after 200 ms.
+    // Code inside the server waits for the inspection and then commits, because a client could be slower than the 200
+    // ms after which the inspection gives up.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

@@ -4,8 +4,8 @@ use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// Both workers have the check in their lists, because the second worker took over checks of the first. A worker of
-/// another database already uses the same entry of shared memory.
+/// Both workers have prefetched the check, because the second worker took over checks of the first. The check's entry
+/// of shared memory was already used by a worker of another database.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();
@@ -30,7 +30,7 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.close_door();
     shop.schedule("1", "slow", "after => '0'");
     shop.await_at_door();
-    // These rows make it look as if workers had been about to run the check of the other database.
+    // These rows say that workers were about to run the check in the database `other`.
     let about_to_run = "INSERT INTO awty_internal.in_flight SELECT 0, ARRAY[id] FROM awty.future_job
                         UNION ALL SELECT 1, ARRAY[-1, id] FROM awty.future_job
                         UNION ALL SELECT 2, ARRAY[id] FROM awty.future_job";
@@ -83,7 +83,7 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     assert_eq!((shop.end_of("good").outcome, shop.end_of("another").outcome), ("done".into(), "done".into()));
 }
 
-/// The termination clears the suspect even while no process can record it.
+/// After a run is terminated, its check is no suspect, even if no process can record the end of the run.
 #[test]
 fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());

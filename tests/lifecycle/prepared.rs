@@ -4,7 +4,8 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// A wait is shorter than the minute until the next audit, and long enough for a busy machine.
+/// Longest time that a check may take. It is shorter than the minute between two audits, and long enough for a busy
+/// machine.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {
@@ -67,7 +68,6 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
         shop.schedule(&other, "note", "after => '0'");
         let end = shop.end_of(&other);
         assert_eq!(end.why(), ("done", None));
-        // Within these four seconds, the worker has tried the locked check several times.
         shop.await_time(end.started(), 4);
         assert_eq!((shop.notes(key), shop.ends(key).len()), (0, 0), "it ran, although its row was locked");
         shop.cluster.execute("postgres", &[&format!("{end_it} '{key}'")]);

@@ -156,7 +156,7 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
-/// PostgreSQL starts on a copy of the disks as on the original disks, so awty cannot distinguish them.
+/// To PostgreSQL, copied disks look like the original disks, so awty cannot distinguish the copy from the original.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();

@@ -190,7 +190,7 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
 /// The checks that the table contained are lost, but later checks run.
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // With one worker, no second worker runs the other checks while the first check waits.
+    // With a second worker for the role, the other checks would run while the first check waits.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();

@@ -91,7 +91,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes commits wait for the standby with this name, which is away. An empty name ends this.
+/// Makes commits wait for a standby with this name, which does not exist. With an empty name, commits wait no longer.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -100,8 +100,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // The checkpointer tells the other processes of the new setting a little later, so this client commits until one of
-    // its commits waits.
+    // Other processes learn the new setting a little later, so a client commits again and again until a commit waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -145,7 +144,8 @@ fn a_primary_that_was_cut_off_begins_no_run() {
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1);
 }
 
-/// The run has not ended: its timeout does not make the commit visible, and no other run starts.
+/// A run that waits for the standby has not ended. The run's timeout does not make the commit visible, and no other run
+/// starts.
 #[test]
 fn a_timeout_ends_no_wait_for_a_standby() {
     let shop = counting();

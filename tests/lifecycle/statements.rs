@@ -19,7 +19,7 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Statements {
     pub all: Vec<Statement>,
-    /// Settings with their values: the pairs of strings in `src/store/statement.rs`, which has no other pairs.
+    /// Settings with their values. In `src/store/statement.rs`, each pair of strings is a setting with its value.
     pub settings: Vec<(String, String)>,
     file: PathBuf,
 }

@@ -109,7 +109,6 @@ fn checks_end_as_by_a_worker() {
     assert_eq!(notes, ["note"], "only what did not fail is there");
 }
 
-/// The argument `max` limits the number of runs.
 #[test]
 fn only_what_would_run_runs() {
     let shop = shop();
@@ -149,7 +148,8 @@ fn refusals_name_what_is_wrong() {
     assert_eq!(refusal(&shop, "SELECT awty.travel('1 h')"), refused);
 }
 
-/// The clock stands still between two journeys. ROLLBACK TO a savepoint also undoes the journeys after the savepoint.
+/// The clock that `awty.travel()` sets stands still between two calls. ROLLBACK TO a savepoint also undoes the calls
+/// after the savepoint.
 #[test]
 fn the_clock_stands_still_and_comes_back() {
     let shop = shop();
@@ -171,8 +171,8 @@ fn the_clock_stands_still_and_comes_back() {
     assert_eq!(refused.as_db_error().unwrap().message(), TRAVELLED);
 }
 
-/// Slots follow the clock of the journey in each row of a parallel query. The walk of a rule does not appear among the
-/// rows of a journey.
+/// In a parallel query, every row uses the time that `awty.travel()` has set. The rows that `awty.travel()` returns do
+/// not include the walk of a rule.
 #[test]
 fn slots_follow_the_travelled_clock() {
     let shop = shop();

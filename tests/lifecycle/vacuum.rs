@@ -4,7 +4,7 @@ use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// After this number of ended checks, awty vacuums the table itself. It leaves fewer ended checks to autovacuum.
+/// After this number of ended checks, awty vacuums the table itself. A smaller number is left to autovacuum.
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
@@ -40,7 +40,7 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // The limit counts all ended checks, because a vacuum may run in the middle of them.
+    // The limit counts all ended checks, because a vacuum may run while checks still end.
     let clean = VACUUMED.replace("> 0", &format!("> 0 AND n_dead_tup < {MANY} / 10"));
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
     let size = "SELECT pg_relation_size('awty.future_job')";
@@ -54,7 +54,7 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();
-    // There must be enough rows that a vacuum cleans the indexes. The reader can see only the later rows.
+    // A vacuum cleans the indexes only if there are many dead rows. The first rows end before the reader starts.
     shop.run(
         "SELECT awty.schedule('orders', 'first ' || n, 'many', after => '1 s') FROM generate_series(1, 3000) AS n",
     );

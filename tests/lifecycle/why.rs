@@ -8,7 +8,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// Whether the check would run and fail. Such a check is due only for moments, so the test locks its row.
+    /// Whether the check would run and fail. The check would then be due only for a short time, so the test locks its
+    /// row.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -263,7 +264,7 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
     assert!(shop.cluster.value::<bool>("postgres", days));
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job"]);
-    // The doctor also reports an inspection that met a lock of this test, until the next inspection.
+    // Until the next inspection, `awty.doctor()` may also report that the last inspection met a lock of this test.
     shop.await_true(
         "the one finding",
         "SELECT array_agg(finding) = ARRAY['the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check'] FROM awty.doctor()",

@@ -122,7 +122,7 @@ fn an_old_snapshot_lends_no_right_to_calls() {
     assert_eq!(refused(&mut web, "SELECT awty_http.send('https://api.example.com/x')"), "42501");
 }
 
-/// If a role could make tenants, it could prepare the name, the ids or the keys of a future tenant.
+/// If a role could create tenants, it could occupy the name, the ids or the keys of a future tenant.
 #[test]
 fn only_the_owner_of_the_extension_makes_tenants() {
     let http = Http::open();

@@ -9,7 +9,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     let ways = [
         "complete($1, NULL, '{\"lateness\": 0.0015, \"duration\": 0.25}')",
         "complete($1, NULL, '{\"lateness\": 60, \"duration\": 0.75}')",
-        // A lateness of -1 s and a duration of 3 s do not fit the claim, so the statistics ignore these values.
+        // The statistics ignore a lateness of -1 s and a duration of 3 s, because both are impossible for this lease.
         "complete($1, NULL, '{\"lateness\": -1, \"duration\": 3}')",
         "fail($1, 'dropped: 12 s late', final => true, not_started => true)",
         "fail($1, 'HTTP 500', final => true, result => '{\"lateness\": 0.0005, \"duration\": 0.5}')",
@@ -42,7 +42,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", all), before);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
     // awty_http deletes hourly statistics after 90 days and daily statistics after five years. Then it deletes the
-    // endpoint, which has no schedule.
+    // endpoint, because no schedule uses it.
     http.ask("app", "SELECT awty_http.unschedule('https://a.example.com/x')");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '100 days')"]);
     assert_eq!(http.ask("app", "SELECT string_agg(DISTINCT width::text, ' ') FROM awty_http.stat"), "24:00:00");
@@ -51,7 +51,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// Odd numbers come from a wrong report of a worker, and buckets in the future from a clock that was ahead.
+/// Impossible numbers come from a wrong report of a worker. Hours in the future come from a clock that was ahead.
 #[test]
 fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     let http = Http::open();
@@ -138,8 +138,8 @@ fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     assert_eq!(http.ask("app", &counts), "(4,0,0)");
 }
 
-/// A schedule with a period of one second makes 86,400 calls a day, and a list of schedules shows the last call of
-/// each.
+/// A schedule with a period of one second makes 86,400 calls a day. A list of schedules shows only the last of these
+/// calls.
 #[test]
 fn the_last_of_many_calls_is_found_without_reading_the_others() {
     let http = Http::open();

@@ -57,7 +57,8 @@ impl Http {
     }
 }
 
-/// When awty checked the rights of each job separately, a read took seconds with 5,000 jobs of other roles.
+/// An earlier version checked the rights of each job separately. A read then took seconds with 5,000 jobs of other
+/// roles.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

@@ -111,7 +111,7 @@ fn an_idle_worker_writes_nothing_and_is_told_how_long() {
         }
         shop.cluster.value::<i64>("postgres", lsn) - before
     };
-    // Other processes may write at the same time, but not during each of ten claims.
+    // Other processes may write during a claim, but not during each of ten claims.
     assert!((0..10).any(|_| writes() == 0), "idle claims write");
     shop.run("SELECT awty.check_now('orders', '1')");
     let wait: f64 =

@@ -1,4 +1,4 @@
-//! Tests the targets of a job: limits, blocks, the circuit breaker, and turns between targets.
+//! Tests the targets of a job: limits, blocks, the circuit breaker, and the order in which targets take turns.
 
 use super::{register, say};
 use awty_testkit::fixture::Shop;
@@ -29,7 +29,6 @@ pub(super) fn add(shop: &Shop, target: &str, checks: i32) {
     shop.await_true("the checks to be due", &due);
 }
 
-/// Makes a claim. Returns the number of claimed checks for each target, and the leases.
 pub(super) fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
     let rows = client.query("SELECT entity_name, lease FROM awty.claim('{mail}', 'tester', $1)", &[&max]).unwrap();
     let mut counts = BTreeMap::new();
@@ -186,8 +185,7 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// Makes ten claims, and returns the largest number of awty's blocks and rows that one of them reads. Each claim hands
-/// out the same number of checks, and each check is answered.
+/// Makes ten claims, and returns the largest number of blocks and rows of awty's tables that one claim reads.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -217,7 +215,7 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim first looks at as many of the oldest checks as it may hand out. Then it goes from target to target.
+    // A claim for n checks first looks at the n oldest checks. Then the claim goes from target to target.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// Makes repetitions with and without `catch_up`, and then runs `more`. Returns the common first slot of the
-/// repetitions.
+/// Makes repetitions with and without `catch_up`, and then executes the statements in `more`. Returns the first slot,
+/// which all these repetitions share.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {
@@ -125,7 +125,7 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // The next occurrence was computed between the starts of these two runs, and looked back three seconds.
+    // Between the starts of these two runs, awty chose the next occurrence among the slots of the last three seconds.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

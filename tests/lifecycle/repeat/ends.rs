@@ -27,7 +27,7 @@ fn cancel_ends_a_repetition_whose_run_is_under_way() {
     assert_eq!((ends.len(), ends[0].why()), (1, ("cancelled", None)), "{ends:?}");
 }
 
-/// The runs follow each other at once, so that a cancelling client meets them at each of their steps.
+/// The runs follow each other at once, so that a client cancels during every step of a run.
 #[test]
 fn cancel_always_finds_the_one_check() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "0").start());

@@ -1,4 +1,4 @@
-//! Tests repetitions of jobs.
+//! Tests repetitions: jobs whose checks come again by a plan.
 
 mod asked_now;
 mod calendars;

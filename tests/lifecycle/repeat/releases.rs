@@ -1,4 +1,4 @@
-//! Tests `awty.release()` while a run of the check ends, after the check was held during the run.
+//! Tests `awty.release()` of a check that was put on hold during its run, while this run ends.
 
 use super::{expect_each_has_its_check, plan, seconds};
 use awty_testkit::fixture::{GATE, Shop};

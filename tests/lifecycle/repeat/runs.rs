@@ -109,7 +109,8 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
         assert!(ends.iter().all(|end| end.why() == (job, None)), "{ends:?}");
         assert_eq!(ends[1].first - ends[0].first, seconds(8), "{ends:?}");
     }
-    // The repetition catches up the slots that pass during its run, but these checks are too late and expire.
+    // After its run, the repetition makes checks for the slots that passed during the run. These checks are too late
+    // and expire.
     let sql = "SELECT count(*) >= 2 FROM awty.future_job_history WHERE job = 'expired' AND outcome = 'expired'";
     shop.await_true("two that expired", sql);
     assert!(is_in_order(&shop.ends("expired")));
@@ -173,7 +174,7 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // Clients look up repetitions when they repeat or cancel a check, and inspections look them up sometimes.
+    // Ordinary runs look up no repetitions. Only clients that repeat or cancel a check and some inspections do.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);

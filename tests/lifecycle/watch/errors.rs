@@ -4,14 +4,13 @@ use super::{LATE, await_state, watched};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{Shop, refusal};
 
-/// Creates a function for `until` that fails for one value.
 const JUDGE: &str = "CREATE FUNCTION shop.judge(n integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
         IF n = 7 THEN RAISE 'seven' USING ERRCODE = 'AW042', DETAIL = 'the detail', HINT = 'the hint', COLUMN = 'n'; END IF;
         RETURN n > 100; END $$;
     CREATE TABLE shop.numbers (id integer PRIMARY KEY, n integer);
     SELECT awty.watch('shop.numbers', until => 'shop.judge(n)', within => '1 h');";
 
-/// As with a CHECK constraint, the write fails, in each way in which awty evaluates the expression for a row.
+/// The write fails as with a CHECK constraint, whether awty evaluates the expression for one row or for many.
 #[test]
 fn a_write_that_the_expression_refuses_fails_with_its_error() {
     let shop = Shop::on(Cluster::builder().start());

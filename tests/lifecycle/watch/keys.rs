@@ -143,7 +143,7 @@ fn quoted_names_are_watched() {
     shop.run("SELECT awty.unwatch('It''s \"a\" rule')");
 }
 
-/// The error names the rule and the table. A row that needs no check may have a key of any length.
+/// The length of a key matters only if the row needs a check.
 #[test]
 fn a_key_that_is_too_long_fails_the_write() {
     let shop = Shop::open();

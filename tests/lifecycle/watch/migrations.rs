@@ -261,7 +261,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// The environment of the test servers asks for backtraces, so a backtrace would appear here.
+/// The test servers run with RUST_BACKTRACE=1, so the error could have a backtrace.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");

@@ -43,12 +43,12 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // Waits for the end of the walk, because a row that changes during the walk keeps a check.
+    // A row that changes during the walk still has a check afterwards, so the test waits until the walk has ended.
     await_walked(shop);
 }
 
-/// Returns the open alerts with their levels, and the pending checks of rows that are not silenced, such as `late 1:2
-/// 2:1; pending 1 3`.
+/// Returns the row and level of each open alert, and the rows of pending checks without silenced rows, such as `late
+/// 1:2 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

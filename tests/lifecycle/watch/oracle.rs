@@ -16,15 +16,16 @@ const LOAD: Duration = Duration::from_secs(20);
 const TABLE: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY DEFERRABLE, placed_at timestamptz, status text NOT NULL, note text);
     SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '2 s', escalate => '{5 s}')";
 
-/// Finds wrong open alerts: of rows that meet the rule, that are gone or that are not late, and second alerts of a row.
+/// Finds wrong open alerts. An alert is wrong if its row meets the rule, is gone or is not late, or if the row has two
+/// alerts.
 const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.level, a.since, 'but', o), E'\\n'), '')
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN shop.orders AS o ON o.id::text = a.entity_key
     WHERE a.open > 1 OR o.id IS NULL OR o.status <> 'UNSHIPPED' OR o.placed_at IS NULL OR o.placed_at + interval '2 s' > now()
         OR a.since <> o.placed_at";
 
-/// Finds late rows without an alert. awty must have finished slots that came some seconds after the row was late and
-/// committed. The query uses the slots that awty has finished, because awty is slow on a slow machine.
+/// Finds late rows without an alert. A row counts only after awty has finished a slot that is $1 seconds after the row
+/// became late and was committed, because awty is slow on a slow machine.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL

@@ -1,4 +1,4 @@
-//! Tests P6: roles that distrust each other share a watched table.
+//! Tests that roles that distrust each other can share a watched table (promise P6).
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;

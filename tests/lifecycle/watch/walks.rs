@@ -87,7 +87,7 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     let missing = "SELECT count(*) FROM shop.orders AS o LEFT JOIN awty.future_job AS f ON f.entity_key = o.id::text AND f.entity_name = 'orders'
         WHERE o.status = 'UNSHIPPED' AND f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours')";
     assert_eq!(shop.cluster.value::<i64>("postgres", missing), 0);
-    // The walk reads at most one more row for each row that changed while its piece was read.
+    // For each row that changes while the walk reads a piece of the table, the walk reads at most one more row.
     let more: i64 = shop.cluster.value(
         "postgres",
         &format!("SELECT ({taken}) - (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED')"),
