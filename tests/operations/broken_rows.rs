@@ -85,8 +85,8 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Executes the statement once for each column and bad value, which replace COLUMN and VALUE, with a NUMBER. Values
-/// that the server refuses are skipped.
+/// Executes the statement for each column and each bad value of its type. In the statement, COLUMN, VALUE and NUMBER
+/// stand for the column, the value and a running number. Values that the server refuses are skipped.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -133,7 +133,7 @@ fn expect_others_go_on(shop: &mut Shop, what: &str) {
     }
 }
 
-/// An error about a job or a check names its row.
+/// An error about a job or a check names the table row of that job or check.
 #[test]
 fn a_broken_row_stops_only_itself() {
     let mut shop = Shop::on(Cluster::builder().set("awty.history_retention", "30d").start());

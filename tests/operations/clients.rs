@@ -38,8 +38,8 @@ pub struct Placing {
 pub struct Log(BTreeMap<i64, &'static str>);
 
 /// Starts a client that schedules the job [`NOTE_ID`] for orders, and cancels or replaces some of the checks. The
-/// client repeats a call after an SQLSTATE in `refused`. If `refused` has `57P01`, the client ends after this SQLSTATE
-/// or a closed connection.
+/// client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01`, the client ends at
+/// this SQLSTATE or when the connection is closed.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }
@@ -131,7 +131,7 @@ impl Placing {
 }
 
 impl Log {
-    /// Expects that each check has ended once and as expected, and has run once if it should.
+    /// Expects that each check has ended with the expected outcome, and that the checks that are done have run once.
     #[track_caller]
     pub fn judge(&self, cluster: &Cluster, database: &str) {
         assert!(!self.0.is_empty(), "nothing was placed");

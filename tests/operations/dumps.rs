@@ -100,7 +100,7 @@ fn a_slow_dump_holds_up_nobody() {
     shop.run("SELECT awty.resume('later')");
     placing.judge(&shop);
     let other = Cluster::builder().own_identity().start();
-    // The dump creates the superuser, who already exists.
+    // The dump creates the superuser, who already exists, so the statement is removed.
     let text = std::fs::read_to_string(&all).unwrap().replace("CREATE ROLE postgres;", "");
     std::fs::write(&all, text).unwrap();
     load(&other, "postgres", &all);
@@ -114,8 +114,8 @@ fn load(cluster: &Cluster, database: &str, script: &Path) {
     run(cluster.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"]).arg(script));
 }
 
-/// A backup role can dump every row too, in each format. Without the option, pg_dump reports an error instead of
-/// leaving rows out.
+/// A backup role can also dump every row, in each format. Without `--enable-row-security`, pg_dump reports an error
+/// instead of leaving rows out.
 #[test]
 fn the_owner_of_the_database_dumps_every_row() {
     let shop = at_work();

@@ -2,7 +2,7 @@ use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};
 
-/// Upgrade scripts to a fictitious version and back, which exist while this value exists.
+/// Upgrade scripts to a fictitious version and back. A drop of this value removes the scripts.
 struct Scripts([PathBuf; 2]);
 
 impl Scripts {
@@ -12,7 +12,7 @@ impl Scripts {
         let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
         let script = |from: &str, to: &str, fillfactor: u32| {
             let file = Path::new(&directory).join(format!("awty--{from}--{to}.sql"));
-            // The script is slow enough to meet runs, and takes the strongest lock.
+            // The script is slow, so that runs happen meanwhile, and locks awty's table with ACCESS EXCLUSIVE.
             let text = format!(
                 "SELECT pg_catalog.pg_sleep(0.05);
                  ALTER TABLE awty.future_job SET (fillfactor = {fillfactor});

@@ -5,7 +5,7 @@ use crate::clients;
 use awty_testkit::fixture::Shop;
 
 /// Occupies all workers until [`hurry`], in a database that [`clients::furnish`] has prepared. Each run is short,
-/// because a worker disconnects between two runs. The runs together take longer than a busy machine may stall.
+/// because a worker disconnects between two runs. Together, the runs take longer than any pause of a busy machine.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -39,7 +39,8 @@ fn a_database_moves_by_logical_replication() {
     old.run(
         "SELECT awty.schedule('orders', 'pending ' || n, 'note', after => '9 days') FROM generate_series(1, 30) AS n",
     );
-    // The first inspection after a restart makes partitions only if it finds a job, so the jobs must be copied before.
+    // The first inspection after a restart makes partitions only if it finds a job, so the jobs must be copied before
+    // this inspection.
     let copied = "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel";
     new.await_sql("postgres", "the copy of each table", copied);
     new.await_sql("postgres", "the pending checks", "SELECT count(*) = 30 FROM awty.future_job");
@@ -76,7 +77,8 @@ fn a_database_moves_by_logical_replication() {
     assert!(new.value::<bool>("postgres", once));
 }
 
-/// Neither replicated rows of awty nor the subscriber's triggers repeat the publisher's runs.
+/// The publisher's runs are not repeated on the subscriber, neither for replicated rows of awty nor by the subscriber's
+/// triggers.
 #[test]
 fn a_logical_subscriber_runs_nothing_twice() {
     let watched = "CREATE TABLE shop.orders (id text PRIMARY KEY);
