@@ -13,7 +13,6 @@ COMMENT ON COLUMN awty.future_job.priority IS 'Which comes first';
 CREATE INDEX future_job_priority_idx ON awty.future_job (priority, id) WHERE NOT held;
 COMMENT ON INDEX awty.future_job_priority_idx IS 'What comes first';
 
--- Users may read this table, which has an identity column.
 CREATE TABLE awty.label (
     id      bigint GENERATED ALWAYS AS IDENTITY,
     job     text COLLATE "C" NOT NULL,

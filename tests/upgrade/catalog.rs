@@ -1,4 +1,5 @@
-//! Tests that an updated installation equals a new installation in the picture of the catalog that catalog.sql draws.
+//! Tests that the catalog entries of an updated installation equal those of a new installation. catalog.sql lists the
+//! entries as text (the picture).
 //!
 //! Invariant: if a statement is missing in an upgrade script, the picture differs or the script fails.
 
@@ -28,8 +29,8 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// pg_dump's scripts use this setting too. It keeps awty_http from registering jobs, because awty does not work on this
-/// server.
+/// With this setting, which pg_dump's scripts also use, awty_http registers no jobs. Registering needs a running awty,
+/// which this server lacks.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -120,8 +121,8 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Leaves out each statement of an upgrade script in turn, and returns what the pictures then lack. The script must
-/// have more than `least` statements.
+/// Leaves out each statement of an upgrade script in turn, and returns the lines that are then missing in the picture.
+/// The script must have more than `least` statements.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -142,7 +143,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// CONTRIBUTING.md forbids a default here, and no picture would show the violation.
+/// CONTRIBUTING.md forbids a default in ADD COLUMN for awty.future_job, and no picture would show the violation.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

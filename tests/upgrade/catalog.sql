@@ -38,8 +38,8 @@ SELECT line FROM (
         'acl', (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) AS a))
     FROM rel
     UNION ALL
-    -- Column numbers are shown because the library reads rows by them. Recent minor versions keep in pg_attver when a
-    -- column was last altered.
+    -- Column numbers are shown because the library reads rows by them. The option pg_attver is left out, because it
+    -- only says when a column was last altered.
     SELECT concat_ws(' ', 'column:', name, attnum, attname, format_type(atttypid, atttypmod), CASE WHEN attnotnull THEN 'not null' END,
         'collation', CASE WHEN attcollation <> 0 THEN attcollation::regcollation END, 'default', pg_get_expr(d.adbin, d.adrelid), 'identity',
         nullif(attidentity, ''), 'generated', nullif(attgenerated, ''), 'storage', attstorage, attcompression, 'statistics',
@@ -82,7 +82,7 @@ SELECT line FROM (
     SELECT concat_ws(' ', 'comment:', pg_describe_object(d.classoid, d.objoid, d.objsubid), d.description) FROM pg_description AS d
     WHERE (d.classoid, d.objoid) IN (SELECT classid, objid FROM member UNION ALL SELECT classid, objid FROM part)
     UNION ALL
-    -- pg_dump assumes that these privileges exist.
+    -- pg_dump assumes that an extension's objects have their initial privileges.
     SELECT concat_ws(' ', 'initial privileges:', pg_describe_object(i.classoid, i.objoid, i.objsubid),
         (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(i.initprivs) AS a))
     FROM pg_init_privs AS i JOIN member AS m ON (m.classid, m.objid) = (i.classoid, i.objoid)

@@ -13,8 +13,8 @@ fn refused(output: &Output, said: &str) {
     assert!(!output.status.success() && stderr.contains(said), "{stderr}");
 }
 
-/// `scripts/freeze` notices each change of a released script. An upgrade script leads from the released script to the
-/// next version.
+/// `scripts/freeze` refuses each change of a released script. Later changes are in an upgrade script to the next
+/// version.
 #[test]
 fn a_released_script_stays_as_it_is() {
     let copy = copy("frozen");

@@ -137,8 +137,8 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Creates a check in each lasting state in each database. Returns the keys, with the state that must remain until the
-/// end.
+/// Creates, in each database, a check in each state that can last. Returns the keys of the checks, with the states that
+/// they must keep until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -207,7 +207,7 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
     DATABASES.iter().chain(&[CLONE, "postgres"]).map(|database| Picture::of(cluster, database)).collect()
 }
 
-/// Expects that a server without awty in shared_preload_libraries has everything, runs nothing, and says why.
+/// Expects that a server without awty in shared_preload_libraries has all data, runs no check, and says why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let status =
@@ -261,8 +261,8 @@ fn caught_up(new: &Cluster) {
     assert!(new.value::<bool>("postgres", ready));
 }
 
-/// Expects that missed checks ended by their jobs' policies, that waiting checks still wait, and that ids and
-/// partitions continue.
+/// Expects that missed checks ended by their jobs' policies, that waiting checks still wait, and that new ids and new
+/// partitions follow the old ones.
 fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     for (database, before) in DATABASES.iter().zip(before) {
         let outcomes = "SELECT string_agg(job || ' ' || outcome || ' ' || n, ', ' ORDER BY job) FROM
