@@ -232,8 +232,8 @@ impl Story<'_> {
         }
     }
 
-    /// P3: a check that a client scheduled is in exactly one table. P7: awty puts no check on hold because of another
-    /// check's failure.
+    /// Promise P3: a check that a client scheduled is in exactly one table. Promise P7: awty holds no check because of
+    /// another check's failure.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -272,7 +272,7 @@ impl Story<'_> {
         }
     }
 
-    /// P1: checks 0 to n-1 have one effect each. A run that removes its own check counts as done.
+    /// Promise P1: checks 0 to n-1 have one effect each. A run that removes its own check counts as done.
     fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
         if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
             report("P1", format!("the run failed and its {effect:?} is there"));
@@ -286,7 +286,7 @@ impl Story<'_> {
         }
     }
 
-    /// P1: the effect, the history row and the next slot come from one transaction.
+    /// Promise P1: the effect, the history row and the next slot come from one transaction.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
         // An external worker's answer for many leases uses subtransactions, whose ids differ from the transaction's id.
@@ -324,8 +324,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after the end of its check, and no run begins before the previous run's commit. If two
-    /// transactions change one row, the later transaction has the later commit time.
+    /// Promise P4: no run commits after the end of its check, and no run begins before the previous run's commit. The
+    /// later of two transactions that change one row has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);
@@ -342,7 +342,7 @@ impl Story<'_> {
         }
     }
 
-    /// P8: no run takes longer than its timeout allows. awty measures `run_time` with the monotonic clock.
+    /// Promise P8: no run takes longer than its timeout allows. awty measures `run_time` with the monotonic clock.
     fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
         for row in &self.ended {
             let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);

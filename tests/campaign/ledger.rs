@@ -1,7 +1,7 @@
 //! The ledger records, for promise P14, which checks each external worker had, the keys of their leases, and what the
 //! worker did.
 //!
-//! Invariant: the faults depend only on the ledger. A worker writes a line when it has a lease, and again before it
+//! Invariant: the result depends only on the ledger. A worker writes a line when it has a lease, and again before it
 //! acts, answers or gives the lease back. The ledger is outside of transactions, so a server crash loses no line.
 
 use crate::checker::Time;

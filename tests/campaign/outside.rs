@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
 const VOID: &str = "void";
-/// awty's answer while a client has locked the check. The worker must then repeat its own answer.
+/// awty answers `busy` while a client has locked the check. The worker must then repeat its own answer.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
