@@ -105,7 +105,7 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let mut holding = field.client("mallory");
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
-    // The checks now look like checks that were put on hold during a run.
+    // After this INSERT, the checks look like checks that were put on hold during a run.
     field.sql(
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",

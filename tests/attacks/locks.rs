@@ -58,7 +58,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // These checks make awty start a second worker, which finds again and again that mallory's first check is due.
+    // The checks of this job make awty start a second worker, which finds again and again that the first check is due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {

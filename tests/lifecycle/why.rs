@@ -302,7 +302,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let unknown = "PostgreSQL no longer knows its time zone \"Atlantis/Capital\"; \
                    SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => …, entity_name => 'shops', entity_key => '1');";
     let of = "the repetition of job \"nightly\" for \"shops\" \"1\"";
-    // `awty.doctor()` may also report, until the next inspection, that an inspection met a lock of this test.
+    // Until the next inspection, `awty.doctor()` may also report that the last inspection met a lock of this test.
     let mut expect = |finding: String| {
         shop.cluster.await_that("the one finding", PATIENCE, || {
             let found = findings(&mut client);

@@ -2,7 +2,7 @@ use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};
 
-/// Upgrade scripts to a fictitious version and back. A drop of this value removes the scripts.
+/// Upgrade scripts to a fictitious version and back. Dropping this value removes the scripts.
 struct Scripts([PathBuf; 2]);
 
 impl Scripts {

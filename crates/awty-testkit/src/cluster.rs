@@ -1,7 +1,7 @@
 //! Starts, stops and controls one throwaway server.
 //!
-//! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster shall keep running
-//! after the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck
+//! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster is meant to outlive
+//! the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck
 //! finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};

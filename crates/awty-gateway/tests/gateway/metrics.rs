@@ -112,7 +112,7 @@ fn a_schedule_whose_failures_are_final_is_failing() {
     until_value(&gateway, series, |value| value == 0.0);
 }
 
-/// P7: each job's count has a bound of its own, so one tenant's failing schedules cannot hide another tenant's.
+/// Each job's count has a bound of its own, so one tenant's failing schedules cannot hide another tenant's.
 #[test]
 fn failing_schedules_of_one_tenant_hide_none_of_another() {
     let shop = Shop::open();
@@ -131,7 +131,7 @@ fn failing_schedules_of_one_tenant_hide_none_of_another() {
     assert_eq!(value(&gateway, "awty_schedules_failing{job=\"http.app\"}"), Some(1.0));
 }
 
-/// P7: of each job as many targets are counted.
+/// The count of targets also has a bound for each job.
 #[test]
 fn targets_of_one_tenant_hide_none_of_another() {
     let shop = Shop::open();
