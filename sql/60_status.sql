@@ -194,15 +194,16 @@ COMMENT ON VIEW awty_internal.standing IS 'First reason why a pending check does
 
 CREATE VIEW awty_internal.first_overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
-FROM awty.job AS j
+FROM (
+    -- A role with many jobs has fewer checks of each job read, so that it cannot make the view slow for all roles.
+    SELECT k.job, k.paused, k.function_name, greatest(10, least(10000, 100000 / count(*) OVER (PARTITION BY k.role))) AS checks
+    FROM awty.job AS k
+) AS j
 CROSS JOIN LATERAL (
     SELECT f.id, f.next_check_at FROM (
         SELECT c.id, c.entity_name, c.next_check_at FROM awty.future_job AS c
         WHERE c.job = j.job AND NOT c.held
-        -- Fewer checks of each job if there are many jobs, so that a role cannot make the view slow for all roles.
-        ORDER BY c.next_check_at, c.id LIMIT (
-            SELECT greatest(10, least(10000, 100000 / greatest(count(*), 1)))
-            FROM awty.job AS e WHERE e.function_name IS NULL)
+        ORDER BY c.next_check_at, c.id LIMIT j.checks
     ) AS f
     -- A check of an external worker is not overdue while it is leased, or while its target fails or is blocked until a time.
     WHERE j.function_name IS NOT NULL OR NOT (
