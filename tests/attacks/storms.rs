@@ -280,3 +280,24 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
         assert_eq!(field.one::<i64>("alice", &named), 1, "{finding}");
     }
 }
+
+/// P7: `awty.status` reads a bounded number of due checks of each role, even if none of them is overdue because its
+/// target is blocked.
+#[test]
+fn due_checks_of_others_make_no_status_slow() {
+    let field = Field::new();
+    field.sql("mallory", "SELECT awty.register('m' || i) FROM generate_series(1, 400) AS i");
+    field.sql(
+        "postgres",
+        "INSERT INTO awty_internal.target (job, target, blocked_until) SELECT j.job, '', now() + interval '1 day' FROM awty.job AS j;
+         INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+         SELECT j.job, 'e', n::text, now(), now(), j.role, now() FROM awty.job AS j, generate_series(1, 400) AS n;
+         ANALYZE awty.future_job",
+    );
+    let mut alice = field.client("alice");
+    let mut reader = alice.transaction().unwrap();
+    reader.query("SELECT why FROM awty.status", &[]).unwrap();
+    let read = "SELECT (seq_tup_read + idx_tup_fetch)::bigint FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass";
+    let read: i64 = reader.query_one(read, &[]).unwrap().get(0);
+    assert!((1000..130_000).contains(&read), "{read} rows were read");
+}
