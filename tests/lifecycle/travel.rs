@@ -194,3 +194,26 @@ fn slots_follow_the_travelled_clock() {
         .unwrap();
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
+
+/// Each run is a subtransaction. A row that it locked and then wrote once kept a list of all its lockers, which grew
+/// with each run, and each run read the list.
+#[test]
+fn runs_of_one_check_leave_no_list_of_lockers() {
+    let shop = shop();
+    shop.job("again", "BEGIN RETURN j.next_check_at + interval '1 minute'; END", ", max_checks => 0");
+    shop.job("repeats", "BEGIN RETURN NULL; END", "");
+    shop.run(
+        "SELECT awty.schedule('orders', '1', 'again', after => '1 day');
+         SELECT awty.repeat('repeats', every => '1 minute', starts => now() + interval '1 day')",
+    );
+    let next = || {
+        shop.cluster.execute("postgres", &["CHECKPOINT"]);
+        shop.cluster.value::<String>("postgres", "SELECT next_multixact_id::text FROM pg_control_checkpoint()")
+    };
+    let before = next();
+    let mut client = shop.client();
+    client.batch_execute("BEGIN").unwrap();
+    assert!(runs(&mut client, "1 day 10 minutes").len() >= 18);
+    client.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(next(), before, "rows have got lists of lockers");
+}
