@@ -6,7 +6,7 @@
 -- without one must have shipped before a run that started within 2 seconds of its slot could look.
 WITH due AS (
     SELECT o.id, l.level, s.shipped_at, a.cleared_at,
-           CASE WHEN l.level = 1 THEN a.raised_at WHEN a.level >= l.level THEN a.escalated_at END AS raised_at,
+           CASE WHEN l.level = 1 THEN a.raised_at WHEN a.level >= l.level THEN coalesce(a.escalated_at, a.raised_at) END AS raised_at,
            to_timestamp(ceil(extract(epoch FROM o.placed_at + l.time_to_ship))) AS slot
     FROM shop.orders o
     CROSS JOIN (VALUES (1, interval '3 seconds'), (2, interval '5 seconds')) AS l(level, time_to_ship)
@@ -14,7 +14,8 @@ WITH due AS (
     LEFT JOIN awty.alert a ON a.rule = 'orders' AND a.entity_key = o.id::text
 ), told AS (
     SELECT o.id, count(h.id) AS rows, min(h.outcome) AS outcome,
-           CASE WHEN s.order_id IS NULL OR coalesce(max(a.level), 0) = 2 THEN 'done' ELSE 'cancelled' END AS expected
+           CASE WHEN s.order_id IS NULL OR max(a.level) = 2 THEN 'done'
+                WHEN max(a.level) = 1 THEN 'cancelled' ELSE 'met' END AS expected
     FROM shop.orders o
     LEFT JOIN shop.shipment s ON s.order_id = o.id
     LEFT JOIN awty.alert a ON a.rule = 'orders' AND a.entity_key = o.id::text

@@ -202,14 +202,14 @@ CREATE FUNCTION awty.check_now(entity_name text, entity_key anynonarray, job tex
 COMMENT ON FUNCTION awty.check_now(text, text, text) IS 'Makes the check of an entity due now instead of at its slot; returns the number of the check; the job may be left out if the entity has one check';
 COMMENT ON FUNCTION awty.check_now(text, anynonarray, text) IS 'Makes the check due now, of an entity whose key is of another type than text, such as a number or a uuid; returns the number of the check';
 
-CREATE FUNCTION awty.hold(entity_name text, entity_key text, job text DEFAULT NULL, note text DEFAULT NULL) RETURNS void
+CREATE FUNCTION awty.hold(entity_name text, entity_key text, job text DEFAULT NULL, note text DEFAULT NULL, held_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'hold_wrapper';
 
-CREATE FUNCTION awty.hold(entity_name text, entity_key anynonarray, job text DEFAULT NULL, note text DEFAULT NULL) RETURNS void
+CREATE FUNCTION awty.hold(entity_name text, entity_key anynonarray, job text DEFAULT NULL, note text DEFAULT NULL, held_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'hold_wrapper';
 
-COMMENT ON FUNCTION awty.hold(text, text, text, text) IS 'Holds the pending check of an entity until awty.release(), with a note that says why; a run that has begun finishes';
-COMMENT ON FUNCTION awty.hold(text, anynonarray, text, text) IS 'Holds the check of an entity whose key is of another type than text, such as a number or a uuid';
+COMMENT ON FUNCTION awty.hold(text, text, text, text, timestamptz) IS 'Holds the pending check of an entity until awty.release(), with a note that says why; a run that has begun finishes. A watched row has its alert held, also until a time: the alert rises and is not told';
+COMMENT ON FUNCTION awty.hold(text, anynonarray, text, text, timestamptz) IS 'Holds the check of an entity whose key is of another type than text, such as a number or a uuid';
 
 CREATE FUNCTION awty.release(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'release_wrapper';
@@ -217,5 +217,5 @@ CREATE FUNCTION awty.release(entity_name text, entity_key text, job text DEFAULT
 CREATE FUNCTION awty.release(entity_name text, entity_key anynonarray, job text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'release_wrapper';
 
-COMMENT ON FUNCTION awty.release(text, text, text) IS 'Lets a held check run again; a check that fell due meanwhile follows the on_missed of its job; the job may be left out if the entity has one check';
+COMMENT ON FUNCTION awty.release(text, text, text) IS 'Lets a held check run again, or has a held alert told again if its row is still late; a check that fell due meanwhile follows the on_missed of its job; the job may be left out if the entity has one check';
 COMMENT ON FUNCTION awty.release(text, anynonarray, text) IS 'Releases the check of an entity whose key is of another type than text, such as a number or a uuid';

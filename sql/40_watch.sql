@@ -6,9 +6,11 @@ CREATE TABLE awty.rule (
     relation        regclass NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
     since           text,
+    due             text,
     until           text NOT NULL,
-    within          interval NOT NULL,
+    within          interval,
     escalate        interval[] NOT NULL,
+    calendar        text COLLATE "C",
     call_schema     text COLLATE "C",
     call_name       text COLLATE "C",
     notify          text COLLATE "C",
@@ -30,9 +32,11 @@ COMMENT ON COLUMN awty.rule.rule IS 'Name of the rule and of its job, 1 to 63 by
 COMMENT ON COLUMN awty.rule.relation IS 'Watched table';
 COMMENT ON COLUMN awty.rule.entity_name IS 'Entity name of the rule''s checks and alerts: the name of the table at awty.watch()';
 COMMENT ON COLUMN awty.rule.since IS 'Expression that gives the start of a row''s clock; NULL: the clock starts when the row is inserted';
+COMMENT ON COLUMN awty.rule.due IS 'Expression that gives the due time of level 1, instead of since and within';
 COMMENT ON COLUMN awty.rule.until IS 'Condition that each row must meet in time';
-COMMENT ON COLUMN awty.rule.within IS 'Time after the start of its clock at which a row that does not meet the condition becomes late';
-COMMENT ON COLUMN awty.rule.escalate IS 'Times after the start of the clock at which the alert of a row that is still late reaches level 2, 3 and so on';
+COMMENT ON COLUMN awty.rule.within IS 'Time after the start of its clock at which a row that does not meet the condition becomes late; NULL: due says so';
+COMMENT ON COLUMN awty.rule.escalate IS 'Times after the start of the clock, or after the due time, at which the alert of a row that is still late reaches level 2, 3 and so on';
+COMMENT ON COLUMN awty.rule.calendar IS 'Calendar whose open time the rule counts; NULL: all time is open';
 COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is called with the alert at each level; NULL: none';
 COMMENT ON COLUMN awty.rule.call_name IS 'Name of that function';
 COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the number of the alert at each level; NULL: none';
@@ -52,12 +56,12 @@ CREATE TABLE awty_internal.rule_function (
     numbers         smallint[] NOT NULL,
     columns         text[] COLLATE "C" NOT NULL,
     CONSTRAINT rule_function_pkey PRIMARY KEY (rule, argument),
-    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since'))
+    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since', 'due'))
 );
 
 COMMENT ON TABLE awty_internal.rule_function IS 'Functions that evaluate the expressions of rules';
 COMMENT ON COLUMN awty_internal.rule_function.rule IS 'Name of the rule';
-COMMENT ON COLUMN awty_internal.rule_function.argument IS 'Argument of awty.watch() that the function evaluates: until or since';
+COMMENT ON COLUMN awty_internal.rule_function.argument IS 'Argument of awty.watch() that the function evaluates: until, since or due';
 COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: the function is found by name and signature';
 COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, in its order';
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
@@ -69,14 +73,17 @@ CREATE TABLE awty.alert (
     entity_name     text COLLATE "C" NOT NULL,
     entity_key      text COLLATE "C" NOT NULL,
     level           integer NOT NULL,
-    since           timestamptz NOT NULL,
+    since           timestamptz,
     due_at          timestamptz NOT NULL,
-    raised_at       timestamptz NOT NULL,
+    raised_at       timestamptz,
     escalated_at    timestamptz,
     cleared_at      timestamptz,
     role            regrole NOT NULL,
     told            bigint NOT NULL DEFAULT 0,
     told_at         timestamptz,
+    held_by         regrole,
+    held_until      timestamptz,
+    note            text,
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
@@ -85,7 +92,7 @@ CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 -- For awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
-    WHERE cleared_at IS NULL AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
+    WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
 -- For deleting old alerts.
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
 
@@ -94,15 +101,18 @@ COMMENT ON COLUMN awty.alert.id IS 'Number of the alert; no check has the same n
 COMMENT ON COLUMN awty.alert.rule IS 'Name of the rule';
 COMMENT ON COLUMN awty.alert.entity_name IS 'Name of the table at awty.watch()';
 COMMENT ON COLUMN awty.alert.entity_key IS 'Primary key of the row as text; for several columns, the text that awty.key() makes';
-COMMENT ON COLUMN awty.alert.level IS 'Level of escalation, from 1';
-COMMENT ON COLUMN awty.alert.since IS 'Start of the row''s clock';
-COMMENT ON COLUMN awty.alert.due_at IS 'Time at which the row became late: since + within';
-COMMENT ON COLUMN awty.alert.raised_at IS 'Time at which level 1 was raised';
-COMMENT ON COLUMN awty.alert.escalated_at IS 'Time at which the last higher level was raised; NULL: none was raised';
+COMMENT ON COLUMN awty.alert.level IS 'Level of escalation, from 1; 0: the row is not late yet, and its alert is held';
+COMMENT ON COLUMN awty.alert.since IS 'Start of the row''s clock; NULL: the rule has due';
+COMMENT ON COLUMN awty.alert.due_at IS 'Time at which the row became late: since + within, or due';
+COMMENT ON COLUMN awty.alert.raised_at IS 'Time at which the alert was raised; NULL while its level is 0';
+COMMENT ON COLUMN awty.alert.escalated_at IS 'Time at which the alert last rose to a higher level; NULL: it has not risen';
 COMMENT ON COLUMN awty.alert.cleared_at IS 'Time at which the row met the condition, was deleted or was no longer late; NULL: the row is late';
 COMMENT ON COLUMN awty.alert.role IS 'Role of the rule when the alert was raised';
-COMMENT ON COLUMN awty.alert.told IS 'How often the alert was told, to call and notify if the rule has them; less than level: a telling has failed';
-COMMENT ON COLUMN awty.alert.told_at IS 'Time of the last telling; NULL: the alert has not been told';
+COMMENT ON COLUMN awty.alert.told IS 'How often the alert was told, to call and notify if the rule has them. If several levels are due, only the highest is raised and told';
+COMMENT ON COLUMN awty.alert.told_at IS 'Time of the last telling; NULL: the alert has not been told, or not since awty.release()';
+COMMENT ON COLUMN awty.alert.held_by IS 'Role that has called awty.hold() for the row: the alert is not told; NULL: it is not held';
+COMMENT ON COLUMN awty.alert.held_until IS 'Time at which the hold ends; NULL: awty.release() ends it';
+COMMENT ON COLUMN awty.alert.note IS 'Note that was given to awty.hold()';
 
 SELECT pg_extension_config_dump('awty.rule', '');
 SELECT pg_extension_config_dump('awty_internal.rule_function', '');
@@ -111,7 +121,7 @@ SELECT pg_extension_config_dump('awty.alert', '');
 CREATE FUNCTION awty.watch(
     relation regclass,
     until text,
-    within interval,
+    within interval DEFAULT NULL,
     escalate interval[] DEFAULT '{}',
     since text DEFAULT NULL,
     call text DEFAULT NULL,
@@ -119,11 +129,13 @@ CREATE FUNCTION awty.watch(
     existing text DEFAULT 'upcoming',
     rule text DEFAULT NULL,
     run_as name DEFAULT NULL,
-    replace boolean DEFAULT false
+    replace boolean DEFAULT false,
+    due text DEFAULT NULL,
+    calendar text DEFAULT NULL
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'watch_wrapper';
 
-COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean)
-    IS 'Watches a table: a row that does not meet the condition until within a time, counted from since, gets an alert in awty.alert; returns the name of the rule; for the owner of the table';
+COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean, text, text)
+    IS 'Watches a table: a row that does not meet the condition until within a time, counted from since or given by due, gets an alert in awty.alert; returns the name of the rule; for the owner of the table';
 
 CREATE FUNCTION awty.unwatch(rule text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'unwatch_wrapper';
@@ -142,6 +154,12 @@ CREATE FUNCTION awty_internal.cannot_watch(rule text) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_watch_wrapper';
 
 COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule has stopped, and the command that repairs it; NULL: the rule works';
+
+CREATE FUNCTION awty_internal.next_level_at(rule text, level integer, start timestamptz) RETURNS timestamptz
+    LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_level_at_wrapper';
+
+COMMENT ON FUNCTION awty_internal.next_level_at(text, integer, timestamptz)
+    IS 'Returns when an alert of this level, of a row whose clock has started or that was due at that time, reaches the next level; NULL: never';
 
 CREATE FUNCTION awty_internal.is_trigger_of(rule text, trigger text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'is_trigger_of_wrapper';

@@ -91,7 +91,9 @@ CROSS JOIN LATERAL (
                 SELECT concat(CASE WHEN h.silent THEN 'the row is silenced' ELSE 'the check is held' END,
                     awty_internal.since(h.held_at, h.held_by, h.note))
                 FROM awty_internal.hold AS h WHERE h.check_id = f.id), 'the check is held'),
-            format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
+            CASE WHEN EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)
+                THEN 'a change of its since, due or key, or of whether it meets the condition, ends that'
+                ELSE format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job) END
         WHERE f.held
         UNION ALL
         SELECT 4, CASE unable.why
@@ -255,7 +257,7 @@ CROSS JOIN LATERAL (
     JOIN awty.future_job AS f ON f.entity_name = a.entity_name
         AND f.entity_key = a.entity_key AND f.job = a.rule
     JOIN awty_internal.check_stat AS s ON s.check_id = f.id
-    WHERE a.rule = r.rule AND a.cleared_at IS NULL
+    WHERE a.rule = r.rule AND a.cleared_at IS NULL AND a.level > 0
       AND (a.told_at >= coalesce(a.escalated_at, a.raised_at)) IS NOT TRUE
       AND s.failed_at IS NOT NULL
     ORDER BY a.raised_at LIMIT 1

@@ -10,6 +10,8 @@ CREATE TABLE awty_internal.job_stat (
     timed_out       bigint NOT NULL,
     retries         bigint NOT NULL,
     other           bigint NOT NULL,
+    met             bigint NOT NULL,
+    late            bigint NOT NULL,
     run_time        interval NOT NULL,
     max_run_time    interval NOT NULL,
     last_run_at     timestamptz,
@@ -35,6 +37,8 @@ COMMENT ON COLUMN awty_internal.job_stat.failed IS 'Checks that ended as failed'
 COMMENT ON COLUMN awty_internal.job_stat.timed_out IS 'Checks that ended as timed_out';
 COMMENT ON COLUMN awty_internal.job_stat.retries IS 'Failed runs that are retried';
 COMMENT ON COLUMN awty_internal.job_stat.other IS 'Checks that a run ended in another way';
+COMMENT ON COLUMN awty_internal.job_stat.met IS 'Rows that met a rule in time';
+COMMENT ON COLUMN awty_internal.job_stat.late IS 'Rows whose alert reached level 1';
 COMMENT ON COLUMN awty_internal.job_stat.run_time IS 'Total time of all runs';
 COMMENT ON COLUMN awty_internal.job_stat.max_run_time IS 'Time of the longest run';
 COMMENT ON COLUMN awty_internal.job_stat.last_run_at IS 'Start of the last run';
@@ -59,6 +63,7 @@ COMMENT ON FUNCTION awty_internal.job_pending() IS 'Counts of pending checks, fo
 
 CREATE FUNCTION awty_internal.job_counter(
     OUT job text, OUT runs bigint, OUT done bigint, OUT failed bigint, OUT timed_out bigint, OUT retries bigint, OUT other bigint,
+    OUT met bigint, OUT late bigint,
     OUT run_time interval, OUT max_run_time interval, OUT last_run_at timestamptz, OUT last_outcome text,
     OUT last_success_at timestamptz, OUT last_failure_at timestamptz, OUT late_10ms bigint, OUT late_100ms bigint, OUT late_1s bigint,
     OUT late_10s bigint, OUT late_1min bigint, OUT later bigint, OUT stats_since timestamptz
@@ -72,7 +77,8 @@ SELECT j.job, pg_get_userbyid(j.role) AS role, j.paused, j.paused_note,
        coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,
        coalesce(p.held, 0) AS held, p.next_slot,
        coalesce(c.runs, 0) AS runs, coalesce(c.done, 0) AS done, coalesce(c.failed, 0) AS failed, coalesce(c.timed_out, 0) AS timed_out,
-       coalesce(c.retries, 0) AS retries, coalesce(c.other, 0) AS other, coalesce(c.run_time, '0') AS run_time, c.max_run_time,
+       coalesce(c.retries, 0) AS retries, coalesce(c.other, 0) AS other,
+       coalesce(c.met, 0) AS met, coalesce(c.late, 0) AS late, coalesce(c.run_time, '0') AS run_time, c.max_run_time,
        c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, awty_internal.last_claim(j.job) AS last_claim_at,
        coalesce(c.late_10ms, 0) AS late_10ms, coalesce(c.late_100ms, 0) AS late_100ms, coalesce(c.late_1s, 0) AS late_1s,
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
@@ -81,7 +87,7 @@ LEFT JOIN awty_internal.job_pending() AS p ON p.job = j.job
 LEFT JOIN awty_internal.job_counter() AS c ON c.job = j.job
 UNION ALL
 SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       c.runs, c.done, c.failed, c.timed_out, c.retries, c.other, c.run_time, c.max_run_time,
+       c.runs, c.done, c.failed, c.timed_out, c.retries, c.other, c.met, c.late, c.run_time, c.max_run_time,
        c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, NULL,
        c.late_10ms, c.late_100ms, c.late_1s, c.late_10s, c.late_1min, c.later, c.stats_since
 FROM awty_internal.job_counter() AS c WHERE c.job IS NULL;
@@ -103,6 +109,8 @@ COMMENT ON COLUMN awty.job_status.failed IS 'Checks that ended as failed';
 COMMENT ON COLUMN awty.job_status.timed_out IS 'Checks that ended as timed_out';
 COMMENT ON COLUMN awty.job_status.retries IS 'Failed runs that are retried';
 COMMENT ON COLUMN awty.job_status.other IS 'Checks that a run ended in another way: exhausted, past or beyond_horizon';
+COMMENT ON COLUMN awty.job_status.met IS 'Rows that met the rule in time: their alert did not reach level 1';
+COMMENT ON COLUMN awty.job_status.late IS 'Rows that did not meet the rule in time: their alert reached level 1';
 COMMENT ON COLUMN awty.job_status.run_time IS 'Total time of all runs; a run of a set counts once';
 COMMENT ON COLUMN awty.job_status.max_run_time IS 'Time of the longest run';
 COMMENT ON COLUMN awty.job_status.last_run_at IS 'Start of the last run';

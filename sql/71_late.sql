@@ -1,14 +1,15 @@
 -- Creates the view awty.late, which shows the rows that are late now.
 
--- A later version will add a hold, its end and a note.
 CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
-    a.since + r.escalate[a.level] AS next_level_at,
+    CASE WHEN a.held_by IS NOT NULL THEN NULL
+        WHEN r.calendar IS NULL THEN coalesce(a.since, a.due_at) + r.escalate[a.level]
+        ELSE awty_internal.next_level_at(a.rule, a.level, coalesce(a.since, a.due_at)) END AS next_level_at,
     a.told,
-    NULL::name AS held_by,
-    NULL::timestamptz AS held_until,
-    NULL::text AS note
+    pg_get_userbyid(a.held_by) AS held_by,
+    a.held_until,
+    a.note
 FROM awty.alert AS a
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 WHERE a.cleared_at IS NULL AND a.level >= 1;
@@ -20,8 +21,8 @@ COMMENT ON COLUMN awty.late.entity_key IS 'Primary key of the row as text; for s
 COMMENT ON COLUMN awty.late.level IS 'Level of escalation, from 1';
 COMMENT ON COLUMN awty.late.due_at IS 'Time at which the row became late';
 COMMENT ON COLUMN awty.late.late_for IS 'Time that has passed since then; NULL: due_at is infinite';
-COMMENT ON COLUMN awty.late.next_level_at IS 'Time of the next level; NULL: there is none';
+COMMENT ON COLUMN awty.late.next_level_at IS 'Time of the next level; NULL: there is none, or the alert is held';
 COMMENT ON COLUMN awty.late.told IS 'How often the alert was told';
-COMMENT ON COLUMN awty.late.held_by IS 'NULL: alerts cannot be held yet';
-COMMENT ON COLUMN awty.late.held_until IS 'NULL: alerts cannot be held yet';
-COMMENT ON COLUMN awty.late.note IS 'NULL: alerts cannot be held yet';
+COMMENT ON COLUMN awty.late.held_by IS 'Role that has called awty.hold() for the row; NULL: the alert is not held';
+COMMENT ON COLUMN awty.late.held_until IS 'Time at which the hold ends; NULL: awty.release() ends it';
+COMMENT ON COLUMN awty.late.note IS 'Note that was given to awty.hold()';

@@ -14,6 +14,7 @@ use crate::pg::array::{self, DATE, Element, TEXT};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, zone};
 use crate::repeat::replaced::{self, Users};
+use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
@@ -119,8 +120,11 @@ fn drop(args: &Args) -> Result<()> {
 }
 
 fn refuse_if_used(name: &Text) -> Result<()> {
-    match replaced::users(name) {
-        (users, 0) if users.is_empty() => Ok(()),
-        (users, others) => Err(CalendarError::InUse { calendar: name.to_string(), users, others }.into()),
+    let ((mut users, mut others), (rules, of_others)) = (replaced::users(name), watch::users(name));
+    users.extend(rules);
+    others += of_others;
+    match others {
+        0 if users.is_empty() => Ok(()),
+        others => Err(CalendarError::InUse { calendar: name.to_string(), users, others }.into()),
     }
 }

@@ -5,7 +5,7 @@ use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
 use crate::call::entity::Entity;
 use crate::call::rights;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, WatchError};
 use crate::pg::{catalog, clock};
 use crate::repeat::continuation::{Continuation, Decision};
 use crate::repeat::statements::repetition::{self, Existing};
@@ -13,7 +13,8 @@ use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;
 use crate::store::{check_stat, history, hold};
-use awty_core::{Before, Mono, policy};
+use crate::watch;
+use awty_core::{Before, Mono, Time, policy};
 
 calls! {
     fn hold -> () = hold_check;
@@ -26,6 +27,16 @@ fn hold_check(args: &Args) -> Result<()> {
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.hold")?;
     let note = args.optional_name(3, "note", MAX_NOTE)?;
+    let until = held_until(args, &job)?;
+    if let Some(watched) = watch::hold::rule_of(&job, &entity.name) {
+        return match watch::hold::hold(&watched, &entity.key, until, note.as_ref()) {
+            true => Ok(()),
+            false => Err(entity.missing(Some(&job.name))),
+        };
+    }
+    if until.is_some() {
+        return Err(WatchError::HeldUntil { entity: entity.label() }.into());
+    }
     let seen = peek(&entity, &job)?;
     let runs = running_since(seen.id).is_some();
     let id = if runs {
@@ -41,11 +52,29 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Releases a check. If the check became due while it was held, the job's option `on_missed` decides about it.
+/// Returns the slot at which the hold ends.
+fn held_until(args: &Args, job: &Job) -> Result<Option<Time>> {
+    let Some(until) = args.time(4, "held_until")? else { return Ok(None) };
+    if until <= clock::now() {
+        return Err(WatchError::HeldUntilPast.into());
+    }
+    Ok(Some(job.options.limits.width.round_up(until)))
+}
+
+/// Releases a check. If the check fell due while it was held, the job's `on_missed` applies.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.release")?;
+    if let Some(watched) = watch::hold::rule_of(&job, &entity.name) {
+        if watch::hold::release(&watched, &entity.key) {
+            return Ok(());
+        }
+        // Crashes may have held the check. A silenced row is not released.
+        if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
+            return Err(WatchError::Silenced { entity: entity.label() }.into());
+        }
+    }
     let seen = peek(&entity, &job)?;
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut held_at = None;

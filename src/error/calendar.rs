@@ -17,8 +17,7 @@ pub enum CalendarError {
     NotOwner { calendar: String },
     /// The role that will run the job may not use the calendar.
     NotUsable { calendar: String, role: String },
-    /// The calendar cannot be dropped, because repetitions use it. `others` counts the repetitions that the caller may
-    /// not see.
+    /// Rules or repetitions use the calendar.
     InUse { calendar: String, users: Vec<String>, others: usize },
     /// The hours of the calendar cannot be read.
     Hours(HoursError),
@@ -83,7 +82,7 @@ impl CalendarError {
                 "End what uses the calendar, or give it another one.",
             )
             .detail(match (users.as_slice(), others) {
-                ([], others) => format!("Repetitions of other roles use it: {others}."),
+                ([], others) => format!("Rules and repetitions of other roles use it: {others}."),
                 (users, 0) => format!("It is used by {}.", users.join(", ")),
                 (users, others) => format!("It is used by {} and {others} others.", users.join(", ")),
             }),

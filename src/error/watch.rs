@@ -1,3 +1,4 @@
+use super::Label;
 use super::phrase::{Words, call, ident, quote, say};
 use awty_core::watch::{LevelError, MAX_LEVELS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -46,10 +47,15 @@ pub enum WatchError {
         found: String,
     },
     Levels(LevelError),
+    /// Both or neither of `within` and `due` are given.
+    WithinOrDue {
+        both: bool,
+    },
+    SinceAndDue,
     NameTooLong {
         max: usize,
     },
-    /// A rule on a partitioned table needs the argument `since`.
+    /// A partitioned table needs `since` or `due`.
     NeedsSince {
         relation: String,
     },
@@ -103,7 +109,16 @@ pub enum WatchError {
     IsRule {
         job: String,
     },
-    /// A trigger of the rule is on a table that the rule does not watch.
+    /// The row is silenced, which `awty.release()` does not end.
+    Silenced {
+        entity: Label,
+    },
+    /// `held_until` is for rows of rules.
+    HeldUntil {
+        entity: Label,
+    },
+    HeldUntilPast,
+    /// The trigger belongs to a rule on another table.
     ForeignTrigger {
         rule: String,
         relation: String,
@@ -166,7 +181,7 @@ impl WatchError {
             WatchError::NotStable { argument, what } => say(
                 Code::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("argument \"{argument}\" must not use {what}"),
-                "Use \"since\" and \"within\" instead.",
+                "Use \"since\" and \"within\", or \"due\", instead.",
             )
             .detail("The value would change without an UPDATE, so no trigger would fire."),
             WatchError::WrongType { argument, text, wanted, found } => say(
@@ -182,12 +197,22 @@ impl WatchError {
             WatchError::Levels(LevelError::Escalate(level)) => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("element {level} of argument \"escalate\" must be longer than the level before it"),
-                "Each level counts from \"since\", as in within => '3 hours', escalate => '{6 hours, 1 day}'.",
+                "Each level counts from \"since\" or \"due\", as in within => '3 hours', escalate => '{6 hours, 1 day}'.",
             ),
             WatchError::Levels(LevelError::TooMany) => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("a rule cannot have more than {MAX_LEVELS} levels"),
                 "Use fewer elements in \"escalate\".",
+            ),
+            WatchError::WithinOrDue { both } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                if *both { "use either \"within\" or \"due\", not both" } else { "\"within\" or \"due\" is required" },
+                "Use within => '3 hours' after \"since\", or due => 'promised_at', for example.",
+            ),
+            WatchError::SinceAndDue => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                "argument \"since\" cannot be used with \"due\"",
+                "Leave \"since\" out, or use \"within\" instead of \"due\".",
             ),
             WatchError::NameTooLong { max } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -196,7 +221,7 @@ impl WatchError {
             ),
             WatchError::NeedsSince { relation } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("argument \"since\" is required, because table \"{relation}\" is partitioned"),
+                format!("argument \"since\" or \"due\" is required, because table \"{relation}\" is partitioned"),
                 "Use since => 'placed_at', for example.",
             )
             .detail("PostgreSQL deletes a row that moves to another partition, and inserts it there."),
@@ -268,6 +293,21 @@ impl WatchError {
                 format!("job \"{job}\" belongs to rule \"{job}\""),
                 call("awty.unwatch", &[job]),
             ),
+            WatchError::Silenced { entity } => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("{entity} is silenced, not held"),
+                "Change the row's \"since\", \"due\" or key, or make it meet the condition.",
+            ),
+            WatchError::HeldUntil { entity } => say(
+                Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("argument \"held_until\" is only for rows of a rule, and {entity} is none"),
+                "Leave \"held_until\" out, and end the hold with awty.release().",
+            ),
+            WatchError::HeldUntilPast => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                "argument \"held_until\" must be in the future",
+                "Use held_until => now() + interval '1 day', for example.",
+            ),
             WatchError::ForeignTrigger { rule, relation } => say(
                 Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 format!("rule \"{rule}\" does not watch table \"{relation}\""),
@@ -292,10 +332,10 @@ fn converted(argument: &str, text: &str, found: &str) -> String {
     let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
     let text = if is_name { text.to_owned() } else { format!("({text})") };
     match (argument, found) {
-        ("since", "date") => format!("{text}::timestamp AT TIME ZONE 'Europe/Berlin'"),
-        ("since", "timestamp without time zone") => format!("{text} AT TIME ZONE 'Europe/Berlin'"),
-        ("since", "text" | "character varying") => format!("{text}::timestamptz"),
-        ("since", _) => format!("to_timestamp({text})"),
+        ("since" | "due", "date") => format!("{text}::timestamp AT TIME ZONE 'Europe/Berlin'"),
+        ("since" | "due", "timestamp without time zone") => format!("{text} AT TIME ZONE 'Europe/Berlin'"),
+        ("since" | "due", "text" | "character varying") => format!("{text}::timestamptz"),
+        ("since" | "due", _) => format!("to_timestamp({text})"),
         _ => format!("{text} IS NOT NULL"),
     }
 }

@@ -87,6 +87,8 @@ fn job_counter() -> TableIterator<
         name!(timed_out, i64),
         name!(retries, i64),
         name!(other, i64),
+        name!(met, i64),
+        name!(late, i64),
         name!(run_time, Option<Interval>),
         name!(max_run_time, Option<Interval>),
         name!(last_run_at, Timestamptz),
@@ -106,9 +108,10 @@ fn job_counter() -> TableIterator<
     let readable: HashSet<Vec<u8>> = readable().iter().map(|granted| granted.job.as_bytes().to_vec()).collect();
     let may_see = |job: &[u8]| if job.is_empty() { is_monitor } else { readable.contains(job) };
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let rows = counted().into_iter().filter(|(job, figures, _)| may_see(job) && figures.runs > 0);
+    let rows = counted().into_iter().filter(|(job, figures, _)| may_see(job) && !figures.is_empty());
     let rows = rows.map(|(job, figures, since)| {
-        let Figures { runs, done, failed, timed_out, retries, other, run_time, max_run_time, late, .. } = figures;
+        let Figures { runs, done, failed, timed_out, retries, other, met, .. } = figures;
+        let Figures { late_rows, run_time, max_run_time, late, .. } = figures;
         let late = late.map(number);
         (
             (!job.is_empty()).then_some(job),
@@ -118,6 +121,8 @@ fn job_counter() -> TableIterator<
             number(timed_out),
             number(retries),
             number(other),
+            number(met),
+            number(late_rows),
             to_interval(run_time),
             to_interval(max_run_time),
             at(figures.last_run_at),

@@ -24,6 +24,8 @@ pub struct Expression {
     pub is_volatile: bool,
     /// Name of the first function or keyword in the expression that reads the clock.
     pub clock: Option<String>,
+    /// The first function that counts open time of a calendar.
+    pub calendar: Option<String>,
 }
 
 pub enum Unreadable {
@@ -70,14 +72,16 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             let written = catch_raised(|| unbound::deparse(node, ROW, relation)).map_err(Unreadable::Raised);
             pg_sys::AtEOXact_GUC(true, nest);
             let written = written?;
-            let mut clock: Option<String> = None;
+            let (mut clock, mut calendar): (Option<String>, Option<String>) = (None, None);
             find_clock(node, std::ptr::from_mut(&mut clock).cast());
+            find_calendar(node, std::ptr::from_mut(&mut calendar).cast());
             Ok(Expression {
                 text: utf8(written),
                 columns,
                 kind: pg_sys::getBaseType(pg_sys::exprType(node)),
                 is_volatile: pg_sys::contain_volatile_functions(node),
                 clock,
+                calendar,
             })
         });
         pg_sys::free_parsestate(state);
@@ -196,8 +200,29 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
-/// Whether session settings may change a function's result. An SQL function that uses only PostgreSQL's own immutable
-/// functions does not depend on settings.
+/// Stores the first function that counts open time; `true` ends the search.
+///
+/// # Safety `node` is a node or null, and `found` points to an `Option<String>`.
+unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: guaranteed by the caller. A node's tag gives its type.
+    unsafe {
+        if (*node).type_ == pg_sys::NodeTag::T_FuncExpr {
+            let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
+            let name = utf8(pg_sys::get_func_name(function));
+            let is_awtys = pg_sys::get_func_namespace(function) == pg_sys::get_namespace_oid(c"awty".as_ptr(), true);
+            if is_awtys && ["due", "open_time"].contains(&name.as_str()) {
+                *found.cast::<Option<String>>() = Some(format!("awty.{name}()"));
+                return true;
+            }
+        }
+        pg_sys::expression_tree_walker(node, Some(find_calendar), found)
+    }
+}
+
+/// Settings cannot change the result of an SQL function that uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction. PostgreSQL's parser has written the column. The tuple is released
     // after the column is read.

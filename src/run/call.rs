@@ -10,6 +10,7 @@ use crate::pg::catch::{Failure, catch};
 use crate::pg::{relations, unbound};
 use crate::store::check_row;
 use crate::store::job::Job;
+use crate::watch;
 use awty_core::Answer;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, pg_sys};
@@ -46,8 +47,13 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     }
     // SAFETY: as above.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    let answers: Vec<Answer> =
-        times.iter().flat_map(pgrx::Array::iter).map(|time| check_row::answer(time.map(i64::from))).collect();
+    // Only awty's own function answers so.
+    let is_rule = watch::is_rules(job);
+    let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
+        Some(i64::MIN) if is_rule => Answer::Met,
+        raw => check_row::answer(raw),
+    };
+    let answers: Vec<Answer> = times.iter().flat_map(pgrx::Array::iter).map(answer).collect();
     if answers.len() != rows.len() {
         let (job, checks) = (job.name.to_string(), rows.len());
         return Err(Error::AnswerCount { job, checks, answers: answers.len() }.into());

@@ -46,7 +46,7 @@ impl SharedState {
 
     pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, since: Time) {
         if let Some(row) = self.job_row(database, job, since) {
-            if row.figures.runs == 0 {
+            if row.figures.is_empty() {
                 row.since = since;
             }
             row.figures.add(figures);
@@ -62,7 +62,7 @@ impl SharedState {
         failed: Passed,
         (now, mono): (Time, Mono),
     ) {
-        if figures.runs > 0 {
+        if !figures.is_empty() {
             self.count_runs(database, job, figures, figures.last_run_at.unwrap_or(now));
         }
         if failed.events > 0
@@ -133,7 +133,7 @@ impl SharedState {
     }
 
     pub fn figures_are_not_stored(&mut self, database: pg_sys::Oid) {
-        self.jobs.of_mut(database.to_u32()).filter(|row| row.figures.runs > 0).for_each(|row| row.is_new = true);
+        self.jobs.of_mut(database.to_u32()).filter(|row| !row.figures.is_empty()).for_each(|row| row.is_new = true);
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

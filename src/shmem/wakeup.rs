@@ -10,7 +10,7 @@ use crate::pg::clock::{self, Timestamp};
 use crate::shmem;
 use awty_core::Passed;
 use awty_core::figures::Figures;
-use pgrx::{PgXactCallbackEvent, pg_sys};
+use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, pg_sys};
 use std::cell::RefCell;
 
 #[derive(Default)]
@@ -22,9 +22,17 @@ struct Pending {
     /// Number of checks that the transaction has written. Their rows are dead after a rollback.
     written: u64,
     forgotten: Vec<Vec<u8>>,
-    counted: Vec<(Vec<u8>, Figures, Passed)>,
-    /// Number of checks that the transaction has ended. Their rows are dead after the commit.
+    counted: Vec<Counted>,
+    /// Ended checks, which are dead rows after a commit.
     ended: u64,
+}
+
+/// Counters and failures of a job, counted by one subtransaction.
+struct Counted {
+    by: pg_sys::SubTransactionId,
+    job: Vec<u8>,
+    figures: Figures,
+    failed: Passed,
 }
 
 thread_local! {
@@ -52,8 +60,26 @@ pub fn count_ended(checks: u64) {
 /// Adds runs to a job's counters at commit. Failures are summarised in the log after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
-        note(|pending| pending.counted.push((job.to_vec(), figures, failed)));
+        let by = subtransaction();
+        note(|pending| pending.counted.push(Counted { by, job: job.to_vec(), figures, failed }));
     }
+}
+
+/// Counts rows of a rule at commit: those that met the rule in time, and those that became late.
+pub fn count_rows(rule: &[u8], met: u64, late_rows: u64) {
+    if met + late_rows == 0 {
+        return;
+    }
+    let (by, more) = (subtransaction(), Figures { met, late_rows, ..Figures::NONE });
+    note(|pending| match pending.counted.iter_mut().rfind(|counted| counted.by == by && counted.job == rule) {
+        Some(counted) => counted.figures.add(&more),
+        None => pending.counted.push(Counted { by, job: rule.to_vec(), figures: more, failed: Passed::default() }),
+    });
+}
+
+fn subtransaction() -> pg_sys::SubTransactionId {
+    // SAFETY: a getter.
+    unsafe { pg_sys::GetCurrentSubTransactionId() }
 }
 
 pub fn forget_job_at_commit(job: &[u8]) {
@@ -78,6 +104,7 @@ fn note(change: impl FnOnce(&mut Pending)) {
             pgrx::register_xact_callback(PgXactCallbackEvent::Commit, tell);
             pgrx::register_xact_callback(PgXactCallbackEvent::Abort, forget);
             pgrx::register_xact_callback(PgXactCallbackEvent::Prepare, tell);
+            pgrx::register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| uncount(undone));
         }
     });
 }
@@ -97,12 +124,17 @@ fn tell() {
     if !pending.counted.is_empty() {
         let (now, mono) = (clock::now(), clock::mono());
         shmem::write(|shared| {
-            for (job, figures, failed) in &pending.counted {
+            for Counted { job, figures, failed, .. } in &pending.counted {
                 shared.count_leases(database, job, figures, *failed, (now, mono));
             }
         });
     }
     shmem::count_dead_rows(database, pending.ended);
+}
+
+/// Forgets the counters of a subtransaction and of those that began in it, which have higher numbers.
+fn uncount(undone: pg_sys::SubTransactionId) {
+    PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }
 
 fn forget() {

@@ -72,7 +72,8 @@ statement!(
     select_jobs_of_entity,
     [TEXTOID, TEXTOID],
     c"SELECT f.job FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2
-      UNION ALL SELECT r.job FROM awty_internal.repetition AS r WHERE r.entity_name = $1 AND r.entity_key = $2"
+      UNION ALL SELECT r.job FROM awty_internal.repetition AS r WHERE r.entity_name = $1 AND r.entity_key = $2
+      UNION ALL SELECT a.rule FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL"
 );
 
 // The query has two parts, because one index has the held checks of a job, and another index has the others.
@@ -185,8 +186,8 @@ pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Returns the jobs that have a pending check or a repetition for the entity. Locks no row, because the caller may have
-/// no right to some of the jobs.
+/// Returns the jobs with a pending check, a repetition or an open alert, in order. Locks no row, because the caller may have no right
+/// to some of the jobs.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));

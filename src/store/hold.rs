@@ -104,6 +104,11 @@ statement! {
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) AND h.silent"
 }
 
+/// Whether the check is silenced.
+pub fn is_silenced(id: i64) -> bool {
+    !silenced(&[id]).is_empty()
+}
+
 statement!(
     delete_silent,
     [INT8ARRAYOID],

@@ -72,6 +72,7 @@ params! {
     &[i64]: INT8ARRAYOID, value => arg(value.to_vec());
     &[Text]: TEXTARRAYOID, value => arg(value.to_vec());
     Option<&Text>: TEXTOID, value => value.map(Text::datum);
+    Option<Time>: TIMESTAMPTZOID, value => value.and_then(time);
     Vec<i64>: INT8ARRAYOID, value => arg(value);
     Vec<Oid>: OIDARRAYOID, value => arg(value);
 }

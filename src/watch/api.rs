@@ -4,20 +4,25 @@ use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::Source;
 use super::statements::{alert, rule_check, rule_objects};
 use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
+use crate::calendar;
 use crate::call::args::{Args, calls};
-use crate::call::argument_limits::{MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB};
+use crate::call::argument_limits::{MAX_CALENDAR, MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
-use crate::error::{self, Error, Result, WatchError};
+use crate::error::{self, CalendarError, Error, Result, WatchError};
 use crate::function;
 use crate::pg::expression::Expression;
 use crate::pg::table::{self, Described, KeyColumn, Kind};
 use crate::pg::text::Text;
+use crate::pg::zone::{self, Local};
 use crate::pg::{catalog, clock, relations, scalar, table_lock};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::job_option::Options;
 use crate::store::origin;
+use awty_core::Time;
+use awty_core::calendar::Length;
+use awty_core::repeat::Zone;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
@@ -36,10 +41,22 @@ fn watch_table(args: &Args) -> Result<Text> {
     let table = own_table(args)?;
     let key = key_of(&table)?;
     let until = args.text(1, "until", MAX_EXPRESSION)?.ok_or(Error::Null { argument: "until" })?;
-    let since = args.text(4, "since", MAX_EXPRESSION)?;
+    let (since, due) = (args.text(4, "since", MAX_EXPRESSION)?, args.text(11, "due", MAX_EXPRESSION)?);
+    if due.is_some() == args.get::<Interval>(2).is_some() {
+        return Err(WatchError::WithinOrDue { both: due.is_some() }.into());
+    }
+    let start = match (&since, &due) {
+        (Some(_), Some(_)) => return Err(WatchError::SinceAndDue.into()),
+        (Some(since), None) => Some(("since", since)),
+        (None, Some(due)) => Some(("due", due)),
+        (None, None) => None,
+    };
     let there = condition::read(&until, "until", &table)?;
-    let starts = since.as_ref().map(|since| condition::read(since, "since", &table)).transpose()?;
-    if since.is_none() && table.kind != Kind::Plain {
+    let starts = match start {
+        Some((argument, text)) => Some((argument, condition::read(text, argument, &table)?)),
+        None => None,
+    };
+    if starts.is_none() && table.kind != Kind::Plain {
         return Err(WatchError::NeedsSince { relation: table.qualified() }.into());
     }
     let name = match args.optional_name(8, "rule", MAX_JOB) {
@@ -50,8 +67,10 @@ fn watch_table(args: &Args) -> Result<Text> {
         Some(name) => name,
         None => Text::from(table.name.as_str()),
     };
-    let terms = terms(args, until, since, &table)?;
+    let terms = terms(args, Expressions { until, since, due }, &table)?;
     let now = clock::now();
+    let levels = terms.levels().map_err(WatchError::Levels)?;
+    refuse_unreachable(&terms, &levels, now)?;
     let entity_name = Text::from(table.name.as_str());
     let old = in_the_way(&name)?;
     let replaces = match &old {
@@ -67,6 +86,7 @@ fn watch_table(args: &Args) -> Result<Text> {
     };
     rule_objects::drop_all(&name, &table);
     check_room(&name, &table, &there, starts.as_ref())?;
+    tell_times(&terms, &levels, now);
     write_job(&name, &terms, replaces)?;
     let walk = match terms.existing.as_bytes() {
         b"none" => Walk::Done,
@@ -85,8 +105,8 @@ fn watch_table(args: &Args) -> Result<Text> {
     };
     rule::put(&rule);
     let until = rule_objects::create_function(&name, &table, "until", &there);
-    let since = starts.as_ref().map(|since| rule_objects::create_function(&name, &table, "since", since));
-    let source = Source::new(table, key, until, since);
+    let start = starts.as_ref().map(|(argument, start)| rule_objects::create_function(&name, &table, argument, start));
+    let source = Source::new(table, key, until, start);
     rule_objects::create_triggers(&name, &source);
     if replaces {
         sweep(&rule, now);
@@ -110,12 +130,18 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
 }
 
 /// Refuses if the rule's functions and triggers would not get their names.
-fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<&Expression>) -> Result<()> {
+fn check_room(
+    name: &Text,
+    table: &Described,
+    until: &Expression,
+    start: Option<&(&'static str, Expression)>,
+) -> Result<()> {
     if !table::may_create_in(&table.schema, table.owner) {
         let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
         return Err(WatchError::NoCreate { schema, owner }.into());
     }
-    let expressions: Vec<_> = std::iter::once(("until", until)).chain(since.map(|since| ("since", since))).collect();
+    let start = start.map(|(argument, start)| (*argument, start));
+    let expressions: Vec<_> = std::iter::once(("until", until)).chain(start).collect();
     match rule_objects::name_taken(name, table, &expressions) {
         Some(object) => Err(WatchError::NameTaken { rule: name.to_string(), object }.into()),
         None => Ok(()),
@@ -160,16 +186,23 @@ fn key_of(table: &Described) -> Result<Vec<KeyColumn>> {
     Ok(key)
 }
 
-fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Result<Definition> {
-    let within = args.duration(2, "within")?.ok_or(Error::Null { argument: "within" })?;
-    let escalate: Vec<TimeDelta> = args
+/// The expressions of a rule.
+struct Expressions {
+    until: Text,
+    since: Option<Text>,
+    due: Option<Text>,
+}
+
+fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &Described) -> Result<Definition> {
+    let calendar = args.optional_name(12, "calendar", MAX_CALENDAR)?;
+    let length = |interval: &Interval, argument| rule::length(interval, argument, calendar.is_some());
+    let within = args.get::<Interval>(2).map(|within| length(&within, "within")).transpose()?;
+    let escalate: Vec<Length> = args
         .get::<Vec<Option<Interval>>>(3)
         .unwrap_or_default()
         .iter()
-        .map(|level| clock::delta(level.as_ref()?))
-        .collect::<Option<_>>()
-        .ok_or(Error::DurationOutOfRange { argument: "escalate" })?;
-    Levels::new(within, &escalate).map_err(WatchError::Levels)?;
+        .map(|level| length(level.as_ref().ok_or(Error::DurationOutOfRange { argument: "escalate" })?, "escalate"))
+        .collect::<Result<_>>()?;
     let role = run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)), true)?;
     let owner = || catalog::role_label(table.owner);
     if !table::may_select(table.oid, table.owner) {
@@ -195,7 +228,44 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
         return Err(Error::Choice { argument: "existing", value: existing.to_string(), choices: EXISTING.into() });
     }
     let notify = args.optional_name(6, "notify", MAX_CHANNEL)?;
-    Ok(Definition { since, until, within, escalate, call, notify, existing, role })
+    if let Some(calendar) = &calendar {
+        calendar::for_use(calendar, role)?;
+    }
+    Ok(Definition { since, due, until, within, escalate, calendar, call, notify, existing, role })
+}
+
+/// Refuses a level that a row that starts now would not reach within the search of a calendar.
+fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
+    let Some(calendar) = &terms.calendar else { return Ok(()) };
+    match times(levels, now).any(|time| time == Time::MAX_UTC) {
+        true => Err(CalendarError::NoResult { calendar: calendar.to_string() }.into()),
+        false => Ok(()),
+    }
+}
+
+fn times(levels: &Levels<Local>, start: Time) -> impl Iterator<Item = Time> {
+    (1..).map_while(move |level| levels.time(level, start))
+}
+
+/// Tells the times of a row that starts now, if they depend on a calendar.
+fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {
+    let Some(calendar) = terms.calendar.as_ref().and_then(calendar::find) else { return };
+    let zone = zone::find(&calendar.zone);
+    let local = |time: Time| {
+        let offset = zone.as_ref().map_or(0, |zone| zone.span_at(time.timestamp_micros()).offset);
+        (time.naive_utc() + TimeDelta::seconds(i64::from(offset))).format("%a %Y-%m-%d %H:%M")
+    };
+    let times: Vec<String> =
+        (1..).zip(times(levels, now)).map(|(level, time)| format!("level {level} {}", local(time))).collect();
+    error::log::notice(format!("a row that starts now: {}", times.join(", ")));
+    let weeks = terms.within.iter().chain(&terms.escalate).find_map(|length| match length {
+        Length::Days(days) if days % 7 == 0 => Some(days),
+        _ => None,
+    });
+    if let Some(days) = weeks {
+        let week = calendar.calendar.hours().weekdays();
+        error::log::notice(format!("{days} days are {days} open days; one week of this calendar is {week} days"));
+    }
 }
 
 fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
@@ -238,14 +308,14 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
 }
 
 /// Schedules a sweep, which compares open alerts with their rows under the new terms.
-fn sweep(rule: &Rule, now: awty_core::Time) {
+fn sweep(rule: &Rule, now: Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);
         wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
     }
 }
 
-fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
+fn take_in(rule: &Rule, source: &Source, now: Time) {
     if rule.walk == Walk::Done {
         return;
     }

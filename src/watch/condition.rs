@@ -22,7 +22,7 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
         Unreadable::Raised(raised) => refused(raised, argument, text),
     })?;
     let (wanted, name) = match argument {
-        "since" => (pg_sys::TIMESTAMPTZOID, "timestamp with time zone"),
+        "since" | "due" => (pg_sys::TIMESTAMPTZOID, "timestamp with time zone"),
         _ => (pg_sys::BOOLOID, "boolean"),
     };
     if read.kind != wanted {
@@ -36,6 +36,10 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     }
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
+    }
+    // The answer changes with the calendar. A rule follows a replaced calendar only in `due`.
+    if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
+        return Err(WatchError::NotStable { argument, what: function }.into());
     }
     if read.is_volatile {
         return Err(WatchError::NotStable { argument, what: "volatile functions".into() }.into());

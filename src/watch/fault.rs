@@ -6,7 +6,7 @@ use super::statements::rule::Rule;
 use crate::error::{WatchError, quote};
 use crate::pg::catalog;
 use crate::pg::table::{Described, quoted};
-use chrono::TimeDelta;
+use awty_core::calendar::Length;
 use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,15 +59,24 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
 /// Returns the call of `awty.watch()` that repairs the rule.
 fn call(rule: &Rule, table: &Described) -> String {
     let terms = &rule.terms;
+    let is_open_time = terms.calendar.is_some();
     let mut args = vec![quote(&table.qualified())];
     let mut named = |name: &str, value: String| args.push(format!("{name} => {value}"));
     if let Some(since) = &terms.since {
         named("since", quote(&since.to_string()));
     }
+    if let Some(due) = &terms.due {
+        named("due", quote(&due.to_string()));
+    }
     named("until", quote(&terms.until.to_string()));
-    named("within", quote(&interval(terms.within)));
+    if let Some(within) = terms.within {
+        named("within", quote(&interval(within, is_open_time)));
+    }
+    if let Some(calendar) = &terms.calendar {
+        named("calendar", quote(&calendar.to_string()));
+    }
     if !terms.escalate.is_empty() {
-        let levels: Vec<String> = terms.escalate.iter().map(|level| interval(*level)).collect();
+        let levels: Vec<String> = terms.escalate.iter().map(|level| interval(*level, is_open_time)).collect();
         named("escalate", quote(&format!("{{{}}}", levels.join(", "))));
     }
     if let Some((schema, name)) = &terms.call {
@@ -89,10 +98,14 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// Returns a duration in the largest exact unit, for PostgreSQL to read.
-fn interval(delta: TimeDelta) -> String {
-    let Some(micros) = delta.num_microseconds() else { return format!("{} days", delta.num_days()) };
+/// Returns a length in the largest exact unit, for PostgreSQL to read. A day of open time is not 24 hours.
+fn interval(length: Length, is_open_time: bool) -> String {
+    let micros = match length {
+        Length::Days(days) => return format!("{days} days"),
+        Length::Time(micros) => micros,
+    };
     let units = [(86_400_000_000, "days"), (3_600_000_000, "hours"), (60_000_000, "minutes"), (1_000_000, "seconds")];
-    let (size, unit) = units.into_iter().find(|(size, _)| micros % size == 0).unwrap_or((1, "microseconds"));
+    let units = &units[usize::from(is_open_time)..];
+    let (size, unit) = units.iter().find(|(size, _)| micros % size == 0).unwrap_or(&(1, "microseconds"));
     format!("{} {unit}", micros / size)
 }

@@ -16,12 +16,13 @@ use crate::pg::text::Text;
 #[derive(Clone, Debug)]
 pub struct Functions {
     pub until: RowFunction,
-    pub since: Option<RowFunction>,
+    /// The function of `since` or `due`.
+    pub start: Option<RowFunction>,
 }
 
 impl Functions {
     pub fn all(&self) -> impl Iterator<Item = &RowFunction> {
-        std::iter::once(&self.until).chain(&self.since)
+        std::iter::once(&self.until).chain(&self.start)
     }
 }
 
@@ -33,8 +34,8 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
         resolve(&rule.name, stored.ok_or_else(missing)?, table)
     };
     let until = one("until")?;
-    let since = rule.terms.since.as_ref().map(|_| one("since")).transpose()?;
-    Ok(Functions { until, since })
+    let start = rule.terms.start().map(|(argument, _)| one(argument)).transpose()?;
+    Ok(Functions { until, start })
 }
 
 /// Returns `None` if the rule is complete.

@@ -12,10 +12,14 @@ use crate::error::Result;
 use crate::function;
 use crate::pg::text::Text;
 use crate::pg::{clock, relations, unbound};
+use crate::shmem::wakeup;
 use crate::store::check_row;
 use awty_core::Time;
-use awty_core::watch::{RowState, Verdict, judge};
+use awty_core::watch::{Alert, RowState, Verdict, judge};
 use std::collections::HashMap;
+
+/// Answer for a check whose row met the rule in time.
+pub const MET: Time = Time::MIN_UTC;
 
 /// Returns when to look at each check again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
@@ -49,29 +53,35 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let open: HashMap<Text, Open> =
         alert::open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
-    let (mut answers, mut clear, mut raised) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut answers, mut clear, mut over) = (Vec::new(), Vec::new(), Vec::new());
+    // Alerts to tell, and alerts that rise while they are held.
+    let (mut raised, mut silent) = (Vec::new(), Vec::new());
     for (row, place) in places.iter().enumerate() {
         let key = &keys[row];
-        let found = states.get(&row).map_or(RowState::Settled, |state| state.found(given[*place].scheduled_at));
+        let found = states.get(&row).map_or(RowState::Gone, |state| state.found(given[*place].scheduled_at));
         let known = open.get(key);
-        let verdict = judge(found, known.map_or(0, |open| open.level), &watched.levels, limits, now);
-        if matches!(verdict, Verdict::Settled | Verdict::Ahead(_)) && known.is_some() {
-            clear.push(key.clone());
-        }
+        let alert = known.map_or(Alert::NONE, |open| open.alert);
+        let verdict = judge(found, alert, &watched.levels, limits, now);
         let mut raise = |level| {
-            if let RowState::Waiting(since) = found {
-                let due_at = watched.levels.due(since);
-                raised.push(Raised { id: known.map(|open| open.id), key, level, since, due_at });
+            if let RowState::Waiting(start) = found {
+                let (since, due_at) = (watched.since(start), watched.levels.due(start));
+                let id = known.map(|open| open.id);
+                let to = if alert.is_held(now) { &mut silent } else { &mut raised };
+                to.push(Raised { id, key, from: alert.level, level, since, due_at });
             }
         };
         let again = match verdict {
-            Verdict::Settled => None,
-            Verdict::Ahead(slot) => Some(slot),
-            Verdict::Stay(again) => {
-                // A run before could not tell the alert.
-                if let Some(open) = known.filter(|open| given[*place].attempt > 0 && !open.is_told) {
-                    raise(open.level);
-                }
+            Verdict::Settled => {
+                clear.extend(known.map(|open| open.key.clone()));
+                (found == RowState::Met && alert.level == 0).then_some(MET)
+            }
+            Verdict::Ahead(slot) => {
+                clear.extend(known.filter(|open| open.alert.level > 0).map(|open| open.key.clone()));
+                Some(slot)
+            }
+            Verdict::Stay(again) => again,
+            Verdict::Tell(again) => {
+                raise(alert.level);
                 again
             }
             Verdict::Raise(level, again) => {
@@ -79,13 +89,22 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
                 again
             }
         };
+        if alert.is_hold_over(now) && !matches!(verdict, Verdict::Tell(_) | Verdict::Raise(..)) {
+            over.extend(known.map(|open| open.id));
+        }
         if let ([place], [raised]) = (places, raised.as_slice()) {
-            untold::remember(watched, &given[*place], raised, known.map_or(0, |open| open.level), again);
+            untold::remember(watched, &given[*place], raised, again);
         }
         answers.push((*place, again));
     }
     tell(watched, &raised, now)?;
     alert::escalate(&raised, now);
+    alert::escalate_untold(&silent, now);
+    if !over.is_empty() {
+        alert::end_holds(&over, now);
+    }
+    let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0).count();
+    wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
     // If another session has locked the alert, the row is checked again, because that session may leave the alert open.
     let left = alert::clear_free(&rule.name, &clear, now);
     for (place, again) in &mut answers {

@@ -4,7 +4,7 @@
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert of a run that failed to tell it.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
-//! - [`silence`] silences rows.
+//! - [`silence`] silences rows; [`hold`] holds their alerts.
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
 //!   missing parts.
 //! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
@@ -17,6 +17,7 @@ mod condition;
 pub mod end_rule;
 mod fault;
 mod functions;
+pub mod hold;
 mod judge;
 pub mod silence;
 pub mod statements;
@@ -31,10 +32,13 @@ mod written;
 use self::fault::Fault;
 use self::statements::rule::{self, Rule};
 use self::statements::watched::Source;
+use crate::call::rights;
 use crate::pg::changes;
 use crate::pg::table::{self, Described, Kind};
 use crate::pg::text::Text;
+use crate::pg::zone::Local;
 use crate::store::job::{self, Job};
+use awty_core::Time;
 use awty_core::watch::Levels;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -47,6 +51,9 @@ pub const BACKFILL: &str = "awty.backfill";
 /// The `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
 
+/// Largest number of rules that an error names.
+const MOST_NAMED: usize = 20;
+
 thread_local! {
     /// Cached rules, with the change counts when each was read.
     static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
@@ -57,7 +64,7 @@ pub struct Watched {
     pub rule: Rc<Rule>,
     pub job: Job,
     pub source: Rc<Source>,
-    pub levels: Rc<Levels>,
+    pub levels: Rc<Levels<Local>>,
 }
 
 /// Why a rule watches nothing.
@@ -87,6 +94,11 @@ impl Watched {
         Ok(found)
     }
 
+    /// Returns the `since` of an alert: the start of the row's clock, or `None` if the row has a due time.
+    fn since(&self, start: Time) -> Option<Time> {
+        self.rule.terms.due.is_none().then_some(start)
+    }
+
     fn of(rule: Rule, job: Job, table: Described) -> Result<Self, Missing> {
         if matches!(table.kind, Kind::Other(_)) {
             return Err(Missing::Table);
@@ -96,9 +108,19 @@ impl Watched {
         let key = table::primary_key(table.oid).ok_or_else(|| part(Fault::NoKey))?;
         let found = functions::find(&rule, &table).map_err(part)?;
         let levels = Rc::new(rule.levels().ok_or(Missing::Rule)?);
-        let source = Rc::new(Source::new(table, key, found.until, found.since));
+        let source = Rc::new(Source::new(table, key, found.until, found.start));
         Ok(Self { rule, job, source, levels })
     }
+}
+
+/// Returns the rules that use a calendar: those that the caller may see, and the number of the others.
+pub fn users(calendar: &Text) -> (Vec<String>, usize) {
+    let all = rule::of_calendar(calendar);
+    let is_visible = |name: &&Text| job::find(name).and_then(Result::ok).is_some_and(|job| rights::may_read(&job));
+    let named: Vec<String> =
+        all.iter().filter(is_visible).take(MOST_NAMED).map(|name| format!("rule \"{name}\"")).collect();
+    let others = all.len() - named.len();
+    (named, others)
 }
 
 pub fn is_rules(job: &Job) -> bool {

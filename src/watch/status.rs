@@ -2,12 +2,15 @@
 //!
 //! They only read, and also work on a standby and without the preloaded library.
 
-use super::statements::{rule, rule_objects};
+use super::statements::{alert, rule, rule_objects};
 use super::{fault, functions};
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::error::Result;
 use crate::pg::table;
+use crate::store::from_timestamptz;
+use awty_core::Time;
+use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -15,6 +18,8 @@ use pgrx::prelude::*;
 calls! {
     /// Why a rule has stopped, and the command that repairs it. The rule of a dropped table ends by itself.
     fn cannot_watch -> Option<Vec<String>> = rule_trouble;
+    /// When the alert of a late row reaches its next level.
+    fn next_level_at -> Option<TimestampWithTimeZone> = next_level;
 }
 
 fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {
@@ -29,6 +34,17 @@ fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {
 #[pg_extern(sql = false)]
 fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
+}
+
+/// Returns `None` after the last level, for a rule that is gone, and for a time that the calendar does not reach.
+fn next_level(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
+    let Some(rule) = rule::find(&args.name(0, "rule", MAX_JOB)?) else { return Ok(None) };
+    let (Some(level), Some(start)) = (args.get::<i32>(1), args.get::<TimestampWithTimeZone>(2)) else {
+        return Ok(None);
+    };
+    let level = level.unsigned_abs().saturating_add(1);
+    let next = rule.terms.levels().ok().and_then(|levels| levels.time(level, from_timestamptz(start)));
+    Ok(next.filter(|next| *next != Time::MAX_UTC).and_then(alert::moment))
 }
 
 #[pg_extern(sql = false)]

@@ -10,7 +10,7 @@ use crate::pg::text::Text;
 use crate::shmem::wakeup;
 use crate::store::job;
 use awty_core::Time;
-use awty_core::watch::{RowState, Verdict, judge};
+use awty_core::watch::{Alert, RowState, Verdict, judge};
 use chrono::TimeDelta;
 use std::collections::HashMap;
 
@@ -37,22 +37,25 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let mut is_over = true;
     let mut after = Text::from("");
     loop {
-        let keys = alert::open_after(name, &after, ALERTS);
-        let Some(last) = keys.last() else { break };
+        let open = alert::open_after(name, &after, ALERTS);
+        let Some((last, _)) = open.last() else { break };
         after = last.clone();
+        let keys: Vec<Text> = open.iter().map(|(key, _)| key.clone()).collect();
         let seen = watched.source.by_keys(&keys);
         let states: HashMap<usize, _> = seen.into_iter().map(|(place, row)| (place, row.state)).collect();
         let (mut settled, mut ahead) = (Vec::new(), (Vec::new(), Vec::new()));
-        for (place, key) in keys.into_iter().enumerate() {
-            let found = states.get(&place).map_or(RowState::Settled, |state| state.found(Time::MIN_UTC));
-            match judge(found, 1, &watched.levels, &watched.job.options.limits, now) {
+        for (place, (key, level)) in open.into_iter().enumerate() {
+            let found = states.get(&place).map_or(RowState::Gone, |state| state.found(Time::MIN_UTC));
+            let alert = Alert { level: level.unsigned_abs(), ..Alert::NONE };
+            match judge(found, alert, &watched.levels, &watched.job.options.limits, now) {
                 Verdict::Settled => settled.push(key),
+                Verdict::Ahead(_) if level == 0 => {}
                 Verdict::Ahead(slot) => {
                     settled.push(key.clone());
                     ahead.0.push(key);
                     ahead.1.push(slot);
                 }
-                Verdict::Stay(_) | Verdict::Raise(..) => {}
+                Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => {}
             }
         }
         is_over &= alert::clear_free(name, &settled, now).is_empty();

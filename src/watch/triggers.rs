@@ -1,7 +1,7 @@
 //! Functions that the triggers and runs of rules call.
 
 use super::fault::stopped;
-use super::statements::rule_check;
+use super::statements::{alert, rule_check};
 use super::written::{self, Refusal};
 use super::{Missing, Watched, judge};
 use crate::call::args::Args;
@@ -115,6 +115,5 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
         // The table is gone, and the rule will end as well.
         Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
-    let timestamp = crate::pg::clock::to_timestamptz;
-    Ok(answers.into_iter().map(|answer| answer.and_then(timestamp)).collect())
+    Ok(answers.into_iter().map(|answer| answer.and_then(alert::moment)).collect())
 }

@@ -12,6 +12,7 @@ use super::statements::rule::Rule;
 use super::statements::rule_check::RuleCheck;
 use crate::pg::subtransaction::kept_whole;
 use crate::pg::text::Text;
+use crate::shmem::wakeup;
 use crate::store::check_row::Row;
 use awty_core::{After, Time};
 use std::cell::RefCell;
@@ -27,11 +28,10 @@ pub struct Untold {
     check: (i64, Time, i32, Time),
     alert: Option<i64>,
     key: Text,
+    from: u32,
     level: u32,
-    since: Time,
+    since: Option<Time>,
     due_at: Time,
-    /// Whether the alert has not reached this level yet.
-    is_new: bool,
     /// The slot of the next level.
     next: Option<Time>,
 }
@@ -40,17 +40,17 @@ pub fn forget() {
     UNTOLD.set(None);
 }
 
-/// Remembers an alert of a run of one check. `level` is the level that is raised already.
-pub fn remember(watched: &Watched, check: &RuleCheck, raised: &Raised, level: u32, next: Option<Time>) {
+/// Remembers an alert of a run of one check.
+pub fn remember(watched: &Watched, check: &RuleCheck, raised: &Raised, next: Option<Time>) {
     UNTOLD.set(Some(Untold {
         rule: Rc::clone(&watched.rule),
         check: (check.id, check.slot, check.attempt, check.scheduled_at),
         alert: raised.id,
         key: raised.key.clone(),
+        from: raised.from,
         level: raised.level,
         since: raised.since,
         due_at: raised.due_at,
-        is_new: raised.level > level,
         next,
     }));
 }
@@ -63,9 +63,11 @@ impl Untold {
 
     /// Raises the level. Returns `false` if it is raised already, or cannot be raised.
     pub fn raise(&self, now: Time) -> bool {
-        let Self { alert: id, ref key, level, since, due_at, .. } = *self;
-        self.is_new
-            && kept_whole(|| alert::raise_untold(&self.rule, &Raised { id, key, level, since, due_at }, now)).is_ok()
+        let Self { alert: id, ref key, from, level, since, due_at, .. } = *self;
+        let raised = Raised { id, key, from, level, since, due_at };
+        let is_raised = level > from && kept_whole(|| alert::raise_untold(&self.rule, &raised, now)).is_ok();
+        wakeup::count_rows(self.rule.name.as_bytes(), 0, u64::from(is_raised && from == 0));
+        is_raised
     }
 
     /// Lets no level wait for retries, and continues with the next level after the last one.

@@ -12,7 +12,7 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use awty_core::Time;
-use awty_core::watch::{self, RowState};
+use awty_core::watch::{self, Alert, RowState};
 use std::collections::HashMap;
 
 const ROWS: i64 = 5_000;
@@ -54,8 +54,8 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
     let pending: HashMap<Text, Time> = rule_check::pending(rule, &keys).into_iter().collect();
-    let open: HashMap<Text, u32> = match rule.walk {
-        Walk::Changed => alert::open(&rule.name, &keys).into_iter().map(|open| (open.key, open.level)).collect(),
+    let open: HashMap<Text, Alert> = match rule.walk {
+        Walk::Changed => alert::open(&rule.name, &keys).into_iter().map(|open| (open.key, open.alert)).collect(),
         _ => HashMap::new(),
     };
     let wants_late = rule.terms.existing.as_bytes() == b"all";
@@ -64,8 +64,8 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     for row in rows {
         let since = pending.get(&row.key);
         let found = row.state.found(since.copied().unwrap_or(now));
-        let level = open.get(&row.key).copied().unwrap_or(0);
-        let Some(slot) = watch::start(found, level, &watched.levels, &watched.job.options.limits, now) else {
+        let alert = open.get(&row.key).copied().unwrap_or(Alert::NONE);
+        let Some(slot) = watch::start(found, alert, &watched.levels, &watched.job.options.limits, now) else {
             continue;
         };
         if since.is_some() {
@@ -73,7 +73,7 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
                 moved.0.push(row.key);
                 moved.1.push(slot);
             }
-        } else if wants_late || level > 0 || is_ahead(watched, found, now) {
+        } else if wants_late || alert.level > 0 || is_ahead(watched, found, now) {
             new.0.push(row.key);
             new.1.push(slot);
         }
@@ -92,5 +92,5 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
 
 /// Whether level 1 is in the future.
 fn is_ahead(watched: &Watched, found: RowState, now: Time) -> bool {
-    matches!(found, RowState::Waiting(since) if watched.levels.due(since) > now)
+    matches!(found, RowState::Waiting(start) if watched.levels.due(start) > now)
 }

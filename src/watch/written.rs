@@ -15,7 +15,7 @@ use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::{history, hold};
-use awty_core::watch::{self, RowState, Verdict};
+use awty_core::watch::{self, Alert, RowState, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
     let (mut keys, mut slots) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for row in rows {
         let found = row.state.found(by.at);
-        if let Some(slot) = watch::start(found, 0, &watched.levels, &watched.job.options.limits, by.at) {
+        if let Some(slot) = watch::start(found, Alert::NONE, &watched.levels, &watched.job.options.limits, by.at) {
             if row.key.len() > MAX_ENTITY_KEY {
                 return Err(Refusal::KeyTooLong(MAX_ENTITY_KEY));
             }
@@ -88,25 +88,32 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     hold::unsilence(&rule_check::lock(rule, keys));
     let seen = watched.source.by_keys(keys);
     let states = current(watched, keys, seen);
-    let open: HashMap<Text, u32> =
-        alert::lock_open(&rule.name, keys).into_iter().map(|(open, _)| (open.key, open.level)).collect();
-    let (mut over, mut clear) = (Vec::new(), Vec::new());
+    let open: HashMap<Text, Alert> =
+        alert::lock_open(&rule.name, keys).into_iter().map(|(open, _)| (open.key, open.alert)).collect();
+    let (mut met, mut over, mut clear) = (Vec::new(), Vec::new(), Vec::new());
     let (mut waiting, mut slots) = (Vec::new(), Vec::new());
     for key in keys {
-        let found = states.get(key).map_or(RowState::Settled, |state| state.found(by.at));
-        let level = open.get(key).copied().unwrap_or(0);
+        let found = states.get(key).map_or(RowState::Gone, |state| state.found(by.at));
+        let alert = open.get(key).copied().unwrap_or(Alert::NONE);
         let limits = &watched.job.options.limits;
-        if matches!(watch::judge(found, level, &watched.levels, limits, by.at), Verdict::Settled | Verdict::Ahead(_)) {
+        let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
+            Verdict::Settled => true,
+            // Held before it was late.
+            Verdict::Ahead(_) => !open.contains_key(key) || alert.level > 0,
+            Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
+        };
+        if is_cleared {
             clear.push(key.clone());
-        } else if let RowState::Waiting(since) = found {
-            alert::set_since(&rule.name, key, since, watched.levels.due(since));
+        } else if let RowState::Waiting(start) = found {
+            alert::set_since(&rule.name, key, watched.since(start), watched.levels.due(start));
         }
-        match watch::start(found, level, &watched.levels, limits, by.at) {
+        match watch::start(found, alert, &watched.levels, limits, by.at) {
             Some(_) if key.len() > MAX_ENTITY_KEY => return Err(Refusal::KeyTooLong(MAX_ENTITY_KEY)),
             Some(slot) => {
                 waiting.push(key.clone());
                 slots.push(slot);
             }
+            None if found == RowState::Met && alert.level == 0 => met.push(key.clone()),
             None => over.push(key.clone()),
         }
     }
@@ -114,9 +121,14 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
         rule_check::put(rule, &waiting, &slots, by);
         note(watched, &slots);
     }
-    let ended = rule_check::lock(rule, &over);
-    wakeup::count_ended(ended.len() as u64);
-    history::end(&ended, Outcome::Cancelled, by.at, None);
+    for (keys, outcome) in [(&met, Outcome::Met), (&over, Outcome::Cancelled)] {
+        let ended = rule_check::lock(rule, keys);
+        let count = ended.len() as u64;
+        wakeup::count_ended(count);
+        wakeup::count_rows(rule.name.as_bytes(), if outcome == Outcome::Met { count } else { 0 }, 0);
+        history::end(&ended, outcome, by.at, None);
+    }
+    over.append(&mut met);
     alert::clear(&rule.name, &clear, by.at);
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);

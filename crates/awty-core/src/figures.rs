@@ -52,7 +52,11 @@ pub struct Figures {
     pub retries: u64,
     /// Number of checks that a run ended with an outcome that has no counter of its own.
     pub other: u64,
-    /// Total duration of all runs. A run of a set of checks counts once.
+    /// Rows that met a rule in time.
+    pub met: u64,
+    /// Rows whose alert reached level 1.
+    pub late_rows: u64,
+    /// Total duration. A run of a set of checks counts once.
     pub run_time: TimeDelta,
     /// Duration of the longest run.
     pub max_run_time: TimeDelta,
@@ -77,6 +81,8 @@ impl Figures {
         timed_out: 0,
         retries: 0,
         other: 0,
+        met: 0,
+        late_rows: 0,
         run_time: TimeDelta::zero(),
         max_run_time: TimeDelta::zero(),
         late: [0; LATE.len() + 1],
@@ -86,7 +92,12 @@ impl Figures {
         last_failure_at: None,
     };
 
-    /// Adds one run of a check to the counters.
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::NONE
+    }
+
+    /// Counts the run of a check.
     pub fn ran(&mut self, run: &RunOf, fate: Fate) {
         self.runs = self.runs.saturating_add(1);
         let place = LATE.iter().position(|late| run.lateness <= *late).unwrap_or(LATE.len());
@@ -103,6 +114,7 @@ impl Figures {
                     Outcome::Done => &mut self.done,
                     Outcome::Failed => &mut self.failed,
                     Outcome::TimedOut => &mut self.timed_out,
+                    Outcome::Met => &mut self.met,
                     _ => &mut self.other,
                 };
                 *number = number.saturating_add(1);
@@ -129,6 +141,8 @@ impl Figures {
             (&mut self.timed_out, more.timed_out),
             (&mut self.retries, more.retries),
             (&mut self.other, more.other),
+            (&mut self.met, more.met),
+            (&mut self.late_rows, more.late_rows),
         ] {
             *number = number.saturating_add(more);
         }
@@ -170,9 +184,9 @@ mod tests {
         for outcome in Outcome::ALL {
             figures.ran(&run(0), Fate::End(*outcome));
         }
-        let Figures { runs, done, failed, timed_out, retries, other, .. } = figures;
-        assert_eq!((runs, done, failed, timed_out, retries), (12, 1, 1, 1, 1));
-        assert_eq!(done + failed + timed_out + other, Outcome::ALL.len() as u64);
+        let Figures { runs, done, failed, timed_out, retries, other, met, .. } = figures;
+        assert_eq!((runs, done, failed, timed_out, retries, met), (13, 1, 1, 1, 1, 1));
+        assert_eq!(done + failed + timed_out + met + other, Outcome::ALL.len() as u64);
         assert_eq!(figures.last_end, Some((clock("10:00:01"), Outcome::Expired)));
         assert_eq!(
             (figures.last_success_at, figures.last_failure_at),

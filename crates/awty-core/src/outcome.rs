@@ -8,6 +8,8 @@ labels! {
     Outcome for "outcome" {
         /// The job returned NULL, which means that nothing is left to check.
         Done = "done",
+        /// The row of a rule met the condition in time: its alert did not reach level 1.
+        Met = "met",
         /// A client cancelled the check, or removed the job.
         Cancelled = "cancelled",
         /// A client scheduled a new check of the same entity, which replaced this check.
@@ -32,7 +34,7 @@ labels! {
 impl Outcome {
     /// Whether the outcome is a problem that a user should look at.
     pub const fn is_problem(self) -> bool {
-        !matches!(self, Self::Done | Self::Cancelled | Self::Replaced)
+        !matches!(self, Self::Done | Self::Met | Self::Cancelled | Self::Replaced)
     }
 
     /// Whether the setting `keep` writes a check with this outcome and number of runs to the history.
@@ -62,14 +64,14 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_is_every_outcome_but_three() {
+    fn a_problem_is_every_outcome_but_four() {
         let none: Vec<&str> = Outcome::ALL.iter().filter(|end| !end.is_problem()).map(|end| end.as_str()).collect();
-        assert_eq!(none, ["done", "cancelled", "replaced"]);
+        assert_eq!(none, ["done", "met", "cancelled", "replaced"]);
     }
 
     #[test]
     fn the_labels_are_those_of_the_sql_surface() {
-        let labels = "done cancelled replaced exhausted past beyond_horizon failed timed_out missed expired";
+        let labels = "done met cancelled replaced exhausted past beyond_horizon failed timed_out missed expired";
         assert_eq!(Outcome::LABELS.join(" "), labels);
     }
 }

@@ -39,8 +39,9 @@ pub enum Before {
 pub enum Answer {
     /// The function returned NULL, because nothing is left to check.
     Done,
-    /// The function requests another check at this time. [`Time::MAX_UTC`] stands for `infinity`, and [`Time::MIN_UTC`]
-    /// for `-infinity`.
+    /// The row of a rule met the condition in time.
+    Met,
+    /// Check again at this time. `infinity` is [`Time::MAX_UTC`], `-infinity` is [`Time::MIN_UTC`].
     Again(Time),
 }
 
@@ -154,8 +155,10 @@ fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
 
 /// Decides what happens to a check after an answer. The next check starts with zero failed attempts.
 pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After {
-    let Answer::Again(t) = answer else {
-        return After::End(Outcome::Done);
+    let t = match answer {
+        Answer::Done => return After::End(Outcome::Done),
+        Answer::Met => return After::End(Outcome::Met),
+        Answer::Again(t) => t,
     };
     if t <= check.slot {
         return After::End(Outcome::Past);
@@ -246,6 +249,7 @@ mod tests {
     fn null_is_done_and_a_time_is_rounded_up_to_a_slot() {
         let now = clock("10:00:05");
         assert_eq!(after(&check(), &limits(), Answer::Done, now), After::End(Outcome::Done));
+        assert_eq!(after(&check(), &limits(), Answer::Met, now), After::End(Outcome::Met));
         let again = |t| after(&check(), &limits(), Answer::Again(t), now);
         assert_eq!(again(clock("13:00:30")), After::Again(clock("13:01:00")));
         assert_eq!(again(clock("10:00:01")), After::Again(clock("10:01:00")));

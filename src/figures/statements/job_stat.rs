@@ -22,7 +22,7 @@ statement! {
     pub fn all() -> Vec<StoredFigures> = query,
     c"SELECT s.job, s.runs, s.done, s.failed, s.timed_out, s.retries, s.other, s.late_10ms, s.late_100ms, s.late_1s, s.late_10s,
           s.late_1min, s.later, s.run_time, s.max_run_time, s.last_run_at, s.last_end_at, s.last_outcome, s.last_success_at,
-          s.last_failure_at, s.stats_since
+          s.last_failure_at, s.stats_since, s.met, s.late
       FROM awty_internal.job_stat AS s
       WHERE s.job = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
 }
@@ -31,13 +31,14 @@ statement!(
     upsert,
     [
         TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID,
-        INTERVALOID, INTERVALOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID
+        INTERVALOID, INTERVALOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+        INT8OID, INT8OID
     ],
     c"INSERT INTO awty_internal.job_stat AS s (job, runs, done, failed, timed_out, retries, other, late_10ms, late_100ms, late_1s,
           late_10s, late_1min, later, run_time, max_run_time, last_run_at, last_end_at, last_outcome, last_success_at,
-          last_failure_at, stats_since)
+          last_failure_at, stats_since, met, late)
       SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-          greatest($21, (SELECT j.registered_at FROM awty.job AS j WHERE j.job = $1))
+          greatest($21, (SELECT j.registered_at FROM awty.job AS j WHERE j.job = $1)), $22, $23
       WHERE $1 = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.job = $1)
       ON CONFLICT (job) DO UPDATE SET runs = excluded.runs, done = excluded.done, failed = excluded.failed,
           timed_out = excluded.timed_out, retries = excluded.retries, other = excluded.other, late_10ms = excluded.late_10ms,
@@ -45,7 +46,8 @@ statement!(
           late_1min = excluded.late_1min, later = excluded.later, run_time = excluded.run_time,
           max_run_time = excluded.max_run_time, last_run_at = excluded.last_run_at, last_end_at = excluded.last_end_at,
           last_outcome = excluded.last_outcome, last_success_at = excluded.last_success_at,
-          last_failure_at = excluded.last_failure_at, stats_since = excluded.stats_since"
+          last_failure_at = excluded.last_failure_at, stats_since = excluded.stats_since,
+          met = excluded.met, late = excluded.late"
 );
 
 statement! {
@@ -112,6 +114,8 @@ impl Row for StoredFigures {
             timed_out: number(5),
             retries: number(6),
             other: number(7),
+            met: number(22),
+            late_rows: number(23),
             late: std::array::from_fn(|place| number(8 + place as i32)),
             run_time: delta(14),
             max_run_time: delta(15),
@@ -139,6 +143,7 @@ pub fn store(stored: &StoredFigures) -> bool {
     args.push(at(figures.last_end.map(|(at, _)| at)));
     args.push(figures.last_end.map(|(_, outcome)| Text::from(outcome.as_str()).datum()));
     args.extend([at(figures.last_success_at), at(figures.last_failure_at), time(*since)]);
+    args.extend([figures.met, figures.late_rows].map(number));
     upsert().execute(&args) == 1
 }
 

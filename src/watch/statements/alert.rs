@@ -11,36 +11,48 @@ use crate::pg::clock;
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Kept, Rows};
-use crate::store::typed::{Row, is_true, statement};
-use crate::store::{arg, time};
+use crate::store::typed::{Row, is_true, row, statement};
+use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
+use awty_core::watch::{Alert, Hold};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 
 pub struct Open {
     pub key: Text,
     pub id: i64,
-    pub level: u32,
-    /// Whether the alert was told at its level.
-    pub is_told: bool,
+    pub alert: Alert,
 }
+
+/// An alert that was held or released.
+pub struct Held {
+    pub level: i32,
+    /// Start of the row's clock.
+    pub since: Option<Time>,
+}
+
+row!(Held { level, since });
 
 /// An alert to raise to a level, or to tell again at its level.
 pub struct Raised<'a> {
     pub id: Option<i64>,
     pub key: &'a Text,
+    /// The level that the alert has reached; 0 for a new alert.
+    pub from: u32,
     pub level: u32,
-    pub since: Time,
+    /// Start of the row's clock; `None` if the row has a due time.
+    pub since: Option<Time>,
     pub due_at: Time,
 }
 
 statement!(
     select_open,
     [TEXTOID, TEXTARRAYOID],
-    c"SELECT a.entity_key, a.id, a.level, true, l.id IS NOT NULL
+    c"SELECT a.entity_key, a.id, a.level, a.told_at >= COALESCE(a.escalated_at, a.raised_at), a.held_by IS NOT NULL, a.held_until,
+             l.id IS NOT NULL
       FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT o.id, o.entity_key, o.level FROM awty.alert AS o
+          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at, o.held_by, o.held_until FROM awty.alert AS o
           WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
       ) AS a
       LEFT JOIN LATERAL (
@@ -53,44 +65,71 @@ statement!(
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
     c"SELECT a.entity_key, a.id,
              pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level,
-                 'escalated_at', CASE WHEN n.level > a.level THEN $3 ELSE a.escalated_at END, 'told', a.told + 1, 'told_at', $3))
+                 'raised_at', COALESCE(a.raised_at, $3),
+                 'escalated_at', CASE WHEN n.level > a.level AND a.level > 0 THEN $3 ELSE a.escalated_at END,
+                 'told', a.told + 1, 'told_at', $3, 'held_by', NULL, 'held_until', NULL, 'note', NULL))
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
       JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL"
 );
 
 statement! {
     pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> = query,
-    c"SELECT a.entity_key, a.id, a.level, a.told_at >= COALESCE(a.escalated_at, a.raised_at)
+    c"SELECT a.entity_key, a.id, a.level, a.told_at >= COALESCE(a.escalated_at, a.raised_at), a.held_by IS NOT NULL, a.held_until
       FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at FROM awty.alert AS o
+          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at, o.held_by, o.held_until FROM awty.alert AS o
           WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
       ) AS a"
 }
 
 statement!(
     insert_all,
-    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8OID],
+    [
+        TEXTOID,
+        TEXTOID,
+        OIDOID,
+        TIMESTAMPTZOID,
+        TEXTARRAYOID,
+        TIMESTAMPTZARRAYOID,
+        TIMESTAMPTZARRAYOID,
+        INT8OID,
+        INT4ARRAYOID
+    ],
     c"INSERT INTO awty.alert AS a (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at)
-      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
-      FROM ROWS FROM (pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7)) AS n (key, since, due_at)
+      SELECT $1, $2, n.key, n.level, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
+      FROM ROWS FROM (pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7), pg_catalog.unnest($9))
+          AS n (key, since, due_at, level)
       ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING
       RETURNING a.entity_key, a.id, a"
 );
 
 statement!(
     add_all,
-    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, INT8OID],
+    [
+        TEXTOID,
+        TEXTOID,
+        OIDOID,
+        TIMESTAMPTZOID,
+        TEXTARRAYOID,
+        TIMESTAMPTZARRAYOID,
+        TIMESTAMPTZARRAYOID,
+        INT8OID,
+        INT4ARRAYOID
+    ],
     c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at)
-      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
-      FROM (SELECT pg_catalog.unnest($5) AS key, pg_catalog.unnest($6) AS since, pg_catalog.unnest($7) AS due_at) AS n"
+      SELECT $1, $2, n.key, n.level, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
+      FROM (SELECT pg_catalog.unnest($5) AS key, pg_catalog.unnest($6) AS since, pg_catalog.unnest($7) AS due_at,
+                pg_catalog.unnest($9) AS level) AS n"
 );
 
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
-    c"UPDATE awty.alert AS a SET level = n.level, escalated_at = CASE WHEN n.level > a.level THEN $3 ELSE a.escalated_at END,
-          told = a.told + $4, told_at = CASE WHEN $4 > 0 THEN $3 ELSE a.told_at END
+    c"UPDATE awty.alert AS a SET level = n.level, raised_at = COALESCE(a.raised_at, $3),
+          escalated_at = CASE WHEN n.level > a.level AND a.level > 0 THEN $3 ELSE a.escalated_at END,
+          told = a.told + $4, told_at = CASE WHEN $4 > 0 THEN $3 ELSE a.told_at END,
+          held_by = CASE WHEN $4 = 0 THEN a.held_by END, held_until = CASE WHEN $4 = 0 THEN a.held_until END,
+          note = CASE WHEN $4 = 0 THEN a.note END
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
       WHERE a.id = n.id AND a.id = ANY (ARRAY(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
@@ -99,7 +138,7 @@ statement!(
 statement!(
     clear_keys,
     [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID],
-    c"UPDATE awty.alert AS a SET cleared_at = $3
+    c"UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL
       WHERE a.cleared_at IS NULL AND a.id = ANY (ARRAY(
           SELECT f.id FROM pg_catalog.unnest($2) AS k (key)
           CROSS JOIN LATERAL (
@@ -109,7 +148,7 @@ statement!(
 
 statement! {
     pub fn clear_all(rule: &Text, now: Time) = query,
-    c"UPDATE awty.alert SET cleared_at = $2 WHERE rule = $1 AND cleared_at IS NULL"
+    c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
 statement!(
@@ -119,13 +158,43 @@ statement!(
 );
 
 statement! {
+    /// Holds the open alert of a row. Waits for another client. Returns the start of the row's clock.
+    pub fn hold(rule: &Text, key: &Text, by: pg_sys::Oid, until: Option<Time>, note: Option<&Text>) -> Option<Held> = query,
+    c"UPDATE awty.alert SET held_by = $3, held_until = $4, note = $5
+      WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL RETURNING level, since"
+}
+
+statement! {
+    /// Ends the hold of a row's open alert, so that an alert of level 1 or above is told again.
+    pub fn release(rule: &Text, key: &Text) -> Option<Held> = query,
+    c"UPDATE awty.alert SET held_by = NULL, held_until = NULL, note = NULL, told_at = CASE WHEN level = 0 THEN told_at END
+      WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL AND held_by IS NOT NULL RETURNING level, since"
+}
+
+statement! {
+    /// Ends holds whose time has come, of alerts that are not told now. Skips alerts that another transaction has locked.
+    pub fn end_holds(ids: &[i64], now: Time) = query,
+    c"UPDATE awty.alert AS a SET held_by = NULL, held_until = NULL, note = NULL
+      WHERE a.held_until <= $2 AND a.id = ANY (ARRAY(
+          SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
+}
+
+statement!(
+    insert_level_0,
+    [TEXTOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, role, since, due_at) VALUES ($1, $2, $3, 0, $4, $5, $6)
+      ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING"
+);
+
+statement! {
     pub fn rename(rule: &Text, from: &Text, to: &Text) = query,
     c"UPDATE awty.alert SET entity_key = $3 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
 }
 
 statement! {
-    pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
-    c"SELECT a.entity_key FROM awty.alert AS a
+    /// Returns keys and levels.
+    pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<(Text, i32)> = query,
+    c"SELECT a.entity_key, a.level FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
 }
 
@@ -151,8 +220,8 @@ statement! {
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
 }
 
-/// Converts a time for the table. The earliest time becomes `-infinity`.
-fn moment(time: Time) -> Option<TimestampWithTimeZone> {
+/// Converts a time for PostgreSQL. The earliest time becomes `-infinity`.
+pub fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
 }
@@ -163,19 +232,26 @@ fn keys_arg(keys: &[Text]) -> Arg {
 
 impl Row for Open {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
+        let hold = match (rows.get(row, 5)?, rows.get(row, 6).map(from_timestamptz)) {
+            (false, _) => None,
+            (true, Some(end)) => Some(Hold::Until(end)),
+            (true, None) => Some(Hold::Released),
+        };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
-        Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level, is_told: rows.get(row, 4).unwrap_or(false) })
+        // An alert of level 0 has nothing to tell.
+        let alert = Alert { level, is_told: level == 0 || rows.get(row, 4).unwrap_or(false), hold };
+        Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, alert })
     }
 }
 
 /// Returns all open alerts of these rows, and whether each is locked here. Skips alerts that another transaction has
 /// locked.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
-    let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 5)?));
+    let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 7)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Writes new alerts of level 1 that are told. Returns key, id and row of all told alerts, including open ones as
+/// Writes new alerts that are told. Returns key, id and row of all told alerts, including open ones as
 /// [`escalate`] will write them. Without `tells`, no listener needs the rows, and the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
@@ -208,6 +284,13 @@ pub fn escalate(raised: &[Raised], now: Time) {
     }
 }
 
+/// Raises open alerts that are held, and so are not told.
+pub fn escalate_untold(raised: &[Raised], now: Time) {
+    if !raised.is_empty() {
+        set_levels(raised.iter(), now, 0);
+    }
+}
+
 /// Raises an alert that was not told.
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {
     if raised.id.is_none() {
@@ -217,9 +300,9 @@ pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {
     }
 }
 
-fn new_alerts(rule: &Rule, raised: &[&Raised], now: Time, told: i64) -> [Arg; 8] {
+fn new_alerts(rule: &Rule, raised: &[&Raised], now: Time, told: i64) -> [Arg; 9] {
     let keys: Vec<Text> = raised.iter().map(|raised| raised.key.clone()).collect();
-    let since: Vec<_> = raised.iter().map(|raised| moment(raised.since)).collect();
+    let since: Vec<_> = raised.iter().map(|raised| raised.since.and_then(moment)).collect();
     let due_at: Vec<_> = raised.iter().map(|raised| moment(raised.due_at)).collect();
     [
         Some(rule.name.datum()),
@@ -230,6 +313,7 @@ fn new_alerts(rule: &Rule, raised: &[&Raised], now: Time, told: i64) -> [Arg; 8]
         since.into_datum(),
         due_at.into_datum(),
         arg(told),
+        arg(raised.iter().map(|raised| raised.level.cast_signed()).collect::<Vec<_>>()),
     ]
 }
 
@@ -263,9 +347,22 @@ pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     keys_of(others)
 }
 
-pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
-    let (since, due_at) = (moment(since), moment(due_at));
+pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {
+    let (since, due_at) = (since.and_then(moment), moment(due_at));
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
+}
+
+/// Writes an alert of a row that is not late yet.
+pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {
+    let args = [
+        Some(rule.name.datum()),
+        Some(rule.entity_name.datum()),
+        Some(key.datum()),
+        arg(rule.terms.role),
+        arg(since.and_then(moment)),
+        arg(moment(due_at)),
+    ];
+    insert_level_0().execute(&args);
 }
 
 /// Whether a row in `over` still has a check, or a row in `clear` still has an open alert, by the latest snapshot.

@@ -1,26 +1,48 @@
+use crate::calendar;
+use crate::error::{CalendarError, Error};
 use crate::pg::clock;
 use crate::pg::text::Text;
+use crate::pg::zone::Local;
 use crate::store::statement::{Arg, Rows};
 use crate::store::typed::statement;
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
-use awty_core::watch::Levels;
+use awty_core::calendar::Length;
+use awty_core::watch::{LevelError, Levels};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
+use std::rc::Rc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
     pub since: Option<Text>,
+    pub due: Option<Text>,
     pub until: Text,
-    pub within: TimeDelta,
-    pub escalate: Vec<TimeDelta>,
+    pub within: Option<Length>,
+    pub escalate: Vec<Length>,
+    pub calendar: Option<Text>,
     /// The function that gets the alert.
     pub call: Option<(Text, Text)>,
     pub notify: Option<Text>,
     /// The option `existing`: `upcoming`, `all` or `none`.
     pub existing: Text,
     pub role: pg_sys::Oid,
+}
+
+impl Definition {
+    /// Returns the argument of `awty.watch()` that says when a row's clock starts, or when the row is due, and its
+    /// expression.
+    pub fn start(&self) -> Option<(&'static str, &Text)> {
+        self.since.as_ref().map(|since| ("since", since)).or(self.due.as_ref().map(|due| ("due", due)))
+    }
+
+    /// Returns the levels, unless they are invalid. If the calendar is gone, all time is open. Only a write by hand can
+    /// remove it.
+    pub fn levels(&self) -> Result<Levels<Local>, LevelError> {
+        let calendar = self.calendar.as_ref().and_then(calendar::find).map(|known| Rc::clone(&known.calendar));
+        Levels::new(self.within, self.escalate.clone(), calendar)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -57,8 +79,8 @@ impl Walk {
 
 impl Rule {
     /// Returns `None` if the stored levels are invalid.
-    pub fn levels(&self) -> Option<Levels> {
-        Levels::new(self.terms.within, &self.terms.escalate).ok()
+    pub fn levels(&self) -> Option<Levels<Local>> {
+        self.terms.levels().ok()
     }
 }
 
@@ -66,7 +88,7 @@ statement!(
     select_one,
     [TEXTOID],
     c"SELECT r.rule, r.relation::pg_catalog.oid, r.entity_name, r.since, r.until, r.within, r.escalate, r.call_schema, r.call_name,
-             r.notify, r.existing, r.role::pg_catalog.oid, r.watched_by::pg_catalog.oid, r.watched_at, r.walk, r.walked_to
+             r.notify, r.existing, r.role::pg_catalog.oid, r.watched_by::pg_catalog.oid, r.watched_at, r.walk, r.walked_to, r.due, r.calendar
       FROM awty.rule AS r WHERE r.rule = $1"
 );
 
@@ -74,15 +96,16 @@ statement!(
     insert_one,
     [
         TEXTOID, OIDOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, INTERVALARRAYOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, OIDOID,
-        OIDOID, TIMESTAMPTZOID, TEXTOID
+        OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID
     ],
     c"INSERT INTO awty.rule (rule, relation, entity_name, since, until, within, escalate, call_schema, call_name, notify, existing,
-          role, watched_by, watched_at, walk)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+          role, watched_by, watched_at, walk, due, calendar)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
       ON CONFLICT (rule) DO UPDATE SET relation = excluded.relation, since = excluded.since, until = excluded.until,
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
-          watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, swept_at = NULL"
+          watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, swept_at = NULL, due = excluded.due,
+          calendar = excluded.calendar"
 );
 
 statement! {
@@ -109,6 +132,12 @@ statement! {
 }
 
 statement! {
+    /// Returns the rules that use a calendar.
+    pub fn of_calendar(calendar: &Text) -> Vec<Text> = query,
+    c"SELECT r.rule FROM awty.rule AS r WHERE r.calendar = $1 ORDER BY r.rule"
+}
+
+statement! {
     /// Returns the rules with open alerts that were not swept after `then`.
     pub fn to_sweep(then: Time) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r
@@ -117,8 +146,33 @@ statement! {
       ORDER BY r.rule"
 }
 
+/// Reads a length. Lengths of open time are days or hours. Without a calendar, a day is 24 hours.
+pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -> Result<Length, Error> {
+    if is_open_time {
+        let (months, days, micros) = (interval.months(), interval.days(), interval.micros());
+        return Length::new(argument, months, days, micros).map_err(|error| CalendarError::Length(error).into());
+    }
+    let micros = clock::delta(interval).and_then(|delta| delta.num_microseconds());
+    micros.map(Length::Time).ok_or(Error::DurationOutOfRange { argument })
+}
+
+/// Returns a length as it is stored.
+pub fn interval(length: Length, is_open_time: bool) -> Option<Interval> {
+    match length {
+        Length::Days(days) => Interval::new(0, i32::try_from(days).ok()?, 0).ok(),
+        Length::Time(time) if is_open_time => Interval::new(0, 0, time).ok(),
+        Length::Time(time) => crate::store::to_interval(TimeDelta::microseconds(time)),
+    }
+}
+
 fn read(rows: &Rows) -> Option<Rule> {
-    let length = |interval: &Interval| clock::delta(interval);
+    let calendar: Option<Text> = rows.first(18);
+    let length = |interval: &Interval| length(interval, "within", calendar.is_some()).ok();
+    let escalate = rows.first::<Vec<Interval>>(7)?.iter().map(length).collect::<Option<_>>()?;
+    let within = match rows.first::<Interval>(6) {
+        Some(within) => Some(length(&within)?),
+        None => None,
+    };
     let walk: Text = rows.first(15)?;
     Some(Rule {
         name: rows.first(1)?,
@@ -126,9 +180,11 @@ fn read(rows: &Rows) -> Option<Rule> {
         entity_name: rows.first(3)?,
         terms: Definition {
             since: rows.first(4),
+            due: rows.first(17),
             until: rows.first(5)?,
-            within: rows.first::<Interval>(6).as_ref().and_then(length)?,
-            escalate: rows.first::<Vec<Interval>>(7)?.iter().map(length).collect::<Option<_>>()?,
+            within,
+            escalate,
+            calendar,
             call: rows.first(8).zip(rows.first(9)),
             notify: rows.first(10),
             existing: rows.first(11)?,
@@ -153,16 +209,16 @@ pub fn find(name: &Text) -> Option<Rule> {
 pub fn put(rule: &Rule) {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let terms = &rule.terms;
-    let escalate: Option<Vec<Interval>> =
-        terms.escalate.iter().map(|delta| crate::store::to_interval(*delta)).collect();
+    let stored = |length: &Length| interval(*length, terms.calendar.is_some());
+    let escalate: Option<Vec<Interval>> = terms.escalate.iter().map(stored).collect();
     let (schema, name) = terms.call.clone().unzip();
-    let args: [Arg; 15] = [
+    let args: [Arg; 17] = [
         Some(rule.name.datum()),
         arg(rule.relation),
         Some(rule.entity_name.datum()),
         text(&terms.since),
         Some(terms.until.datum()),
-        crate::store::interval(terms.within),
+        terms.within.as_ref().and_then(stored).and_then(IntoDatum::into_datum),
         escalate.and_then(IntoDatum::into_datum),
         text(&schema),
         text(&name),
@@ -172,6 +228,8 @@ pub fn put(rule: &Rule) {
         arg(rule.watched_by),
         time(rule.watched_at),
         Some(Text::from(rule.walk.word()).datum()),
+        text(&terms.due),
+        text(&terms.calendar),
     ];
     insert_one().execute(&args);
 }

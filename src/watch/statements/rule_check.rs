@@ -59,6 +59,12 @@ statement!(
       WHERE f.next_check_at <> excluded.next_check_at"
 );
 
+statement! {
+    /// Moves a check to a slot, unless the check is due earlier. The caller has locked the check.
+    pub fn advance(check: i64, slot: Option<Time>) = query,
+    c"UPDATE awty.future_job SET next_check_at = LEAST(next_check_at, $2) WHERE id = $1"
+}
+
 statement!(
     select_pending,
     [TEXTOID, TEXTOID, TEXTARRAYOID],

@@ -11,7 +11,7 @@ use pgrx::{FromDatum, pg_sys};
 /// The function of an expression, as it was when the row was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredFunction {
-    /// The argument that the function evaluates: `until` or `since`.
+    /// The argument that the function evaluates: `until`, `since` or `due`.
     pub argument: Text,
     pub function: pg_sys::Oid,
     /// Numbers of the columns that the function takes, in the order of its arguments.

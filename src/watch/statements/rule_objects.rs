@@ -142,21 +142,20 @@ pub fn go_with_table(function: &RowFunction, table: &Described) {
 }
 
 pub fn create_triggers(rule: &Text, source: &Source) {
-    let Source { table, key, until, since, .. } = source;
+    let Source { table, key, until, start, .. } = source;
     let on = table.qualified();
     let row = |row: &str| key.iter().map(|column| format!("{row}.{}", column.name)).collect::<Vec<_>>().join(", ");
     let mut changes = vec![
         format!("({} IS TRUE) OPERATOR(pg_catalog.<>) ({} IS TRUE)", until.over("OLD"), until.over("NEW")),
-        // A function, because the operator between two rows would be parsed as one between their columns.
-        format!("pg_catalog.record_image_ne(ROW({}), ROW({}))", row("OLD"), row("NEW")),
+        record_ne(&row("OLD"), &row("NEW")),
     ];
-    if let Some(since) = since {
-        changes.push(format!(
-            "{} IS NOT TRUE AND {} IS DISTINCT FROM {}",
-            until.over("NEW"),
-            since.over("OLD"),
-            since.over("NEW")
-        ));
+    if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
+        // The writer evaluates this condition. `due` may use calendars of the table's owner, so its columns are compared.
+        let differs = match start.argument.as_bytes() {
+            b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
+            _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
+        };
+        changes.push(format!("{} IS NOT TRUE AND {differs}", until.over("NEW")));
     }
     // An INSERT into a partition fires no statement trigger of the table that is watched.
     let inserted = match table.kind {
@@ -177,6 +176,12 @@ pub fn create_triggers(rule: &Text, source: &Source) {
             ));
         });
     }
+}
+
+/// Returns SQL that compares columns. It calls a function, because the operator between two rows would be parsed as one
+/// between their columns.
+fn record_ne(one: &str, other: &str) -> String {
+    format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
 }
 
 pub struct Trigger {
@@ -245,7 +250,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
     for trigger in triggers {
         as_owner(|| command(&format!("DROP TRIGGER {} ON {on}", quoted(&trigger.name))));
     }
-    for argument in ["since", "until"] {
+    for argument in ["since", "due", "until"] {
         for function in procedure::by_name(&function_name(rule, argument)) {
             let is_stored = stored.iter().any(|stored| stored.function == function.oid);
             if is_stored || function.schema == table.schema && is_awtys(rule, &function) {

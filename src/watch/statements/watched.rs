@@ -24,8 +24,8 @@ pub struct Source {
     pub key: Vec<KeyColumn>,
     /// The function that says whether a row meets the rule.
     pub until: RowFunction,
-    /// The function that returns the start of a row's clock.
-    pub since: Option<RowFunction>,
+    /// The function that returns the start of a row's clock, or its due time.
+    pub start: Option<RowFunction>,
     /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
     /// The query of the rows that a statement has inserted.
@@ -45,10 +45,15 @@ pub struct RowFunction {
 }
 
 impl RowFunction {
+    /// Returns the columns of a row that the function takes, such as `NEW.a, NEW.b`.
+    pub fn columns_of(&self, row: &str) -> String {
+        let columns: Vec<String> = self.columns.iter().map(|column| format!("{row}.{}", column.quoted())).collect();
+        columns.join(", ")
+    }
+
     /// Returns a call such as `shop.awty_orders(NEW.status)`.
     pub fn over(&self, row: &str) -> String {
-        let columns: Vec<String> = self.columns.iter().map(|column| format!("{row}.{}", column.quoted())).collect();
-        format!("{}({})", self.name, columns.join(", "))
+        format!("{}({})", self.name, self.columns_of(row))
     }
 
     pub fn stored(&self) -> StoredFunction {
@@ -68,10 +73,10 @@ pub struct WatchedRow {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// The row meets the rule, or its clock has not started.
-    Settled,
+    Met,
+    NotStarted,
     Waiting(Time),
-    /// The row does not meet the rule, which has no `since`.
+    /// The row does not meet the rule, which has neither `since` nor `due`.
     WaitingSinceAppearance,
 }
 
@@ -79,7 +84,8 @@ impl State {
     /// Returns the state of a row. `appeared` is the time when the row appeared.
     pub fn found(self, appeared: Time) -> RowState {
         match self {
-            State::Settled => RowState::Settled,
+            State::Met => RowState::Met,
+            State::NotStarted => RowState::Gone,
             State::Waiting(since) => RowState::Waiting(since),
             State::WaitingSinceAppearance => RowState::Waiting(appeared),
         }
@@ -87,19 +93,20 @@ impl State {
 }
 
 impl Source {
-    pub fn new(table: Described, key: Vec<KeyColumn>, until: RowFunction, since: Option<RowFunction>) -> Self {
+    pub fn new(table: Described, key: Vec<KeyColumn>, until: RowFunction, start: Option<RowFunction>) -> Self {
         let by_settings =
-            std::iter::once(&until).chain(&since).any(|function| expression::depends_on_settings(function.oid));
-        let mut source = Self { table, key, until, since, by_settings, new_rows: String::new() };
+            std::iter::once(&until).chain(&start).any(|function| expression::depends_on_settings(function.oid));
+        let mut source = Self { table, key, until, start, by_settings, new_rows: String::new() };
         source.new_rows = format!("SELECT {} FROM {NEW_ROWS} AS t", source.columns("t"));
         source
     }
 
-    /// Returns SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started.
+    /// Returns SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started or when it
+    /// is due.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
-        let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
-        format!("{}, {}, {since}", key.join(", "), self.until.over(row))
+        let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
+        format!("{}, {}, {start}", key.join(", "), self.until.over(row))
     }
 
     /// ONLY excludes tables that inherit from a plain table.
@@ -182,11 +189,12 @@ impl Source {
         let width = self.key.len() as i32;
         let values: Vec<pg_sys::Datum> = (1..=width).map(|column| rows.datum(row, column)).collect::<Option<_>>()?;
         let is_there = rows.get(row, width + 1).unwrap_or(false);
-        let since = rows.get::<TimestampWithTimeZone>(row, width + 2).map(i64::from);
-        let state = match (is_there, &self.since, since) {
-            (true, ..) | (_, Some(_), None | Some(i64::MAX)) => State::Settled,
+        let start = rows.get::<TimestampWithTimeZone>(row, width + 2).map(i64::from);
+        let state = match (is_there, &self.start, start) {
+            (true, ..) => State::Met,
+            (_, Some(_), None | Some(i64::MAX)) => State::NotStarted,
             (_, None, _) => State::WaitingSinceAppearance,
-            (_, Some(_), Some(since)) => State::Waiting(clock::clamped(since)),
+            (_, Some(_), Some(start)) => State::Waiting(clock::clamped(start)),
         };
         Some(WatchedRow { key: key_text(&self.key, &values), state })
     }

@@ -55,18 +55,20 @@ fn a_failing_call_is_undone_alone_and_tried_again() {
     assert_eq!(ids, alerts);
 }
 
-fn gated(escalate: &str) -> Shop {
+fn gated() -> Shop {
     let shop = watched("");
-    shop.run(&format!("CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF a.level = {} THEN {GATE} END IF; END $$",
-        if escalate.is_empty() { 1 } else { 2 }));
-    watch(&shop, &format!("call => 'shop.tell', replace => true{escalate}"));
+    shop.run(&format!(
+        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {GATE} END $$"
+    ));
+    watch(&shop, "call => 'shop.tell', replace => true");
     shop
 }
 
+/// `late` makes a row late, or lets its alert rise.
 #[track_caller]
-fn ship_while_raised(shop: &Shop) {
+fn ship_while_raised(shop: &Shop, late: &str) {
     let gate = shop.close_gate();
-    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.run(late);
     shop.await_at_gate();
     shop.run("SET lock_timeout = '30 s'; UPDATE shop.orders SET status = 'SHIPPED'");
     drop(gate);
@@ -76,14 +78,20 @@ fn ship_while_raised(shop: &Shop) {
 
 #[test]
 fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
-    let shop = gated("");
-    ship_while_raised(&shop);
+    let shop = gated();
+    ship_while_raised(&shop, &format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
 }
 
 #[test]
 fn an_update_that_commits_while_a_level_is_raised_undoes_it() {
-    let shop = gated(", escalate => '{200 min}'");
-    ship_while_raised(&shop);
+    let shop = gated();
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+    ship_while_raised(
+        &shop,
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours',
+             escalate => '{200 min}', call => 'shop.tell', replace => true)",
+    );
     assert_eq!(shop.cluster.value::<i32>("postgres", "SELECT level FROM awty.alert"), 1);
 }

@@ -2,34 +2,33 @@
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched, watched_on};
 use awty_testkit::Cluster;
-use chrono::{DateTime, Utc};
 
-/// After the last level the check is done, and the alert stays until the row meets the rule.
+/// A row that is overdue by several levels rises to the highest of them at once, and is told once. After the last level
+/// the check is done, and the alert stays until the row meets the rule.
 #[test]
-fn overdue_levels_come_one_at_a_slot() {
-    let shop = watched("escalate => '{200 min, 230 min}'");
+fn of_several_overdue_levels_only_the_highest_is_raised_and_told() {
+    let shop = watched("escalate => '{200 min}'");
     shop.run(
-        "CREATE TABLE shop.told (id bigint, level integer, due_at timestamptz, escalated_at timestamptz, at timestamptz);
+        "CREATE TABLE shop.told (key text, level integer, told bigint, rose boolean);
          CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS
-             $$ INSERT INTO shop.told VALUES (a.id, a.level, a.due_at, a.escalated_at, now()) $$",
+             $$ INSERT INTO shop.told VALUES (a.entity_key, a.level, a.told, a.escalated_at IS NOT NULL) $$",
     );
-    watch(&shop, "escalate => '{200 min, 230 min}', call => 'shop.tell', replace => true");
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
-    await_state(&shop, "late 1:3; pending -");
-    let mut client = shop.client();
-    let told = client.query("SELECT id, level, at, escalated_at = at FROM shop.told ORDER BY level", &[]).unwrap();
-    let levels: Vec<i32> = told.iter().map(|row| row.get(1)).collect();
-    assert_eq!(levels, [1, 2, 3]);
-    let slots: Vec<DateTime<Utc>> = told.iter().map(|row| row.get(2)).collect();
-    assert!(slots.windows(2).all(|pair| pair[0].timestamp() < pair[1].timestamp()), "{slots:?}");
-    let one: bool = shop.cluster.value(
-        "postgres",
-        "SELECT count(DISTINCT id) = 1 AND bool_and(due_at = (SELECT placed_at + interval '3 hours' FROM shop.orders))
-            AND bool_and((level = 1) = (escalated_at IS NULL)) FROM shop.told",
+    await_state(&shop, "late 1:2; pending -");
+    watch(
+        &shop,
+        "escalate => '{200 min, 210 min, 230 min, 1 day}', call => 'shop.tell', existing => 'all', replace => true",
     );
-    assert!(one);
-    let ends = shop.ends("1");
-    assert_eq!((ends.len(), ends[0].why(), ends[0].check_count), (1, ("done", None), 3), "{ends:?}");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (2, {LATE})"));
+    await_state(&shop, "late 1:4 2:4; pending 1 2");
+    let told = "SELECT string_agg(concat_ws(' ', key, level, told, rose), ', ' ORDER BY key, level) FROM shop.told";
+    assert_eq!(shop.cluster.value::<String>("postgres", told), "1 4 2 t, 2 4 1 f");
+    let due: bool = shop.cluster.value(
+        "postgres",
+        "SELECT bool_and(a.due_at = o.placed_at + interval '3 hours' AND f.next_check_at = awty.next_slot(o.placed_at + interval '1 day'))
+         FROM awty.alert AS a JOIN shop.orders AS o ON o.id::text = a.entity_key JOIN awty.future_job AS f USING (entity_name, entity_key)",
+    );
+    assert!(due, "{:?}", shop.cluster.psql("postgres", "TABLE awty.future_job"));
 }
 
 #[test]

@@ -1,8 +1,11 @@
+mod calendars;
 mod calls;
 mod copies;
 mod errors;
+mod holds;
 mod keys;
 mod levels;
+mod met;
 mod migrations;
 mod oracle;
 mod partitions;

@@ -1,0 +1,129 @@
+//! The levels of a rule: when a row becomes late, and when its alert rises.
+
+use crate::calendar::{Calendar, Length};
+use crate::repeat::Zone;
+use crate::{Time, Width, later};
+use chrono::TimeDelta;
+use std::mem::discriminant;
+use std::rc::Rc;
+
+/// The largest number of levels of a rule.
+pub const MAX_LEVELS: usize = 100;
+
+/// When a row reaches each level. Level 1 is due a length after the start of the row's clock, or the rows have due times
+/// of their own. The further levels count from the same start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels<Z> {
+    within: Option<Length>,
+    escalate: Vec<Length>,
+    /// Lengths are open time of this calendar. Without a calendar, all time is open.
+    calendar: Option<Rc<Calendar<Z>>>,
+}
+
+/// Why levels are invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelError {
+    /// `within` is zero or negative.
+    Within,
+    /// This level of `escalate`, from 1, is not later than the level before.
+    Escalate(usize),
+    /// More than [`MAX_LEVELS`] levels.
+    TooMany,
+}
+
+impl<Z: Zone> Levels<Z> {
+    /// Returns the levels of a rule. Without `within`, each row has a due time of its own.
+    ///
+    /// # Errors
+    /// [`LevelError`] unless each length is positive and longer than the length of the same kind before. Days and hours
+    /// cannot be compared.
+    pub fn new(
+        within: Option<Length>,
+        escalate: Vec<Length>,
+        calendar: Option<Rc<Calendar<Z>>>,
+    ) -> Result<Self, LevelError> {
+        if within.is_some_and(|within| amount(within) <= 0) {
+            return Err(LevelError::Within);
+        }
+        if escalate.len() >= MAX_LEVELS {
+            return Err(LevelError::TooMany);
+        }
+        let levels = Self { within, escalate, calendar };
+        for (place, length) in levels.escalate.iter().enumerate() {
+            let before = levels.below(place + 1).find(|other| is_same_kind(other, length)).map_or(0, amount);
+            if amount(*length) <= before {
+                return Err(LevelError::Escalate(place + 1));
+            }
+        }
+        Ok(levels)
+    }
+
+    /// Returns the calendar.
+    pub fn calendar(&self) -> Option<&Calendar<Z>> {
+        self.calendar.as_deref()
+    }
+
+    /// Returns when a row becomes late. `start` is the start of its clock, or its due time.
+    pub fn due(&self, start: Time) -> Time {
+        self.after(start, self.within)
+    }
+
+    /// Returns when a row reaches a level, from 1; `None` if the rule has no such level. A time that is not within the
+    /// reach of a calendar is [`Time::MAX_UTC`].
+    pub fn time(&self, level: u32, start: Time) -> Option<Time> {
+        let place = usize::try_from(level).ok()?.checked_sub(1)?;
+        let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
+        let length = *self.escalate.get(before)?;
+        let own = self.after(start, Some(length));
+        // No level is due before a level below it. Lengths of one kind rise, so only the other kind needs a look.
+        let other = self.below(place).find(|other| !is_same_kind(other, &length));
+        Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
+    }
+
+    /// Returns when the calendar opens next, if an alert that was due at the slot `due` must not be raised now.
+    ///
+    /// In closed time, an alert may be raised for one slot after `due`. If an opening is so short that no slot falls
+    /// into it, its slot counts as open.
+    pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
+        let calendar = self.calendar.as_deref()?;
+        if now <= later(due, width.delta()) || calendar.is_open(now) {
+            return None;
+        }
+        let before = width.floor(now).checked_sub_signed(width.delta())?;
+        let opening = calendar.next_opening(before).map(|opening| width.round_up(opening));
+        if opening.is_some_and(|slot| slot <= now && !calendar.is_open(slot)) {
+            return None;
+        }
+        Some(calendar.next_opening(now).unwrap_or(Time::MAX_UTC))
+    }
+
+    /// Returns the lengths of the levels below one, from the highest.
+    fn below(&self, place: usize) -> impl Iterator<Item = Length> {
+        self.escalate[..place - 1].iter().rev().copied().chain(self.within)
+    }
+
+    /// Returns when a length has passed since `start`. Without a length, closed time counts as the next opening.
+    fn after(&self, start: Time, length: Option<Length>) -> Time {
+        if start == Time::MIN_UTC {
+            return start;
+        }
+        match (&self.calendar, length) {
+            (None, None) => start,
+            (None, Some(Length::Time(time))) => later(start, TimeDelta::microseconds(time)),
+            (None, Some(Length::Days(days))) => later(start, TimeDelta::days(days.into())),
+            (Some(calendar), None) => calendar.next_opening(start).unwrap_or(Time::MAX_UTC),
+            (Some(calendar), Some(length)) => calendar.due(start, length).unwrap_or(Time::MAX_UTC),
+        }
+    }
+}
+
+fn is_same_kind(one: &Length, other: &Length) -> bool {
+    discriminant(one) == discriminant(other)
+}
+
+fn amount(length: Length) -> i64 {
+    match length {
+        Length::Days(days) => days.into(),
+        Length::Time(time) => time,
+    }
+}

@@ -1,0 +1,79 @@
+//! Holds of alerts: `awty.hold()` and `awty.release()` of a watched row.
+//!
+//! A held alert rises but is not told. Its check ends the hold at `held_until`, and tells a row that is still late.
+//!
+//! Invariant: the check is locked before the alert, and written, so that a run in progress is undone.
+//! Does not: check rights, or end a silence.
+
+use super::statements::alert::{self, Held};
+use super::statements::rule_check::{self, ScheduledBy};
+use super::written::note as announce;
+use super::{Watched, silence};
+use crate::pg::reraise::reported;
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock};
+use crate::store::job::Job;
+use awty_core::Time;
+use awty_core::watch::RowState;
+
+/// Returns the rule of a job, if the entity is a row of the rule's table.
+pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
+    let watched = silence::applies(job, entity_name).then(|| Watched::find(&job.name).ok()).flatten();
+    watched.filter(|watched| watched.rule.entity_name == *entity_name)
+}
+
+/// Holds the alert of a row. A row that is not late yet gets an alert of level 0. Returns `false` if the row has neither
+/// an alert nor a check.
+pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
+    let (by, rule) = (catalog::current_role(), &watched.rule);
+    let keys = std::slice::from_ref(key);
+    let check = rule_check::lock(rule, keys).pop();
+    let hold = || alert::hold(&rule.name, key, by, until, note);
+    let held = match hold() {
+        Some(held) => held,
+        None => {
+            if !add_level_0(watched, key) {
+                return false;
+            }
+            let Some(held) = hold() else { return false };
+            held
+        }
+    };
+    move_check(watched, key, check, until, &held);
+    true
+}
+
+/// Releases the alert of a row, which is told again if the row is still late. Returns `false` if it is not held.
+pub fn release(watched: &Watched, key: &Text) -> bool {
+    let check = rule_check::lock(&watched.rule, std::slice::from_ref(key)).pop();
+    let Some(held) = alert::release(&watched.rule.name, key) else { return false };
+    move_check(watched, key, check, (held.level > 0).then(clock::now), &held);
+    true
+}
+
+fn add_level_0(watched: &Watched, key: &Text) -> bool {
+    let keys = std::slice::from_ref(key);
+    let Some((_, scheduled_at)) = rule_check::pending(&watched.rule, keys).pop() else { return false };
+    let Some((_, row)) = reported(|| watched.source.by_keys(keys)).pop() else { return false };
+    let RowState::Waiting(start) = row.state.found(scheduled_at) else { return false };
+    alert::put_level_0(&watched.rule, key, watched.since(start), watched.levels.due(start));
+    true
+}
+
+/// Makes the row's check due at a slot or earlier. The write undoes a run in progress, even if the slot stays.
+///
+/// The last level may have ended the check. Its successor keeps the start of the row's clock, which is `scheduled_at`
+/// for a rule without `since`.
+fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
+    match (check, slot) {
+        (Some(check), _) => rule_check::advance(check, slot),
+        (None, Some(slot)) => {
+            let by = ScheduledBy { role: catalog::current_role(), at: held.since.unwrap_or_else(clock::now) };
+            rule_check::add_one(&watched.rule, key, slot, by);
+        }
+        (None, None) => {}
+    }
+    if let Some(slot) = slot {
+        announce(watched, &[slot]);
+    }
+}
