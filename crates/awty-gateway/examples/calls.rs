@@ -1,5 +1,5 @@
 //! Makes calls as the gateway does, but without a database: `calls COUNT AT_ONCE ORIGIN…` makes AT_ONCE calls at a time
-//! to each origin. `make gateway-speed` uses this program to measure the upper bound of HTTP alone.
+//! to each origin. `make gateway-speed` uses this program to measure the speed that HTTP alone allows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // the panic is the report
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 const LENGTH: usize = 48;
-/// The authenticated token of a request. Every token may read.
+/// The authenticated token of a request.
 #[derive(Clone)]
 pub struct Asker {
     token: Token,
@@ -20,14 +20,13 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Builds an asker without a token.
     #[cfg(test)]
     pub fn of(role: &str) -> Self {
         let token = Token { id: 1, role: role.into(), scope: "admin".into(), expired: false };
         Asker { token, changes: true }
     }
 
-    /// Refuses a token whose scope does not include `scope`.
+    /// Refuses a request whose token's scope does not include `scope`.
     pub fn may(&self, scope: &str) -> Result<(), Problem> {
         let rank = |scope: &str| ["read", "write", "admin"].iter().position(|known| *known == scope);
         if rank(&self.token.scope) >= rank(scope) {
@@ -40,7 +39,7 @@ impl Asker {
         &self.token.role
     }
 
-    /// Whether the request may change something, and so may wait for a lock.
+    /// Returns whether the request may change data.
     pub fn changes(&self) -> bool {
         self.changes
     }

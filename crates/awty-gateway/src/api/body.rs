@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// Keys with this prefix are internal to serde_json. It would read an object with such a key as a number or a raw
+/// Keys with this prefix are internal to serde_json, which would read an object with such a key as a number or a raw
 /// value.
 const PRIVATE: &str = "$serde_json::private::";
 
@@ -39,8 +39,8 @@ pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem>
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Returns whether the JSON has an internal key of serde_json. Looking at each quote is enough, because in JSON quotes
-/// occur only around texts.
+/// Returns whether a key in the JSON begins with [`PRIVATE`]. The search goes from quote to quote, because each key
+/// begins with a quote.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {

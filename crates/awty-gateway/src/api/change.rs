@@ -13,7 +13,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// With a period, the schedule is ended only if it has this period.
+    /// If a period is given, the schedule is ended only if it has this period.
     End(Option<Length>),
     Run,
     Pause(Option<String>),
@@ -64,7 +64,7 @@ pub(super) fn still() -> Problem {
     Problem::new("precondition-failed", "The schedule is paused or held; resume it first.")
 }
 
-/// Returns a refusal while all checks of the database are held.
+/// Returns a refusal if all checks of the database are held.
 pub(super) async fn runs(request: &Request) -> Result<(), Problem> {
     if changes::held(request).await? {
         return Err(Problem::new("held-until-adopted", "The database is held; in it: SELECT awty.adopt();"));

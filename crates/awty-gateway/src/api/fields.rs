@@ -1,6 +1,6 @@
-//! Takes fields out of a JSON object and collects the faults. Pure.
+//! Takes fields out of a JSON object and collects the faults.
 //!
-//! Invariant: the faults name each unfit or unknown field, with the value to write instead.
+//! Invariant: each wrong or unknown field has a fault, which says what to write instead.
 
 use super::number;
 use super::problem::{Fault, Problem};
@@ -11,12 +11,11 @@ use crate::duration::{self, Length};
 use awty_core::http::Statuses;
 use serde_json::{Map, Value};
 
-/// Shown instead of a header value that may be a secret.
+/// The text that is shown instead of a header value that may be a secret.
 pub const HIDDEN: &str = "•••";
 
-/// The fields that were not read yet, and the faults found so far.
+/// The fields of a JSON object that were not read yet, and the faults found so far.
 pub struct Fields {
-    /// Fields that no call has taken yet.
     pub left: Map<String, Value>,
     pub faults: Vec<Fault>,
 }
@@ -26,13 +25,13 @@ impl Fields {
         Fields { left, faults: Vec::new() }
     }
 
-    /// Adds a fault of a field. After a semicolon, `reason` says what to write instead.
+    /// Adds a fault of a field. `reason` says what is wrong and, after a semicolon, what to write instead.
     pub fn fault(&mut self, name: &str, reason: impl Into<String>) {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         self.faults.push(Fault { pointer, reason: reason.into() });
     }
 
-    /// Takes a field; null counts as absent.
+    /// Removes a field and returns its value. A null counts as absent.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
@@ -47,7 +46,7 @@ impl Fields {
         }
     }
 
-    /// Takes any JSON value; null counts as a value.
+    /// Removes a field and returns its value. A null counts as a value.
     pub fn json(&mut self, name: &str) -> Option<Value> {
         let value = self.left.remove(name)?;
         if !number::are_short(&value) {
@@ -92,7 +91,7 @@ impl Fields {
         Some(text)
     }
 
-    /// Takes the fields of a list, as arguments of an SQL function.
+    /// Removes the fields of a list and returns them as arguments of an SQL function.
     pub fn arguments(&mut self, list: FieldList) -> Arguments {
         list.iter().filter_map(|(name, kind)| Some((*name, self.argument(name, *kind)?))).collect()
     }
@@ -148,7 +147,6 @@ impl Fields {
         Some(Value::Object(retries))
     }
 
-    /// Takes the headers of a call.
     pub fn headers(&mut self) -> Option<Value> {
         match self.take("headers")? {
             Value::Object(headers) => {
@@ -169,20 +167,19 @@ impl Fields {
         }
     }
 
-    /// Reports all fields that are left as unknown.
+    /// Adds a fault for each field that is left, because such a field is unknown.
     pub fn end(mut self) -> Result<(), Vec<Fault>> {
         let unknown: Vec<String> = self.left.keys().cloned().collect();
         unknown.iter().for_each(|name| self.fault(name, "is not a field of this resource; leave it out"));
         if self.faults.is_empty() { Ok(()) } else { Err(self.faults) }
     }
 
-    /// Does the same as [`end`](Self::end), and returns the faults as a problem.
     pub fn done(self) -> Result<(), Problem> {
         self.end().map_err(|faults| Problem::fields("invalid-field", &faults))
     }
 }
 
-/// Returns the length as an interval in PostgreSQL's spelling.
+/// Returns a length of time as an interval in PostgreSQL's spelling.
 pub fn interval(length: Length) -> String {
     format!("{} milliseconds", length.as_millis())
 }

@@ -1,6 +1,6 @@
-//! Turns a schedule as a client writes it into the arguments of `awty_http.schedule`. Pure.
+//! Turns a schedule as a client writes it into the arguments of `awty_http.schedule`.
 //!
-//! Invariant: the faults name each unfit or unknown field, with the value to write instead.
+//! Invariant: each wrong or unknown field has a fault, which says what to write instead.
 
 use super::fields::{Fields, interval};
 use super::problem::Fault;
@@ -10,24 +10,21 @@ use crate::duration::Length;
 use awty_core::uri::{Uri, UriError};
 use serde_json::{Map, Value};
 
-/// Fields that say when a schedule calls.
 const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 
-/// Bounds of a period.
+/// Minimum and maximum of a schedule's period.
 #[derive(Clone, Copy, Debug)]
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// Whether `min` is awty's slot, and not the gateway's setting.
+    /// Whether `min` is the length of awty's slot. Otherwise it is the gateway's setting.
     pub is_slot: bool,
 }
 
-/// Why an input is refused.
+/// The reason why a schedule is refused.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Faults of single fields.
     Fields(Vec<Fault>),
-    /// The URI is malformed.
     Uri(Fault),
     Period(Fault),
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/schedules`: pages, filters, or one by its URI.
+//! Serves `GET /v1/schedules`, which lists schedules in pages, with filters, or shows one schedule by its URI.
 
 use super::auth::Asker;
 use super::page::{self, Page};
@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
 
-/// Query of a list of schedules.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -1,7 +1,7 @@
-//! Wraps every request of the API with a time limit, metrics, and further attempts if the database asks for them.
+//! Gives every request of the API a time limit and metrics. Repeats a request that conflicts with another transaction.
 //!
 //! Invariant: every refusal is counted and has a problem (RFC 9457) as its body. The memory for request bodies is
-//! bounded, for one role and for all roles together. Only a request with a good token gets memory for a large body.
+//! limited, for one role and for all roles together. Only a request with a valid token gets memory for a large body.
 
 use super::auth::Asker;
 use super::permits::Seen;
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time limit of a request, from its head to its answer.
+/// Maximum time from the head of a request to its answer.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A request that loses against another transaction is attempted this many times.
+/// A request that conflicts with another transaction is attempted this many times.
 const TRIES: usize = 3;
 
 pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
@@ -39,7 +39,7 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-/// Returns how many KiB of memory a body needs, according to its declared length. A small body counts as 0.
+/// Returns how many KiB of memory to reserve for a body, based on its declared length. A small body counts as 0.
 fn room(body: &Body) -> u32 {
     let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));

@@ -26,7 +26,6 @@ fn api() -> Arc<Api> {
     Api::new(db, guard, Arc::new(Metrics::default()), config)
 }
 
-/// One handler with `around`.
 fn handled<F, R>(api: &Arc<Api>, handler: F) -> Router
 where
     F: Fn() -> R + Clone + Send + Sync + 'static,
@@ -35,7 +34,6 @@ where
     Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api.clone(), around))
 }
 
-/// Returns the whole response to one POST.
 async fn posted(router: Router, head: &str, body: &str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -86,7 +84,7 @@ async fn a_refusal_without_a_name_gets_one() {
     }
 }
 
-/// Returns a router that serves `done` to a client with a token of the role `a`.
+/// Returns a router whose handler answers `done` to the role `a`.
 fn done(api: &Arc<Api>) -> Router {
     handled(api, || async { "done".into_response() }).layer(Extension(Asker::of("a")))
 }
@@ -102,7 +100,7 @@ async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
         let (api, head, body) = (api.clone(), head.to_owned(), body.to_owned());
         tokio::spawn(async move { posted(done(&api), &head, &body).await })
     });
-    // A small request that came later is answered before the waiting large ones.
+    // A small request that comes later is answered before large requests that wait.
     assert!(posted(done(&api), "Content-Length: 2", "ab").await.ends_with("done"));
     assert!(waiting.iter().all(|one| !one.is_finished()));
     drop(all);

@@ -73,7 +73,6 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }
 
-/// Returns the whole document.
 pub fn whole() -> OpenApi {
     resources().into_openapi()
 }
@@ -84,7 +83,6 @@ pub async fn document() -> Json<OpenApi> {
     Json(whole())
 }
 
-/// Router of all resources.
 pub fn router(api: Arc<Api>) -> Router {
     let (router, _) = resources().split_for_parts();
     router

@@ -1,4 +1,5 @@
-//! Serves the addresses of naptime, `/naptime/{uri, encoded}/{period}`, with the rules of the other resources.
+//! Serves naptime's API, `/naptime/{uri, encoded}/{period}`. The rules for schedules are the same as in
+//! `/v1/schedules`.
 //!
 //! Invariant: if the URI is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
 
@@ -50,8 +51,8 @@ pub async fn put(
     let how = Write::Period(length(&period)?);
     let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
     match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
-        // Another request may have created the schedule meanwhile, with this period or another. The second attempt
-        // finds out which.
+        // Another request may have created the schedule meanwhile. The second attempt finds out whether its period is
+        // the same.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await
         }

@@ -1,4 +1,4 @@
-//! `/v1/schedules/{id}/…`: operations on one schedule and questions about it.
+//! Serves `/v1/schedules/{id}/…`: changes one schedule and answers questions about it.
 
 use super::auth::Asker;
 use super::body::{self, Body};
@@ -55,7 +55,6 @@ pub async fn resume(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     Ok(show::answer(&there(row)?, StatusCode::OK, &HeaderMap::new()))
 }
 
-/// Part of a list.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -67,13 +66,13 @@ pub struct PageQuery {
 }
 
 impl PageQuery {
-    /// Returns the page of a list whose key has `parts` parts.
+    /// Returns the page that the query asks for. The list is ordered by `parts` columns.
     pub(super) fn page(&self, parts: usize) -> Result<Page, Problem> {
         Page::of(self.limit, self.after.as_deref(), parts)
     }
 }
 
-/// Refuses unless the schedule exists or was deleted.
+/// Begins the transaction of a request. Answers 404 if the schedule has never existed.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     let request = api.begin(asker).await?;
     if !db::is_known(&request, id).await? {
@@ -100,7 +99,6 @@ pub async fn attempts(
     Ok(page.answer(&format!("/v1/schedules/{id}/attempts"), &[], rows, &headers))
 }
 
-/// Number of calls.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -130,7 +128,6 @@ pub async fn next(
     Ok(show::tagged("0", &json!({"items": items}), StatusCode::OK, &headers))
 }
 
-/// Query of statistics.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

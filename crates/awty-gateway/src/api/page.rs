@@ -36,7 +36,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Checks the parameters `limit` and `after` of a list. Items of the list are ordered by a key of `parts` parts.
+    /// Checks the parameters `limit` and `after` of a list that is ordered by `parts` columns.
     pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(50);
         if !(1..=500).contains(&limit) {
@@ -78,8 +78,8 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// Builds the answer from items that are already JSON texts. With `cut`, there is a next page even if fewer rows
-    /// than the limit were found.
+    /// Builds the answer from items that are already JSON texts. If `cut` is true, there is a next page even if fewer
+    /// rows than the limit were found.
     pub fn answer_texts(
         self,
         path: &str,

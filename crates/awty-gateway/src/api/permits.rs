@@ -1,8 +1,8 @@
 //! Limits how many requests use the database at the same time.
 //!
 //! Invariant: one role never has all connections, even if its requests wait for long. A role's reads do not wait for
-//! its changes. The changes of all roles together leave connections for tokens and reads. All roles whose reads are
-//! slow share one connection. Further requests wait for a permit, within their time limit.
+//! its changes. Changes never use all connections, so that tokens can be checked and data can be read. All roles whose
+//! reads are slow share one connection. A request without a permit waits within its time limit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -10,11 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A role has this many permits for reads, and as many for changes.
+/// Number of permits that one role has for reads. It has as many for changes.
 const EACH: usize = 2;
-/// Number of permits for the changes of all roles together.
 pub const CHANGES: usize = 3;
-/// Number of connections that changes never use.
+/// Number of connections that requests for changes never use.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
 /// A role is slow for [`SLOW_FOR`] after one of its reads has taken this long.
@@ -22,7 +21,7 @@ const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 /// If there are more roles than this, idle roles are forgotten.
 const MANY: usize = 1_000;
-/// Memory in KiB for the large bodies of a role's requests, and as much for its answers that are not written yet.
+/// Memory in KiB for the large bodies of a role's requests. The role's unwritten answers may use the same amount again.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -39,10 +38,10 @@ pub(super) struct Role {
     answers: Arc<Semaphore>,
 }
 
-/// Memory that is reserved for a request's body or answer. The role is not forgotten while it holds such memory.
+/// Memory that is reserved for a request's body or answer. It refers to its role, so that the role is not forgotten.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
-/// The role of a request, which is set once the token has been checked.
+/// The role of a request. It is known after the token has been checked.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<OnceLock<String>>);
 
@@ -79,7 +78,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts to measure a read, because the request has got its connection.
+    /// Starts to measure the duration of a read. It is called when the request has got its connection.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -121,14 +120,14 @@ impl Permits {
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Waits until this many KiB are free for the bodies of the role's requests.
+    /// Waits until `kib` KiB are free for the bodies of the role's requests.
     pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.bodies, kib.min(OF_ROLE as u32)).await?;
         Ok(Room(role, room))
     }
 
-    /// Waits until this many KiB are free for the answers to the role's requests.
+    /// Waits until `kib` KiB are free for the answers to the role's requests.
     pub async fn answer(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.answers, kib.min(OF_ROLE as u32)).await?;

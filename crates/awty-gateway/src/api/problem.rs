@@ -1,5 +1,5 @@
-//! Refusals and errors as problems (RFC 9457). An internal error reaches the client only as a number. The log has the
-//! database's message under this number.
+//! Turns refusals and errors into problems (RFC 9457). For an internal error, the client gets only a number. The log
+//! has the database's message under this number.
 
 use super::problems::{Known, find};
 use crate::db::Trouble;
@@ -18,15 +18,14 @@ pub struct Problem {
     more: Map<String, Value>,
 }
 
-/// Marks an answer whose request the middleware should try again, because the database asked for it.
+/// Marks an answer whose request the middleware should attempt again.
 #[derive(Clone, Copy)]
 pub struct Again;
 
-/// A field of a request that is refused.
 #[derive(Debug, Clone)]
 pub struct Fault {
     pub pointer: String,
-    /// The fault of the field and, after a semicolon, the value to write instead.
+    /// What is wrong with the field and, after a semicolon, what to write instead.
     pub reason: String,
 }
 
@@ -42,7 +41,6 @@ impl Fault {
 }
 
 impl Problem {
-    /// Returns the problem whose name is in `PROBLEMS`.
     pub fn new(name: &'static str, detail: impl Into<String>) -> Self {
         let status = find(name).map_or(500, |known| known.status);
         Problem { status, name, detail: detail.into(), again: false, more: Map::new() }
@@ -106,7 +104,7 @@ impl From<Trouble> for Problem {
                 return Problem::new("invalid-field", message).with("errors", json!([fault]));
             }
             Kind::Standby => "read-only-standby",
-            // Only this message of awty has a problem of its own.
+            // Of all errors of this kind, only this one has a separate problem.
             Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },

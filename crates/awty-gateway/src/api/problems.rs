@@ -1,4 +1,4 @@
-//! The table of all problems that the API can answer.
+//! The table of all problems that the API can return.
 
 pub struct Known {
     /// Last part of the address that identifies the problem.

@@ -1,4 +1,4 @@
-//! Rules shared by all ways to read and write a schedule. Other changes are in `change`.
+//! Rules that all ways to read and write a schedule share. Other changes, such as pausing, are in `change`.
 
 use super::auth::Asker;
 use super::input::{Periods, Refusal, schedule};
@@ -44,14 +44,14 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // A name is resolved and judged at the call, so that a dead resolver refuses no request.
+    // A host name is resolved and checked when the call is made, so that a broken name server refuses no request.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
     Ok(())
 }
 
-/// Refuses headers with a secret that no call to this endpoint can have.
+/// Refuses headers that refer to a secret which no call to this endpoint can carry.
 pub(super) async fn check_secrets(
     api: &Api,
     request: &Request,
@@ -94,7 +94,6 @@ pub(super) fn not_own() -> Problem {
     Problem::new("not-permitted", "The schedule belongs to a job whose schedules this role may not change.")
 }
 
-/// Returns naptime's answer for a URI that is scheduled with another period.
 pub(super) fn another_period() -> Problem {
     Problem::new("not-found", "The URI is scheduled with another period.")
 }
@@ -105,17 +104,17 @@ pub(super) fn changed() -> Problem {
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Write {
-    /// The schedule must not exist.
+    /// The request is refused if the schedule exists.
     Create,
-    /// The schedule may exist.
+    /// The schedule may exist or not.
     Put,
-    /// The schedule must exist.
+    /// The request is refused if the schedule does not exist.
     Replace,
-    /// A schedule with this period is kept, and resumed if it has ended. One with another period is a conflict.
+    /// A schedule with this period is kept, and resumed if it has ended. A schedule with another period is a conflict.
     Period(Length),
 }
 
-/// Compares the period before and after rounding.
+/// Returns whether the schedule has this period, before or after its rounding to slots.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -125,14 +124,14 @@ fn has_ended(row: &Row) -> bool {
     row.fields.get("state").and_then(Value::as_str) == Some("ended")
 }
 
-/// Locks a schedule until the end of the request. Returns the row and whether this role may change it.
+/// Locks a schedule until the end of the request. Returns its row, and whether the request's role may change it.
 pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
     let mine = changes::lock(request, id).await?;
     let row = db::one(request, id).await?;
     if mine || row.as_ref().is_none_or(|row| row.deleted) {
         return Ok((row, mine));
     }
-    // The schedule may have been created since the first lock.
+    // The schedule may have been created since the first lock, so it is locked again.
     let mine = changes::lock(request, id).await?;
     Ok((db::one(request, id).await?, mine))
 }
@@ -207,7 +206,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Returns None if the plan is over.
+/// Resumes a schedule that has ended. Returns None if its plan is over.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

@@ -1,6 +1,6 @@
-//! `/v1/sends`: single calls, each with a key.
+//! Serves `/v1/sends`: single calls, each identified by a key.
 //!
-//! Invariant: a key is sent once. The same key with other content is a conflict.
+//! Invariant: each key is used for one send. A request with a used key and other content is a conflict.
 
 use super::auth::Asker;
 use super::body::{Body, object};
@@ -36,7 +36,7 @@ fn key(headers: &HeaderMap) -> Result<String, Problem> {
     Err(Problem::parameter("Idempotency-Key", "cannot be read; write 1 to 255 visible characters of ASCII"))
 }
 
-/// Reads a send, without its key.
+/// Reads the body of a request for a send. The key is not in it.
 fn send(mut fields: Fields) -> Result<(Uri, Arguments), Problem> {
     let text = fields.text("uri").unwrap_or_default();
     let mut arguments = fields.arguments(shape::SEND);

@@ -1,6 +1,6 @@
-//! A schedule as the API shows it. Pure.
+//! Shows a schedule in the form of the API.
 //!
-//! Invariant: header values that may be secrets are shown as `•••`. Lengths have one spelling.
+//! Invariant: header values that may be secrets are shown as `•••`. Each length of time has one spelling.
 
 use super::fields::HIDDEN;
 use super::shape::{FieldList, Kind, RETRIES, SCHEDULE};
@@ -11,13 +11,13 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// Fields of answers that are lengths of time, besides those of requests.
+/// Fields that are lengths of time and occur only in answers.
 const OTHER_LENGTHS: [&str; 1] = ["rounded_from"];
 const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
 pub fn text(row: &Row) -> String {
     let fields = fields(row).to_string();
-    // `"body": null` is a body, so a schedule without a body has no such field.
+    // `"body": null` is a body too, so the answer for a schedule without a body has no field `body`.
     match &row.body {
         Some(body) => with(fields, "body", body),
         None => fields,
@@ -59,14 +59,13 @@ fn fields(row: &Row) -> Value {
     fields
 }
 
-/// Returns the short form of a call.
+/// Returns what a schedule shows of its last call.
 pub fn last(attempt: &Value) -> Value {
     let said = |name: &str| attempt.pointer(&format!("/result/{name}")).cloned().unwrap_or_default();
     json!({"slot": attempt["slot"], "at": attempt["at"], "attempt": attempt["attempt"], "status": said("status"),
         "fault": said("fault"), "duration": seconds(&said("duration")), "lateness": seconds(&said("lateness"))})
 }
 
-/// Returns the full form of a call.
 pub fn call(attempt: &Value) -> Value {
     let (mut all, said) = (last(attempt), |name: &str| attempt.pointer(&format!("/result/{name}")).cloned());
     if let Some(all) = all.as_object_mut() {
@@ -83,7 +82,7 @@ pub fn call(attempt: &Value) -> Value {
     all
 }
 
-/// Spells seconds as a length; null stays null.
+/// Converts a number of seconds to the text of a length. A null stays null.
 pub fn seconds(number: &Value) -> Value {
     #[allow(clippy::cast_possible_truncation)] // a value beyond i64 milliseconds is no length
     let millis = |seconds: f64| Length::millis((seconds * 1_000.0).round() as i64).to_string();
@@ -105,17 +104,17 @@ fn lengths(object: &mut Map<String, Value>, list: FieldList) {
     }
 }
 
-/// Returns the tag of an answer, which has the version and a hash of the answer.
+/// Returns the ETag of an answer: the version, and a hash of the answer.
 fn etag(version: &str, body: &str) -> String {
     format!("\"{version}-{}\"", hash(body))
 }
 
-/// Returns the first eight bytes of the SHA-256, in hexadecimal.
+/// Returns the first eight bytes of the text's SHA-256, in hexadecimal.
 pub fn hash(text: &str) -> String {
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether `If-Match` names this version. Without the header, true.
+/// Returns whether the header `If-Match` names this version. Returns true if the header is missing.
 pub fn fits(headers: &HeaderMap, version: Option<&str>) -> bool {
     let Some(wanted) = headers.get(header::IF_MATCH) else { return true };
     let (Ok(wanted), Some(version)) = (wanted.to_str(), version) else { return false };
@@ -123,21 +122,20 @@ pub fn fits(headers: &HeaderMap, version: Option<&str>) -> bool {
     wanted.split(',').any(|tag| tag.trim() == "*" || of(tag))
 }
 
-/// [`fits`] for a schedule.
 pub fn matches(headers: &HeaderMap, row: Option<&Row>) -> bool {
     fits(headers, row.map(|row| row.version.to_string()).as_deref())
 }
 
-/// Returns a JSON answer with its tag; 304 if the client has it.
+/// Returns a JSON answer with its ETag, or 304 if the client already has this version.
 pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMap) -> Response {
     tagged_text(version, value.to_string(), status, asked)
 }
 
-/// [`tagged`] for JSON text.
+/// Does the same as [`tagged`] for an answer that is already JSON text.
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    // Weak comparison, because a proxy that compresses an answer makes its tag weak.
+    // The comparison is weak, because a proxy that compresses an answer makes its ETag weak.
     let is_it = |one: &str| one.trim().trim_start_matches("W/") == tag;
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(is_it));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };
@@ -149,7 +147,6 @@ pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &Head
     response
 }
 
-/// Adds a `Location` header.
 pub fn at(mut response: Response, place: &str) -> Response {
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(header::LOCATION, place);
@@ -157,7 +154,6 @@ pub fn at(mut response: Response, place: &str) -> Response {
     response
 }
 
-/// Returns a schedule as an answer.
 pub fn answer(row: &Row, status: StatusCode, asked: &HeaderMap) -> Response {
     let response = tagged_text(&row.version.to_string(), text(row), status, asked);
     if status == StatusCode::CREATED { at(response, &format!("/v1/schedules/{}", row.id)) } else { response }

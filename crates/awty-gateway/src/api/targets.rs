@@ -1,4 +1,4 @@
-//! `/v1/targets`: limits and blocks of origins. They belong to a job, so a role sees and changes only those of its own
+//! Serves `/v1/targets`: limits and blocks of origins. A role sees and changes only the limits and blocks of its own
 //! jobs.
 
 use super::auth::Asker;
@@ -45,7 +45,7 @@ pub(super) fn origin(text: &str) -> Result<String, Problem> {
     Ok(endpoint.entity_name())
 }
 
-/// Returns a hash of the limits for `If-Match`.
+/// Returns a hash of the target's limits, for comparison with `If-Match`.
 fn version(target: &Value) -> String {
     show::hash(&["concurrency", "rate", "burst"].map(|name| target[name].to_string()).join(" "))
 }
@@ -104,7 +104,7 @@ pub async fn put(
         return Err(Problem::new("precondition-failed", "It has changed since its ETag was read."));
     }
     db::limit(&request, &origin, limits).await?;
-    // A target without limits and schedules is unknown from now on.
+    // A target without limits and schedules becomes unknown. Then the answer shows the target as it was.
     let target = db::one(&request, &origin).await?;
     request.commit().await?;
     Ok(answer(&there(target.or(before))?, &HeaderMap::new()))
@@ -161,7 +161,7 @@ pub async fn block(
     responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
 pub async fn unblock(State(api): State<Arc<Api>>, asker: Asker, Path(name): Path<String>) -> Answer {
     asker.may("admin")?;
-    // An unknown target cannot be blocked.
+    // An unknown target has no block, so the answer is 404.
     let request = api.begin(&asker).await?;
     let known = there(db::one(&request, &origin(&name)?).await?)?;
     db::block(&request, &origin(&name)?, Some("-infinity"), None, None).await?;

@@ -1,5 +1,5 @@
-//! Serves `/v1/tokens`, which manages the tokens of all roles of which the asking token's role is a member. A token is
-//! shown only once, when it is created.
+//! Serves `/v1/tokens`. A role can manage the tokens of each role of which it is a member. A token is shown only once,
+//! when it is created.
 
 use super::auth::Asker;
 use super::body::{Body, object};

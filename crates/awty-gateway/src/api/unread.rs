@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// An answer waits at most this long until the role's clients have read earlier answers.
+/// Maximum time for which an answer waits until the role's clients have read earlier answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Unread {

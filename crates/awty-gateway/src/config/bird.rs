@@ -1,4 +1,4 @@
-//! Chooses a name for a gateway whose name is not configured: the name of its host and of a bird.
+//! Chooses a name for a gateway whose name is not configured. The name consists of the host's name and a bird's name.
 
 use rand::seq::IndexedRandom;
 

@@ -2,7 +2,7 @@
 //! configuration file.
 //!
 //! Invariant: a secret is sent only to the origins that the file lists.
-//! Does not: read a secret (see `crate::secrets`).
+//! Does not: read secrets (see `crate::secrets`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,14 +10,14 @@ use url::Url;
 
 pub const TABLE: &str = "secrets";
 
-/// For each secret `role/NAME`, the origins to which it may be sent.
+/// The origins to which each secret `role/NAME` may be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(BTreeMap<String, BTreeSet<String>>);
 
-/// Returns the path of a secret's file below the credentials folder. The configuration file uses the path as the
-/// secret's name.
+/// Returns the path of a secret's file below the credentials folder. The path is also the secret's name in the
+/// configuration file.
 ///
-/// A role whose name cannot be the name of a folder has no secrets.
+/// Returns None if the name of the role or of the secret cannot be used in the path.
 pub fn path(role: &str, name: &str) -> Option<String> {
     let is_plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
@@ -35,7 +35,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl Grants {
-    /// Reads the grants of the configuration file. An error names the table and what to write.
+    /// Reads the grants from the configuration file. An error names the wrong table and says what to write.
     pub(super) fn read(value: toml::Value) -> Result<Self, String> {
         let toml::Value::Table(tables) = value else {
             return Err(format!(
@@ -54,8 +54,7 @@ impl Grants {
         self.0.get(path).is_some_and(|origins| origins.contains(origin))
     }
 
-    /// Returns the grants as `awty-gateway config` prints them: each secret with its origins, and whether its file
-    /// exists.
+    /// Returns the text in which `awty-gateway config` lists each secret with its origins, and whether its file exists.
     pub fn show(&self, credentials: Option<&Path>) -> String {
         let mut out = String::new();
         for (path, origins) in &self.0 {

@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The source of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Flag,
@@ -36,7 +35,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The value of each setting as text, with its source.
+/// The text of each setting, and the place where the text comes from.
 pub type Texts = BTreeMap<&'static str, (String, Source)>;
 
 pub struct Places<'a> {

@@ -5,7 +5,7 @@
 pub struct Setting {
     /// Name in the configuration file. The flag has `-` instead of `_`.
     pub name: &'static str,
-    /// Environment variables that set the value. The first that is set counts.
+    /// Environment variables for the setting. The first variable that is set gives the value.
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,
     /// Whether the setting is a switch, which needs no value on the command line.

@@ -14,12 +14,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Address at which /metrics is served. `None` means that the API's listener serves /metrics too.
     pub listen_metrics: Option<SocketAddr>,
-    /// The gateway's name in the view awty.lease.
+    /// The gateway's name, as the view awty.lease shows it.
     pub name: String,
     /// Folder with the master key and the secrets.
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// Shortest period that a schedule may have. `None` means one slot.
+    /// Shortest period of a schedule. `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
     /// Timeout of calls whose schedule has no timeout.
@@ -33,7 +33,7 @@ pub struct Config {
     pub extra_roots: Vec<PathBuf>,
     /// Files with the listener's certificate and its key. `None` means that the gateway listens for plain HTTP.
     pub listen_tls: Option<(PathBuf, PathBuf)>,
-    /// How long running calls may go on after SIGTERM.
+    /// How long calls may continue after SIGTERM.
     pub drain: Length,
     pub allow_localhost: bool,
     /// Whether a proxy in front of the gateway speaks TLS with clients.
@@ -43,7 +43,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks the texts of all settings. An error names the setting and what to write.
+    /// Reads the configuration from the texts of all settings. An error names the wrong setting and says what to write.
     pub fn read(texts: &Texts, grants: Grants, host: &str) -> Result<Self, String> {
         let text = |name: &str| texts.get(name).map(|(text, _)| text.trim()).filter(|text| !text.is_empty());
         let need =
@@ -60,7 +60,7 @@ impl Config {
             address.map_err(|_| format!("{name} must be an address and a port, such as 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
-        // Two listeners with the same text differ if the port is 0, because the system then chooses a port for each.
+        // If the port is 0, equal texts mean two listeners, because the system chooses a port for each.
         let own = text("listen_metrics").filter(|own| text("listen") != Some(own) || own.ends_with(":0"));
         let listen_metrics = own.map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);

@@ -1,9 +1,9 @@
-//! Shapes of requests and answers for `/v1/openapi.json`. Tests compare them with real answers.
+//! Shapes of requests and answers for `/v1/openapi.json`. Tests compare the shapes with real answers.
 //!
-//! Each list of fields gives the document, the reading of requests (`fields`), the arguments of the SQL function, and the spelling of
-//! answers (`show`).
+//! Each list of fields is used in four places: the document, the reading of requests (`fields`), the arguments of the
+//! SQL function, and the writing of answers (`show`).
 //!
-//! Does not: read or write anything. The database and `show` build the answers.
+//! Does not: read or write data. The database and `show` build the answers.
 #![allow(dead_code)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;
@@ -12,7 +12,6 @@ mod other;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Text,
-    /// A length of time above zero.
     Length,
     LengthOrZero,
     Time,
@@ -21,9 +20,8 @@ pub enum Kind {
     Switch,
     Headers,
     Retries,
-    /// Number of attempts.
+    /// Number of attempts of a call.
     Attempts,
-    /// HTTP statuses.
     Statuses,
     Labels,
 }
@@ -141,7 +139,8 @@ pub struct Schedule {
     deleted_at: Option<DateTime<Utc>>,
 }
 
-/// Fields of a schedule that only answers have. PUT ignores them, so that it takes what GET returns.
+/// Fields of a schedule that appear only in answers. PUT ignores them, so that a client may send back what GET
+/// returned.
 pub const SCHEDULE_ANSWERS: &[&str] = &[
     "id",
     "state",

@@ -1,4 +1,4 @@
-//! Shapes besides schedules: history, slots, status, targets, tokens, problems.
+//! Shapes of the other requests and answers: history, slots, status, targets, tokens, problems.
 
 use super::{Counts, Last, Length};
 use chrono::{DateTime, Utc};
@@ -143,7 +143,7 @@ pub struct Target {
     why: Option<String>,
 }
 
-/// Fields of a target that only answers have. PUT ignores them.
+/// Fields of a target that appear only in answers. PUT ignores them.
 pub const TARGET_ANSWERS: &[&str] = &["origin", "in_flight", "state", "blocked_until", "why"];
 
 #[derive(ToSchema)]
