@@ -1,4 +1,5 @@
-//! Durations as text: `1h 30m`, `10 seconds`, `PT10S`. Months and years have no fixed length and are refused.
+//! Converts durations to and from text, such as `1h 30m`, `10 seconds` or `PT10S`. Months and years are refused,
+//! because they have no fixed length.
 //!
 //! Invariant: a duration is a whole number of milliseconds, and its canonical form parses to the same number. [`parse`]
 //! refuses zero.
@@ -17,37 +18,30 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const WEEK: i64 = 7 * DAY;
 
-/// A length of time in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Length(i64);
 
 impl Length {
-    /// Returns a length of `seconds`.
     pub const fn seconds(seconds: i64) -> Self {
         Length(seconds * SECOND)
     }
 
-    /// Returns a length of `millis`.
     pub const fn millis(millis: i64) -> Self {
         Length(millis)
     }
 
-    /// Returns the length in milliseconds.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Returns the length as a `Duration`.
     pub fn std(self) -> Duration {
         Duration::from_millis(self.0.unsigned_abs())
     }
 
-    /// Returns the length as a `TimeDelta`.
     pub fn delta(self) -> chrono::TimeDelta {
         chrono::TimeDelta::milliseconds(self.0)
     }
 
-    /// Rounds up to a multiple of `slot`.
     pub fn rounded_up(self, slot: Length) -> Length {
         let slot = slot.0.max(1);
         let whole = self.0 - self.0.rem_euclid(slot);
@@ -55,7 +49,7 @@ impl Length {
     }
 }
 
-/// Parses a duration above zero. An error says what to write instead.
+/// Parses a duration, which must be above zero. An error says what to write instead.
 pub fn parse(text: &str) -> Result<Length, String> {
     let length = parse_or_zero(text)?;
     if length.0 == 0 { Err("is zero; write for example 10 s".into()) } else { Ok(length) }
@@ -94,7 +88,7 @@ fn bare_number(text: &str, number: f64) -> String {
         return format!("{count} has no unit; write {count} s or {count} min");
     }
     let millis = Length(count).to_string();
-    // "10 s" reads more easily than "10s" here, because the unit was missing.
+    // The hint has a space before the unit, because "10 s" shows the missing unit better than "10s".
     let millis = if count % SECOND == 0 && count < MINUTE { format!("{} s", count / SECOND) } else { millis };
     format!("{count} has no unit; write {millis} or {count} ms")
 }
@@ -120,7 +114,7 @@ fn total(span: Span) -> Result<Length, String> {
     sum.map(Length).ok_or_else(|| "is too long; write for example 366 d".into())
 }
 
-/// The canonical form, which all answers use.
+/// All answers use this canonical form.
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 <= 0 {

@@ -1,7 +1,7 @@
-//! Books the answers of many leases at once, with the rows that awty_http keeps of them.
+//! Stores (books) the answers to many leases at once, and updates the rows of awty_http that depend on them.
 //!
-//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. The answer of a void
-//! lease has no consequences.
+//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. An answer to a lease that
+//! is no longer valid has no consequences.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -11,30 +11,27 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio_postgres::Error;
 
-/// The answer to a lease, with everything that is stored of its call.
+/// The answer to a lease, and all data that is stored about its call.
 #[derive(Clone, Debug)]
 pub struct Booking {
     pub lease: i64,
     pub answer: Answer,
-    /// Result of the call, which the view awty.attempt shows.
+    /// Result of the call, as the view awty.attempt shows it.
     pub result: Value,
-    /// The changes of the schedule by this answer.
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// If the call belongs to a send, its job, entity name and entity key.
+    /// Job, entity name and entity key, if the call belongs to a send.
     pub send: Option<[String; 3]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub job: String,
-    /// Scheme, host and port of the target.
     pub target: String,
     pub until: DateTime<Utc>,
     pub note: String,
 }
 
-/// The gateway's answer to a lease.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The call succeeded. The check is done, or continues at a later time.
@@ -44,7 +41,7 @@ pub enum Answer {
     Fail(Failure),
 }
 
-/// Arguments of the SQL function `awty.fail`.
+/// What is stored of a failed call: the arguments of the SQL function `awty.fail`.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub message: String,
@@ -58,9 +55,9 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// When the schedule began (`true`) or ceased (`false`) to fail with this answer.
+    /// `true` if the schedule began to fail with this answer, `false` if it ceased to fail; and the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// `hold` or `stop` and the reason, if the endpoint asked for it.
+    /// `hold` or `stop`, with a reason, if the endpoint asked for it.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -75,28 +72,28 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Books answers in one transaction, which waits at most `patience` for a lock. Returns a word of awty for each
-    /// lease, which says what became of its answer.
+    /// Books answers in one transaction, which waits at most `patience` for a lock. Returns the result of each lease as
+    /// a word of awty, such as `void`.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // A hold or stop that the endpoint asked for commits with its answer, so the answer waits for a locked
-            // schedule.
+            // A hold or stop must commit together with its answer. If the schedule is locked, the answer is booked
+            // later.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // An answer to a void lease has no effect, for example because its schedule was replaced. A busy check is
-            // booked later.
+            // The answer to an invalid lease (`void`) has no effect. The answer to a locked check (`busy`) is booked
+            // later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // A change that is left out because of a lock is written with the next answer, because each answer is
-            // compared with the stored row.
+            // A locked schedule is not changed now. The next answer makes the change, because each answer is compared
+            // with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {
@@ -144,7 +141,7 @@ async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resu
     transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
-/// Returns the longest pause of each target, always in the same order, so that two gateways lock targets in one order.
+/// Returns the longest pause of each target. The targets are sorted, so that two gateways lock them in the same order.
 fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {

@@ -12,8 +12,8 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// Reads a call from JSON. A value that another external worker has written may be nested deeper than serde_json reads.
-/// Such a value is left out.
+/// Reads a call from JSON. Leaves out a value that is nested more deeply than serde_json can read. Another external
+/// worker may have written such a value.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

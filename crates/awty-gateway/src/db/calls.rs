@@ -1,10 +1,10 @@
-//! Reads the past and the planned calls of schedules.
+//! Reads the past calls and the planned calls of schedules.
 
 use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// An item of a list, and the position after which the next page begins.
+/// An item of a list, and its key, after which the next page can begin.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(
@@ -57,7 +57,6 @@ pub async fn stats(request: &Request, id: &str, width: &str, from: &str, to: &st
     request.rows(STATS, &[&id, &width, &from, &to]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// Returns how many checks are due in each slot of each job between two times.
 pub async fn slots(
     request: &Request,
     from: &str,

@@ -17,7 +17,7 @@ pub async fn schedule(request: &Request, arguments: &Arguments) -> Result<(), Tr
 }
 
 /// Locks a schedule until the end of the request. Returns whether the schedule exists and the request's role may change
-/// it.
+/// the schedule.
 pub async fn lock(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value::<Option<i64>>(request, LOCK, id).await?.flatten().is_some())
 }

@@ -10,13 +10,13 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of schedules whose last call failed. Without awty_http, the number of pending checks whose last run
-    /// failed.
+    /// Number of schedules whose last call failed. If awty_http is not installed, number of pending checks whose last
+    /// run failed.
     pub failing: i64,
     pub held: i64,
     /// Slot of the check that has been due for longest.
     pub oldest: Option<DateTime<Utc>>,
-    /// Numbers of checks that ended as done, as failed, as timed out, and in another way.
+    /// Numbers of ended checks, by outcome: done, failed, timed out, other.
     pub ends: [i64; 4],
 }
 
@@ -24,38 +24,38 @@ pub struct Figures {
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// If the target's circuit breaker is open: job, target, and the time at which the breaker closes.
+    /// Job, target and closing time of the target's circuit breaker, if the breaker is open.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// The timeout ends the statements of a scrape that the gateway has given up. JIT is off, because it would compile for
-/// longer than these statements run. With this search path, a role's own objects cannot hide those of pg_catalog.
+/// The timeout ends statements whose scrape was given up. JIT is off, because compiling would take longer than running
+/// these statements. The search path keeps a role's objects from hiding those of pg_catalog.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// Returns a bounded number of jobs, because each job has several series.
+/// Reads at most 100 jobs, because each job has several series.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// After its final failure a check has ended, but its schedule still counts as failing. At most 10,000 schedules of a
-/// job are counted.
+/// Counts at most 10,000 failing schedules of each job. A schedule whose check ended after its final failure counts
+/// too.
 const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS failing FROM (
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Counts at most 10,000 targets, the same number of each job. Names that are not ASCII are left out. No call goes to
-/// such a name, and a server with encoding SQL_ASCII could not send it.
+/// Reads at most 10,000 targets, the same number of each job. Leaves out names that are not ASCII, because no call goes
+/// to such a target, and a server with encoding SQL_ASCII could not send the name.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks up to 10 s ago, because later checks may not have committed yet. After a long gap, each scrape counts
-/// the checks of at most 10 minutes.
+/// Counts checks up to 10 s ago, because later checks may not have committed yet. Each scrape counts at most 10
+/// minutes, even after a long gap.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -64,7 +64,7 @@ const MISSED: &str = "SELECT u.until, h.job, h.missed
         GROUP BY f.job) AS h ON true";
 
 impl Db {
-    /// Returns the figures of the jobs, and their targets. With `has_http`, failing schedules are counted too.
+    /// Returns the figures of the jobs and of their targets. If `has_http` is true, failing schedules are counted too.
     pub async fn figures(&self, jobs: &[String], has_http: bool) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {
         self.on(async |client| {
             let transaction = client.transaction().await?;
@@ -85,8 +85,8 @@ impl Db {
         .await
     }
 
-    /// Counts the checks of each job that were missed after `since`. Also returns the time up to which they are
-    /// counted. Without `since`, only that time is returned.
+    /// Counts the checks of each job that were missed after `since`. Also returns the time up to which checks are
+    /// counted. If `since` is None, returns only this time.
     pub async fn missed(
         &self,
         jobs: &[String],

@@ -11,8 +11,8 @@ macro_rules! columns {
     };
 }
 
-/// Reads one page of each tenant that the role can see, because the index has the problems of one job in the order of a
-/// page. The entity key of a send is the path of its URI, then `#` and the send's key.
+/// Reads one page of each tenant that the role can see, because the index sorts only the problems of one job. The
+/// entity key of a send is the path of its URI, then `#` and the send's key.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (
@@ -31,7 +31,7 @@ const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
     WHERE p.id = $1 AND s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() LIMIT 1";
 const RETRY: &str = "SELECT awty_http_internal.retry($1)";
 
-/// Returns the calls to one URI, or to any, that did not succeed. The newest come first.
+/// Returns the calls that did not succeed, newest first. If `of` is given, returns only the calls to this URI.
 pub async fn list(
     request: &Request,
     of: Option<(&str, &str)>,

@@ -1,7 +1,7 @@
 //! Claims checks, extends their leases by heartbeats, and gives leases back.
 //!
-//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to. Heartbeats
-//! commit asynchronously, by a setting of their own transaction. Claims are flushed to disk.
+//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to. Transactions
+//! of heartbeats commit asynchronously. Claims are flushed to disk.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Delivery;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{Json, ToSql};
 
-/// This time before a lease's deadline is reserved for booking the answer.
+/// Maximum length of the last part of a lease, which is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 /// A check that the gateway has claimed.
@@ -23,7 +23,7 @@ pub struct Lease {
     /// Identity of the check, and times of its call.
     pub delivery: Delivery,
     /// Definition of the call as JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does
-    /// not.
+    /// not allow.
     pub args: Option<Box<RawValue>>,
     /// The schedule to which the check belongs. `None` for a send.
     pub endpoint: Option<Endpoint>,
@@ -60,11 +60,12 @@ impl Lease {
     }
 }
 
-/// A claim is flushed to disk, with everything before it. Otherwise a crash could undo the beginning of an occurrence
+/// A claim is flushed to disk before its call is made. Otherwise a crash could undo the beginning of an occurrence
 /// after its call, and the occurrence would get another key. A claim waits for a synchronous standby only if
 /// `awty.synchronous_commit` is on.
-/// The lock_timeout is shorter than the time after which the gateway gives up a connection, because a claim that
-/// succeeded later would have no worker.
+///
+/// The lock_timeout is shorter than the time after which the gateway gives up a connection. A claim that succeeded
+/// later would have no worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
@@ -83,13 +84,13 @@ const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NU
     JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
     LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
 
-/// Reads lease, job and tenant in one snapshot, so that a job whose name was taken over by another role has no tenant.
+/// Reads lease, job and tenant in one snapshot. If another role has taken over a job's name, the lease has no tenant.
 const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
     JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
 
-/// Reads a claimed check from a row. [`Db::add_definitions`] adds its tenant.
+/// Reads a claimed check from a row. [`Db::add_definitions`] adds the tenant later.
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let delivery = Delivery {
         job: row.try_get(1)?,
@@ -129,12 +130,11 @@ impl Db {
         self.length(NEXT, &[&jobs]).await
     }
 
-    /// Returns the time until the next slot.
     pub async fn next_slot_in(&self) -> Result<Duration, Trouble> {
         self.length(NEXT_SLOT, &[]).await
     }
 
-    /// Reads a length in seconds.
+    /// Runs a query that returns a number of seconds, and converts it to a duration.
     async fn length(&self, sql: &str, args: &[&(dyn ToSql + Sync)]) -> Result<Duration, Trouble> {
         self.on(async |client| {
             let statement = client.prepare_cached(sql).await?;
@@ -144,7 +144,7 @@ impl Db {
         .await
     }
 
-    /// Sends heartbeats for leases. Returns the leases that are void.
+    /// Sends heartbeats for leases. Returns the leases that are no longer valid.
     pub async fn heartbeat(&self, leases: &[i64]) -> Result<Vec<i64>, Trouble> {
         self.on(async |client| {
             let beat = client.prepare_cached(HEARTBEAT).await?;
@@ -185,7 +185,7 @@ impl Db {
         }
         for lease in leases {
             let delivery = &mut lease.delivery;
-            // The call of a job without a tenant is not made.
+            // If the job has no tenant, no call is made.
             let Some((number, role)) = tenants.remove(&lease.lease) else { continue };
             (delivery.tenant, lease.role) = (number, role);
             let key = (delivery.job.clone(), delivery.entity_name.clone(), delivery.entity_key.clone());

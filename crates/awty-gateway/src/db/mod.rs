@@ -1,7 +1,7 @@
-//! The connections to the database, and all statements of the gateway.
+//! Contains the connections to the database and all statements of the gateway.
 //!
-//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so that a pooler in
-//! transaction mode may stand between the gateway and the database.
+//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so that the gateway can
+//! use a pooler in transaction mode.
 
 mod answers;
 mod arguments;
@@ -35,10 +35,10 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// If a statement takes longer, its connection is closed.
+/// Time limit of a statement. After it, the connection is closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// If the server has no room for another connection, a statement looks for a free one again after this time.
+/// Pause before a statement looks for a free connection again, because the server accepts no further connection.
 const AGAIN: Duration = Duration::from_millis(20);
 /// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
 /// one.
@@ -55,7 +55,7 @@ pub struct Db {
 
 #[derive(Debug)]
 pub enum Trouble {
-    /// The gateway got no connection, or the statement took too long.
+    /// The database could not be reached, or a statement took too long.
     Away(String),
     Refused {
         sqlstate: String,
@@ -88,7 +88,7 @@ impl From<tokio_postgres::Error> for Trouble {
                 message: refused.message().into(),
                 hint: refused.hint().map(str::to_owned),
             },
-            // Arguments of the wrong type are a bug of the gateway. They do not mean that the database is away.
+            // Arguments of the wrong type are a bug of the gateway, not a failure of the database.
             None if std::error::Error::source(&error)
                 .is_some_and(|cause| cause.is::<tokio_postgres::types::WrongType>()) =>
             {
@@ -153,7 +153,7 @@ impl Db {
         }
     }
 
-    /// Closes extra connections. A gateway must be able to work with three connections, one of each pool.
+    /// Closes extra connections. Each pool keeps one, because a gateway must be able to work with three connections.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -179,9 +179,9 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, which the guard refuses to call. A database on a socket or on loopback
-    /// may listen on every address of this machine, so the unspecified address is added to mean all of them. A name
-    /// that is not resolved in time adds no address.
+    /// Returns the addresses of the database, so that the guard can refuse calls to them. A database on a socket or on
+    /// loopback may listen on all addresses of this machine. The unspecified address is added to stand for all of them.
+    /// A name that is not resolved in time is left out.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

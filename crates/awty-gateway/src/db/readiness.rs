@@ -1,33 +1,30 @@
-//! Reads the gateway's rights, whether the database is ready, and the jobs to claim.
+//! Reads the gateway's rights, the state of the database, and the jobs that the gateway may claim.
 
 use super::{Db, Trouble};
 use std::time::Duration;
 
-/// State of the database, for readiness.
+/// State of the database, from which the gateway decides whether it is ready.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// The gateway's role as an SQL identifier.
     pub role: String,
-    /// The gateway's role is a superuser or has BYPASSRLS.
+    /// Whether the gateway's role is a superuser or has BYPASSRLS.
     pub too_mighty: bool,
-    /// The setting awty.enabled is off.
+    /// Whether the setting awty.enabled is off.
     pub is_off: bool,
     /// Version of extension awty, if it is installed.
     pub version: Option<String>,
-    /// The server is a standby.
     pub standby: bool,
-    /// Extension awty_http is installed.
     pub has_http: bool,
-    /// Length of a slot; none if awty's library is not loaded.
+    /// Length of a slot, or None if awty's library is not loaded.
     pub slot: Option<Duration>,
 }
 
-/// Job of a tenant, whose role the gateway is a member of.
+/// A tenant's job. The gateway is a member of the tenant's role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Name of the job.
     pub name: String,
-    /// Longest time between two heartbeats of its leases.
+    /// Longest time between two heartbeats of a lease of this job.
     pub heartbeat: Option<Duration>,
 }
 
@@ -38,7 +35,7 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     pg_catalog.quote_ident(r.rolname), pg_catalog.current_setting('awty.enabled', true) OPERATOR(pg_catalog.=) 'off'
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
-/// The owner of extension awty_http alone writes `awty_http.tenant`, so the name of a job gives no right.
+/// Only the owner of extension awty_http can write `awty_http.tenant`, so a job's name alone gives no rights.
 const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     FROM awty_http.tenant AS t
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
@@ -46,7 +43,6 @@ const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     ORDER BY j.job";
 
 impl Db {
-    /// Reads the rights of the gateway's role and the state of the database.
     pub async fn standing(&self) -> Result<Standing, Trouble> {
         self.on(async |client| {
             let row = client.query_one(STANDING, &[]).await?;
@@ -59,7 +55,7 @@ impl Db {
         .await
     }
 
-    /// Returns the jobs of tenants that this gateway may claim. Needs awty_http.
+    /// Returns the tenants' jobs that this gateway may claim. Extension awty_http must be installed.
     pub async fn jobs(&self) -> Result<Vec<Job>, Trouble> {
         self.on(async |client| {
             let rows = client.query(JOBS, &[]).await?;

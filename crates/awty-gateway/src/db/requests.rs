@@ -19,9 +19,9 @@ pub struct Token {
 /// This statement runs before the search path of a request is set, so every name is qualified.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
-/// Only pg_catalog is in the search path, because an object that a role has created would otherwise run with the rights
-/// of this session. lock_timeout frees the connections of requests that wait for row locks. JIT is off, because it
-/// would compile for seconds what runs for milliseconds if tables were never analyzed.
+/// The search path contains only pg_catalog, so that no object of a role runs with the rights of this session.
+/// lock_timeout frees the connections of requests that wait for row locks. JIT is off, because compiling a statement
+/// could take seconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";
@@ -66,8 +66,8 @@ impl Db {
             .await
     }
 
-    /// Begins the transaction of a request with the rights of `role`. `place` is dropped when the connection is free
-    /// again.
+    /// Begins the transaction of a request with the rights of `role`. `place` is dropped when the request gives its
+    /// connection back.
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
         let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
         if let Some(client) = &request.client {

@@ -10,36 +10,30 @@ use tokio_postgres::types::FromSqlOwned;
 pub struct Row {
     /// Id of the schedule, which is also its position in lists.
     pub id: String,
-    /// Version, which each change increases.
+    /// Version of the schedule. Each change increases it.
     pub version: i64,
-    /// It was deleted.
     pub deleted: bool,
-    /// The schedule belongs to the job in which this role's new schedules go.
+    /// Whether new schedules of this role go into the same job as this schedule.
     pub own: bool,
-    /// This transaction created it.
+    /// Whether this transaction created the schedule.
     pub new: bool,
-    /// All fields except the body.
+    /// All fields of the schedule except the body.
     pub fields: Value,
-    /// The stored intervals that the API shows as lengths, as PostgreSQL spells them.
+    /// The stored intervals in PostgreSQL's spelling. The API shows them as lengths.
     pub lengths: Value,
-    /// The body as JSON text, because jsonb holds numbers and depths that [`Value`] does not.
+    /// The body as JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
     pub body: Option<String>,
-    /// The last call, as in awty.attempt.
+    /// The last call, as the view awty.attempt shows it.
     pub last: Option<Value>,
 }
 
-/// Filter of a list of schedules.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// State.
     pub state: Option<String>,
-    /// Target.
     pub origin: Option<String>,
-    /// Label.
     pub label: Option<String>,
-    /// Part of the URI, the description or a label, in any case.
+    /// Part of the URI, the description or a label, in upper or lower case.
     pub q: Option<String>,
-    /// Whether the last call failed.
     pub failing: Option<bool>,
 }
 
@@ -50,8 +44,8 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// The subqueries per schedule run after the page is chosen. Rows beyond 4 MiB of requests have no fields, so that the
-/// memory of a page is bounded.
+/// The subqueries for each schedule run only for the rows of a page. If the requests of a page exceed 4 MiB, the rows
+/// after them have no fields, so that the memory of a page is bounded.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -79,7 +73,7 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// Each tenant's schedules are read by the index on job and id, so other tenants' schedules cost nothing.
+/// Reads each tenant's schedules by the index on job and id, so that other tenants' schedules are not read.
 const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w
@@ -90,7 +84,7 @@ const LIST: &str = schedules!(
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
-/// The job is the one that awty_http chooses for the current user, so the id is one of its own job.
+/// Uses the job that awty_http chooses for the current user, so that the id belongs to the user's own job.
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
@@ -101,7 +95,7 @@ const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_ht
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
-/// Returns None for a row beyond the size of a page.
+/// Returns None for a row that no longer fits into the page.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
     let last: Option<&str> = row.try_get("last")?;
@@ -125,7 +119,7 @@ pub(super) async fn value<T: FromSqlOwned>(request: &Request, sql: &str, id: &st
     Ok(request.maybe(sql, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Returns the id of a URI for the role of this request.
+/// Returns the id that the URI's schedule has for the role of this request.
 pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
 }
@@ -140,7 +134,7 @@ pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Schedules after an id, and whether the page was cut because of its size.
+/// Returns the schedules after an id, and whether the page was cut because of its size.
 pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
     let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;
@@ -155,12 +149,13 @@ pub async fn slot(request: &Request) -> Result<i64, Trouble> {
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(60_000))
 }
 
-/// Whether a schedule exists or was deleted.
+/// Returns whether a schedule exists or has existed.
 pub async fn is_known(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value(request, IS_KNOWN, id).await?.unwrap_or(false))
 }
 
-/// Returns the number from which the signing key of a schedule is derived. None if this role may not schedule it.
+/// Returns the number from which the schedule's signing key is derived, or None if this role may not schedule for its
+/// job.
 pub async fn tenant(request: &Request, id: &str) -> Result<Option<i64>, Trouble> {
     value(request, NUMBER, id).await
 }

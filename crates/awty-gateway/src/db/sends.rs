@@ -1,22 +1,20 @@
-//! Single calls with a key (sends).
+//! Reads and changes sends, which are single calls with a key.
 
 use super::arguments::{self, Arguments};
 use super::attempt::call;
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// A send as the database returns it.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// All fields except the last call.
+    /// All fields of the send except the last call.
     pub fields: Value,
-    /// The last call, as in awty.attempt.
+    /// The last call, as the view awty.attempt shows it.
     pub last: Option<Value>,
-    /// This transaction created it.
+    /// Whether this transaction created the send.
     pub new: bool,
-    /// The send has ended or was cancelled.
+    /// Whether the send has ended or was cancelled.
     pub over: bool,
-    /// The send was cancelled by its key.
     pub cancelled: bool,
 }
 
@@ -29,12 +27,11 @@ const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.u
     WHERE s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() AND s.key = $1";
 const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
 
-/// Sends, unless the key was used before.
+/// Does nothing if the send's key was used before.
 pub async fn send(request: &Request, arguments: &Arguments) -> Result<(), Trouble> {
     arguments::call(request, "awty_http.send", arguments).await
 }
 
-/// Returns the send of a key.
 pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     let row = request.maybe(ONE, &[&key]).await?;
     let read = |row: tokio_postgres::Row| {
@@ -45,7 +42,7 @@ pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     row.map(read).transpose()
 }
 
-/// Cancels a send. Returns whether it was pending.
+/// Cancels a send. Returns whether the send was still pending.
 pub async fn cancel(request: &Request, key: &str) -> Result<bool, Trouble> {
     let row = request.maybe(CANCEL, &[&key]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<bool>>(0)).transpose()?.flatten().unwrap_or(false))

@@ -4,7 +4,7 @@ use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// Limits that a tenant has set for a target. `None` means that the target has no such limit of its own.
+/// Limits that a tenant has set for a target. `None` means that this limit is not set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     pub concurrency: Option<i32>,
@@ -39,11 +39,12 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// A request compares the current limits with its condition, and then replaces them. The lock makes requests of one
-/// tenant do so one after another.
+/// A request compares the current limits with its condition before it replaces them. With this lock, only one such
+/// request of a tenant runs at a time.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// Returns the targets in the order of their names. The first row has no name and holds for all targets.
+/// Returns the targets in the order of their names. The first row has no name. Its limits hold for all targets
+/// together.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
@@ -62,7 +63,7 @@ pub async fn limit(request: &Request, origin: &str, limits: Limits) -> Result<()
     request.maybe(LIMIT, &[&origin, &concurrency, &rate, &burst]).await.map(drop)
 }
 
-/// Blocks a target until a time or for a while. The time `-infinity` unblocks the target.
+/// Blocks a target until a time or for a length of time. The time `-infinity` unblocks the target.
 pub async fn block(
     request: &Request,
     origin: &str,

@@ -1,5 +1,5 @@
-//! Reads the definition of an HTTP call, which is the `args` of a check of awty_http. A missing field gets its default,
-//! and an unknown field is refused.
+//! Reads the definition of an HTTP call from the `args` of a check of awty_http. A missing field gets its default, and
+//! an unknown field is an error.
 
 use crate::duration::Length;
 use awty_core::http::{Method, Statuses};
@@ -42,7 +42,7 @@ impl Default for Retries {
     }
 }
 
-/// How an endpoint is called. The fields are the fields of a schedule in the API.
+/// How an endpoint is called. A schedule in the API has the same fields.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
@@ -53,11 +53,11 @@ pub struct Definition {
     pub body: Option<Box<RawValue>>,
     pub body_text: Option<String>,
     pub body_base64: Option<String>,
-    /// Time limit of the whole call. `None` means the gateway's setting.
+    /// Time limit of the whole call. `None` means that the gateway's setting applies.
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// A call that would start later than this after its slot is dropped.
+    /// A call is dropped if it would start more than this time after its slot.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     /// Whether the request carries a signature of Standard Webhooks.
@@ -85,7 +85,7 @@ impl Default for Definition {
     }
 }
 
-/// Reads a field that is present in the JSON. So `"body": null` is a body, and only a missing field means no body.
+/// Keeps a field that is present in the JSON, even if its value is null. So `"body": null` is a body.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
@@ -139,8 +139,8 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Moves the body and its content type out of the definition, so that memory does not hold the body twice during
-    /// the call.
+    /// Moves the body and its content type out of the definition, so that memory does not hold two copies during the
+    /// call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

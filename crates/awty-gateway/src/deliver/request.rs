@@ -14,55 +14,52 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Identity and times of a call, as in its lease.
+/// Identity and times of a call, as its lease gives them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
-    /// Name of the job.
     pub job: String,
     /// Number of the tenant, from which ids and signing keys are derived.
     pub tenant: i64,
     /// Target: scheme, host and port.
     pub entity_name: String,
-    /// Path and query; for a send, followed by `#` and its key.
+    /// Path and query. For a send, `#` and its key follow.
     pub entity_key: String,
-    /// Number of this attempt: failures in a row plus one.
+    /// Number of this attempt. It is one more than the failures in a row before it.
     pub attempt: u32,
-    /// Checks of this occurrence so far.
+    /// Number of checks that this occurrence has had so far.
     pub check_count: i32,
-    /// Slot of the occurrence.
+    /// Slot of the first check of the occurrence.
     pub first_check_at: DateTime<Utc>,
     /// Slot of this attempt.
     pub next_check_at: DateTime<Utc>,
-    /// Idempotency key, equal in all attempts.
+    /// Idempotency key. All attempts of the call have the same key.
     pub key: String,
 }
 
-/// The gateway's part of a request.
+/// What the gateway adds to each request.
 pub struct RequestContext<'a> {
     /// Key from which signing keys are derived.
     pub master_key: &'a [u8],
-    /// Timeout of calls whose definition has none.
+    /// Timeout of calls whose definition has no timeout.
     pub timeout: Length,
-    /// The current time.
     pub now: DateTime<Utc>,
-    /// Looks up `{{secret:NAME}}`.
     pub secret: &'a LookUp<'a>,
 }
 
 /// Looks a secret up by its name.
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// A HeaderMap panics beyond 24,576.
+/// A HeaderMap panics beyond 24,576 headers.
 const MOST_HEADERS: usize = 1_000;
 
-/// Start of a reference to a secret.
+/// The text with which a reference to a secret begins.
 pub const REFERENCE: &str = "{{secret:";
-/// References to secrets in one call.
+/// Maximum number of references to secrets in one call.
 pub const MOST_REFERENCES: usize = 16;
-/// Bytes of the user's headers, names and filled-in values together.
+/// Maximum number of bytes of the user's headers: names plus values after secrets are filled in.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
-/// Each secret is looked up once.
+/// Remembers secrets, so that each secret is looked up once.
 struct Secrets<'a> {
     look_up: &'a LookUp<'a>,
     known: BTreeMap<String, String>,
@@ -95,7 +92,7 @@ impl Secrets<'_> {
     }
 }
 
-/// Returns the user's headers with their secrets. An error says why no call can have them.
+/// Returns the user's headers after secrets are filled in. An error says why no call can be made with these headers.
 pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Result<HeaderMap, Unmade> {
     if texts.len() > MOST_HEADERS {
         return Err(format!("there are more than {MOST_HEADERS} headers").into());
@@ -117,8 +114,8 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// Returns the endpoint of a lease. Limits, blocks and the breaker follow the lease's target, so that target must be
-/// the origin that is called.
+/// Returns the endpoint of a lease. Limits, blocks and circuit breaker belong to the lease's target, so the target must
+/// be the origin that is called.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;
@@ -128,7 +125,8 @@ fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     }
 }
 
-/// Builds the request of an attempt, and takes headers and body out of the definition. An error says why the call cannot be made.
+/// Builds the request of an attempt. Moves headers and body out of the definition. An error says why the call cannot be
+/// made.
 pub fn request(delivery: &Delivery, definition: &mut Definition, context: &RequestContext<'_>) -> Result<Call, Unmade> {
     let endpoint = endpoint(delivery)?;
     if delivery.tenant == 0 {
@@ -176,13 +174,12 @@ pub fn request(delivery: &Delivery, definition: &mut Definition, context: &Reque
     })
 }
 
-/// Returns the body of a call whose definition has none.
+/// Returns the body of a call whose definition contains no body.
 fn own_body(delivery: &Delivery, id: &str) -> Bytes {
     let body = json!({"schedule": id, "slot": time(delivery.first_check_at), "attempt": delivery.attempt, "key": delivery.key});
     Bytes::from(body.to_string())
 }
 
-/// Returns the time as RFC 3339 in UTC.
 pub fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 const KEPT: usize = 1_024;
 
-/// Parts of the result that are not in the report of the call.
+/// Data of the result that the report of the call does not contain.
 pub struct Facts<'a> {
     /// Seconds between the check's slot and the start of the call.
     pub lateness: f64,
     /// Time that the lease waited in the gateway before its call began.
     pub queue: Duration,
     pub fault: Option<&'static str>,
-    /// Whether the body of the answer is stored.
     pub keep_body: bool,
     pub note: Option<&'a str>,
 }

@@ -1,15 +1,15 @@
-//! Decides when a failed call is made again.
+//! Decides when a failed call is attempted again.
 //!
-//! Invariant: a delay is at most `max_delay` plus a fifth, unless the endpoint asks for a longer delay. An endpoint may
-//! ask for an hour at most.
+//! Invariant: a delay is at most a fifth longer than `max_delay`, unless the endpoint asks for a longer delay. An
+//! endpoint may ask for at most an hour.
 
 use super::definition::Retries;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// Returns the time of the attempt after failure number `attempt`, or `None`. `spread`, between -1 and 1, changes the
-/// delay by up to a fifth. `asked` is the endpoint's `Retry-After`.
+/// Returns the time of the attempt after failure number `attempt`, or `None` if there is no further attempt. `spread`
+/// is between -1 and 1, and changes the delay by at most a fifth. `asked` is the endpoint's `Retry-After`.
 pub fn next(
     retries: &Retries,
     attempt: u32,
@@ -34,7 +34,7 @@ pub fn next(
 pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let header = header.trim();
     let at = if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that does not fit into i64 is longer than an hour as well.
+        // A number that does not fit into i64 is treated as an hour.
         let seconds = header.parse::<i64>().unwrap_or(i64::MAX).min(LONGEST_ASKED.num_seconds());
         now + TimeDelta::seconds(seconds)
     } else {

@@ -1,4 +1,4 @@
-//! Signs requests as Standard Webhooks demands: `v1,` and HMAC-SHA256 over `id.timestamp.body`.
+//! Signs requests as Standard Webhooks demands: `v1,` and the HMAC-SHA256 of `id.timestamp.body`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,9 +12,9 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// Derives the signing key of a schedule: HMAC-SHA256(master key, the tenant's number ‖ id). So each schedule has its
-/// own key, and no key is stored. The tenant's number is random, so that a role cannot learn the keys of a future
-/// tenant.
+/// Derives the signing key of a schedule as HMAC-SHA256(master key, the tenant's number ‖ id). Each schedule has its
+/// own key, and no key is stored. The tenant's number is random, so that a role cannot get the keys of a future tenant
+/// in advance.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());
@@ -40,7 +40,7 @@ pub fn secret(key: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The example is from the specification of Standard Webhooks.
+    /// The example comes from the specification of Standard Webhooks.
     #[test]
     fn the_example_of_standard_webhooks_comes_out() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

@@ -14,12 +14,11 @@ use hyper::StatusCode;
 
 const LONGEST_NOTE: usize = 200;
 
-/// The outcome of a call for its check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// The call succeeded. The check is done, or continues at a later time.
     Done {
-        /// Time at which the endpoint asked for another call.
+        /// Time at which the endpoint wants the next call.
         again: Option<DateTime<Utc>>,
         /// The reason, if the endpoint asked for no more calls.
         stop: Option<String>,
@@ -32,18 +31,17 @@ pub enum Verdict {
 pub struct Failed {
     pub message: String,
     pub fault: &'static str,
-    /// Time at which the call is made again. `None` ends this occurrence of the schedule.
+    /// Time of the next attempt. `None` ends this occurrence of the schedule.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
-    /// Whether the failure counts for the target's circuit breaker.
+    /// Whether the target's circuit breaker counts the failure.
     pub target_down: bool,
-    /// Time until which the target asked for no calls.
     pub block_until: Option<DateTime<Utc>>,
-    /// Whether the endpoint answered that it is gone for good.
+    /// Whether the endpoint answered that it no longer exists (410).
     pub gone: bool,
 }
 
-/// Returns a failure instead of a call if the check is later than `max_lateness`.
+/// Returns a failure if the check is later than `max_lateness`, so that no call is made.
 pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
     let late = now - delivery.next_check_at;
     (late > definition.max_lateness?.delta()).then(|| {
@@ -52,7 +50,7 @@ pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>)
     })
 }
 
-/// Returns the outcome of a call for its check. `spread` is between -1 and 1.
+/// Returns what a call means for its check. `spread` is between -1 and 1, and varies the delay of a retry.
 pub fn verdict(
     delivery: &Delivery,
     definition: &Definition,
