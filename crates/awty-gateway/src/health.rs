@@ -1,4 +1,4 @@
-//! `/livez` and `/readyz`, and the log of readiness. None of them waits for the database.
+//! Serves `/livez` and `/readyz`, and logs why the gateway is not ready. No answer waits for the database.
 
 use crate::lease::{View, Worker};
 use axum::extract::State;
@@ -13,26 +13,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Readiness fails after three slots without a turn of the claim loop, and not before 15 s. The loop normally turns at
-/// least every 5 s.
+/// The gateway is not ready if the claim loop has made no turn for three slots, but at least 15 s. Normally the loop
+/// makes a turn at least every 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
 /// Longest time for which a full gateway stays ready although no call ends.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// Time between two looks at the reasons for the log.
+/// Time between two checks whether there are new reasons to log.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why a gateway whose role bypasses row security is not ready.
 pub const TOO_MIGHTY: &str =
     "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS";
 
-/// Routes for load balancers.
 pub fn router(worker: Arc<Worker>) -> Router {
     Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(worker)
 }
 
-/// Reasons why the gateway is not ready; empty if it is ready.
+/// Returns the reasons why the gateway is not ready.
 pub fn reasons(worker: &Worker) -> Vec<String> {
     let view = worker.view();
     let mut reasons = Vec::new();
@@ -44,7 +42,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Reasons besides the end of the gateway and refused statements.
+/// Returns the reasons why the gateway is not ready, except its shutdown and refused statements.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -88,7 +86,7 @@ fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     reasons
 }
 
-/// Logs the reasons when they begin, and that the gateway is ready when they have ended.
+/// Logs each reason when it begins, and logs that the gateway is ready when no reason is left.
 pub async fn watch(worker: Arc<Worker>) {
     let (mut before, mut logged) = (BTreeSet::new(), BTreeSet::new());
     loop {
@@ -98,7 +96,7 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Between the start and the first claim, some reasons last for a moment only.
+        // Only reasons that two checks have found are logged, because some last only from the start to the first claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");
@@ -111,7 +109,7 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// Returns a reason if hanging calls fill the gateway. Otherwise a full gateway claims as soon as a call ends.
+/// Returns a reason if the gateway is full of calls that hang. Normally a full gateway claims again when a call ends.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

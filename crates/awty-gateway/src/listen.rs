@@ -1,7 +1,7 @@
 //! Accepts clients' connections, with or without TLS.
 //!
-//! Invariant: the number of connections is bounded, in total and for each peer. The age of a connection is bounded too,
-//! and so is its memory before a request is complete.
+//! Invariant: the number of connections is limited, in total and for each peer. Each connection has a maximum age.
+//! Until a request is complete, its memory is limited too.
 
 mod peers;
 
@@ -28,9 +28,9 @@ use tokio_rustls::TlsAcceptor;
 /// Maximum number of connections. Further connections wait.
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Time limit of the TLS handshake, and of a request's head after the end of the previous request.
+/// Time limit of the TLS handshake, and of the wait for the head of the next request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts requests for the first time, and then has the second time to finish. So a client that does not
+/// A connection accepts requests for the first duration, and then has the second to finish. So a client that does not
 /// read loses its connection.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
@@ -47,15 +47,16 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// Accepts connections and answers their requests until the program ends. A peer has at most `of_peer` connections, and
-/// further ones are closed at once.
+/// Accepts connections and answers their requests until the program ends. If a peer already has `of_peer` connections,
+/// a new one is closed at once.
 pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
     let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // The process may have too many open files. Some are closed when other connections end.
+                // The process may have too many open files. The listener tries again, because other connections will
+                // end.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

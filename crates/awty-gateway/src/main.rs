@@ -97,7 +97,6 @@ fn run() -> Result<(), String> {
             logs(&config);
             let runtime = runtime()?;
             runtime.block_on(until_told(config))?;
-            // The shutdown aborts the calls that are still running.
             runtime.shutdown_background();
         }
     }

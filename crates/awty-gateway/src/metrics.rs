@@ -117,7 +117,7 @@ impl Default for Metrics {
             "When awty last answered a claim, or that there is nothing to claim",
             metrics.last_claim.clone(),
         );
-        // The series starts at 0, because Prometheus sees no increase in a series that starts with its first event.
+        // The series starts at 0, because Prometheus would not count the first event of a new series as an increase.
         drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -141,7 +141,7 @@ impl Metrics {
         }
     }
 
-    /// Counts the result of a lease: one of awty's seven words, or `refused`.
+    /// Counts the result of a lease. `word` is `refused`, or a word of awty such as `void`.
     pub fn lease(&self, word: &str) {
         self.leases.get_or_create(&Lease { result: word.into() }).inc();
     }

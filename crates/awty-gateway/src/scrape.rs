@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 struct Seen {
     /// The circuit breakers that were open at the last scrape, each with the time at which it closes.
     open: HashMap<(String, String), DateTime<Utc>>,
-    /// Missed checks that ended up to this time have been counted.
+    /// Time up to which missed checks have been counted.
     until: Option<DateTime<Utc>>,
     missed: BTreeMap<String, u64>,
 }
@@ -41,7 +41,7 @@ pub fn router(worker: Arc<Worker>) -> Router {
 
 impl Seen {
     /// Returns how many circuit breakers have opened since the last scrape. A breaker stays open for at least 30 s, so
-    /// a scrape every 30 s sees each opening. A breaker that has opened again is recognised by its later closing time.
+    /// a scrape every 30 s misses no opening. A later closing time means that the breaker has opened again.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -53,7 +53,8 @@ impl Seen {
         opened as u64
     }
 
-    /// Adds missed checks to the counters. Even if the clock was set back, no missed check is counted twice.
+    /// Adds missed checks to the counters. `until` never decreases, so that no check is counted twice if the clock is
+    /// set back.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -77,7 +78,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query takes too long, the next scrape counts the same missed checks.
+        // If this query takes too long, the next scrape counts these missed checks.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

@@ -1,5 +1,5 @@
-//! The credentials folder: the master key, from which signing keys are derived, and one file per secret. An existing
-//! key is never overwritten.
+//! Reads the credentials folder. It has one file per secret, and the master key, from which signing keys are derived.
+//! An existing master key is never overwritten.
 
 use crate::config::{Grants, grants};
 use crate::deliver::unmade::Unmade;
@@ -9,23 +9,21 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// File of the master key.
+/// Name of the file with the master key.
 pub const MASTER_KEY: &str = "master-key";
 const SHORTEST: usize = 32;
-/// Bytes of the longest secret of a tenant.
+/// Maximum number of bytes of a tenant's secret.
 pub const LONGEST: usize = 8 * 1024;
 
-/// The secrets of the tenants.
 #[derive(Debug, Default)]
 pub struct Secrets {
-    /// Folder of the secrets.
     pub credentials: PathBuf,
-    /// Origins to which each secret may go.
+    /// Origins to which each secret may be sent.
     pub grants: Grants,
 }
 
 impl Secrets {
-    /// Reads a secret of a tenant's role without its last line break, if the secret may go to the origin.
+    /// Reads a secret of a tenant's role without its last line break, if the secret may be sent to the origin.
     pub fn of(&self, role: &str, origin: &str, name: &str) -> Result<String, Unmade> {
         let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
         if !self.grants.allows(&path, origin) {
@@ -37,7 +35,7 @@ impl Secrets {
     }
 }
 
-/// Creates a master key if there is none. Returns whether it did.
+/// Creates a master key if there is none. Returns whether a key was created.
 pub fn init(folder: &Path) -> Result<bool, String> {
     let path = folder.join(MASTER_KEY);
     let problem = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -52,7 +50,6 @@ pub fn init(folder: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Reads the master key.
 pub fn read(folder: &Path) -> Result<Vec<u8>, String> {
     let path = folder.join(MASTER_KEY);
     let text = std::fs::read_to_string(&path).map_err(|error| {

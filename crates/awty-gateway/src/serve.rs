@@ -1,7 +1,7 @@
-//! The whole program: starts, works, stops.
+//! Starts and stops all parts of the gateway.
 //!
-//! Invariant: after SIGTERM, running calls may end within `drain`; a second SIGTERM ends the program at once. Leases
-//! that are left expire, and their calls are made again with the same key.
+//! Invariant: after SIGTERM, running calls have the time `drain` to end; a second SIGTERM ends the program at once.
+//! Leases that are left expire, and their calls are made again with the same key.
 
 use crate::api::Api;
 use crate::config::Config;
@@ -24,20 +24,20 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Each purpose has its own connections, so that a waiting statement holds up no other purpose.
+/// Each purpose has its own connections, so that a statement that waits does not delay other purposes.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-/// Connections for requests. `READS` of them serve only tokens and reads, so that changes that wait for a lock do not
-/// delay reads.
+/// Connections for requests. `READS` of them serve only tokens and reads, so that reads do not wait behind changes that
+/// wait for a lock.
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
-/// The gateway looks this often for connections that are not needed any more.
+/// Time between two searches for connections that are no longer needed.
 const SHRINK: Duration = Duration::from_secs(10);
 
-/// Returning leases may take this time beyond `drain`.
+/// Additional time, after `drain`, for giving leases back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Runs until `stop` completes, then drains and returns; returns at once when `now` completes.
+/// Works until `stop` completes, then waits for running calls and returns. If `now` completes, returns at once.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,
@@ -54,7 +54,7 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Each purpose opens its first connection before another opens its second.
+    // Every purpose has its first connection before any purpose opens a second one.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());
@@ -102,7 +102,7 @@ pub async fn serve(
     parts.spawn(worker.caller.sweeps());
     parts.spawn(shrink(all));
     parts.spawn(health::watch(worker.clone()));
-    // Behind a proxy, all clients have the proxy's address.
+    // Behind a proxy, all clients have the proxy's address, so the limit per peer does not apply.
     let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {
         Some((listener, _)) => {

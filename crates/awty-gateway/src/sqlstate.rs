@@ -1,6 +1,5 @@
 //! The only table that maps SQLSTATEs to HTTP statuses.
 
-/// Why the database refused a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     NotPermitted,
@@ -12,13 +11,13 @@ pub enum Kind {
     Away,
     /// The server is a standby, which takes no writes.
     Standby,
-    /// Another attempt may succeed. The gateway tries a request three times.
+    /// Another attempt may succeed. The gateway makes up to three attempts.
     Again,
     TimedOut,
     Internal,
 }
 
-/// The first row that matches an SQLSTATE decides. A row may give only the first characters.
+/// The first row that matches an SQLSTATE decides. A row may contain only the first characters of an SQLSTATE.
 const TABLE: &[(&str, Kind)] = &[
     ("42501", Kind::NotPermitted),
     ("42704", Kind::NotFound),

@@ -1,7 +1,9 @@
-//! Books the answers of HTTP calls in the database. Answers that arrive while a batch is booked form the next batch.
+//! Stores (books) the answers of HTTP calls in the database. Answers that arrive while a batch is booked form the next
+//! batch.
 //!
-//! Invariant: an answer is kept until it is booked or the database refuses it, even if the database is away. Until then
-//! heartbeats extend the answer's lease. An answer whose check is locked by a client delays other answers only briefly.
+//! Invariant: an answer is kept until it is booked or the database refuses it, even if the database cannot be reached.
+//! Until then heartbeats extend the answer's lease. An answer whose check is locked by a client delays other answers
+//! only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -13,19 +15,20 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
-/// Shortest and longest pause between two attempts while the database is away. Each failure doubles the pause.
+/// Shortest and longest pause between two attempts while the database cannot be reached. Each failure doubles the
+/// pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// How long a statement waits for locks: first for a whole batch, then for a part of a batch. Booking never waits for
-/// the lock of the check itself.
+/// How long a statement waits for a lock: the first time is for a whole batch, the second for a part of a batch.
+/// Booking never waits for the lock of the check itself.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// An answer that could not be booked because of a client's lock is tried again after this time.
+/// Time after which an answer is booked again if a client's lock prevented the booking.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Whether a client's lock has delayed the answers of the batch. Other batches come first.
+    /// Whether a client's lock has delayed the batch. Then other batches are booked first.
     is_locked: bool,
 }
 
@@ -34,7 +37,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Splits the batch in the middle, or returns it unchanged if it has only one answer.
+    /// Splits the batch, or returns it unchanged if it has only one answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -86,8 +89,7 @@ impl Worker {
         }
     }
 
-    /// Books the batches that failed as a whole. Each batch is halved until every answer that cannot be booked is
-    /// alone.
+    /// Books the batches that failed. Each batch is halved until each answer that cannot be booked has its own batch.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {
@@ -122,8 +124,8 @@ impl Worker {
         }
     }
 
-    /// Ends the heartbeats of booked answers and frees their places. Returns the answers that a client's lock kept from
-    /// being booked.
+    /// Ends the heartbeats of booked answers and frees their places. Returns the answers that were not booked because
+    /// of a client's lock.
     fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
         let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();
@@ -133,8 +135,7 @@ impl Worker {
         rest
     }
 
-    /// Books the answers, and retries until the database responds. Returns the leases that a client's lock kept from
-    /// being booked.
+    /// Books the answers, and retries until the database responds. Returns the leases that a client has locked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

@@ -1,4 +1,4 @@
-//! Skips jobs whose claims fail for a while, so that the other jobs can be claimed together.
+//! Skips a job for a while if its claims fail, so that the other jobs can be claimed together.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(aside.add("a", start + PAUSES.0), PAUSES.0 * 2);
         let later = start + PAUSES.0 * 3;
         assert!(!aside.has("a", later));
-        // The first pause is used again after a job had no failure for as long as its last pause.
+        // After a time without failures that is as long as the last pause, the next pause is the shortest again.
         assert_eq!(aside.add("a", later + PAUSES.0 * 2), PAUSES.0);
         for _ in 0..20 {
             aside.add("c", start);

@@ -1,5 +1,5 @@
-//! Sends heartbeats for the leases of running calls. A call whose lease is void is aborted, so that its place is free
-//! for another call.
+//! Sends heartbeats for the leases of running calls. Aborts a call whose lease is no longer valid, so that its place is
+//! free for another call.
 
 use super::{Activity, Worker};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Heartbeats are sent at this interval, unless a job needs a shorter one.
+/// Interval of heartbeats, unless a job needs a shorter one.
 const USUAL: Duration = Duration::from_secs(5);
 const MANY: usize = 10_000;
 
@@ -31,7 +31,7 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Returns the pause between two heartbeats, a third of the shortest `heartbeat` of all jobs, so that two
+    /// Returns the pause between two heartbeats. It is a third of the shortest `heartbeat` of all jobs, so that two
     /// heartbeats may be lost.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
@@ -51,7 +51,7 @@ impl Worker {
         }
     }
 
-    /// When the program stops, gives back the leases whose calls have not begun.
+    /// Gives back the leases whose calls have not begun, because the program is stopping.
     pub async fn give_back_unbegun(&self) {
         let unbegun: Vec<i64> = {
             let mut leases = self.locked_leases();

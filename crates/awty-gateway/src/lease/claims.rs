@@ -1,5 +1,5 @@
-//! The loop that claims checks and starts their calls. While no check is due, a turn is a single statement, which runs
-//! when awty says that a check may be due.
+//! Claims checks and starts their calls in a loop. While no check is due, a turn of the loop costs a single statement,
+//! which runs when awty says that a check may be due.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -13,17 +13,17 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// awty refuses to claim more checks at once.
+/// Maximum number of checks that awty allows in one claim.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
-/// The list of jobs is read again after this time.
+/// Time after which the list of jobs is read again.
 const REFRESH: Duration = Duration::from_secs(30);
-/// The next claim follows a booked answer after this time, before the next slot, because the target has room again and
-/// the next occurrence may be due.
+/// Pause between a booked answer and the next claim. The claim need not wait for the next slot, because the target may
+/// accept another call and the next occurrence may be due.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// When this many answers have been booked, the next claim follows at once.
+/// Number of booked answers after which the next claim follows at once.
 const ENOUGH: usize = 100;
-/// Time between two turns if the gateway has no job to claim, or every job has its share of the places.
+/// Time between two turns if the gateway has no job to claim, or every job has used its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
 /// Shortest and longest pause after a failed claim. Each further failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
@@ -31,10 +31,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 #[derive(Default)]
 struct Turn {
     wait: Duration,
-    /// Number of jobs that were not claimed because they had their share of the places.
+    /// Number of jobs that were not claimed because they had used their share of the places.
     left_out: usize,
-    /// Whether the claim returned leases. Then the next turn claims at once, without asking first whether a check is
-    /// due.
+    /// Whether the claim returned leases. If so, the next turn claims without first asking whether a check is due.
     claimed: bool,
 }
 
@@ -62,8 +61,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // The first failed claim of a removed job only refreshes the list of jobs. A second failure in a row
-                // counts as trouble.
+                // If a job was removed, the first failed claim only refreshes the list of jobs. A second failure in a
+                // row is an error.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -83,8 +82,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer, and a moment longer for further answers, unless many are booked or a job that was
-    /// left out can be claimed again.
+    /// Waits for a booked answer, and then briefly for further answers. The wait ends early if many answers are booked,
+    /// or if a job that was left out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -119,14 +118,14 @@ impl Worker {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    /// Makes one turn of the loop. If `claim` is set, the turn claims without asking first whether a check is due.
+    /// If `claim` is set, claims without asking first whether a check is due.
     async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {
             self.came_through();
             return Ok(Turn::pause(IDLE));
         }
-        // The gateway needs a free place and room for a body before it asks the database.
+        // Before it asks the database, the gateway reserves a free place and memory for a body.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;
@@ -167,7 +166,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each turn begins with another part of the jobs, so that no job always comes last.
+        // Each turn begins with a different part of the jobs, so that no job always comes last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;
@@ -181,7 +180,8 @@ impl Worker {
         drop((permits, room));
         let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            // A client has locked the due checks, or their job is skipped. Checks of other jobs may be due at the next slot.
+            // A client has locked the due checks, or their job is skipped. The loop waits at most until the next slot,
+            // because checks of other jobs may be due then.
             wait = FOLLOW.min(self.db.next_slot_in().await?);
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })

@@ -1,4 +1,4 @@
-//! Delivers one lease: makes the call and builds its booking.
+//! Handles one lease: makes its call and prepares the answer that is booked.
 
 use super::Worker;
 use super::room::ReservedRoom;
@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Returns the size of the request with its secrets.
+/// Returns the maximum size of the request after its secrets are filled in.
 pub(super) fn filled_size(lease: &Lease) -> usize {
     let args = lease.args.as_ref().map_or("", |args| args.get());
     let references = args.matches(REFERENCE).take(MOST_REFERENCES).count();
@@ -41,7 +41,8 @@ pub(super) async fn deliver(
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // Without an answer, heartbeats would keep the lease until its deadline, and the call would be made again.
+        // A panic is booked as a failure. Otherwise heartbeats would keep the lease until its deadline, and the call
+        // would be made again.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });
@@ -53,11 +54,11 @@ pub(super) async fn deliver(
     if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
         in_flight.answered = true;
     }
-    // The receiver lives as long as the worker.
+    // The receiver lives as long as the worker, so sending succeeds.
     let _ = worker.answers.send((booking, permit));
 }
 
-/// Returns the result of the work, or None if the work panicked.
+/// Returns None if the work panicked.
 async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -88,7 +89,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // A schedule without its row would be called with the defaults.
+        // Without the schedule's row, the call would be made with default values.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
@@ -113,8 +114,8 @@ async fn work(
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
-    // The head of a request is sent before its body, so the body's release frees the room. Without a body, the room is kept until the call
-    // ends.
+    // The head of a request is sent before its body, so the memory can be released with the body. Without a body, the
+    // memory is kept until the call ends.
     let _without_body = match room {
         Some(room) if call.body.is_empty() => Some(room),
         Some(room) => {
@@ -191,7 +192,7 @@ impl Worker {
         self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
     }
 
-    /// Reads a tenant's secret. Counts and logs a secret that may not go to the origin.
+    /// Reads a tenant's secret. Counts and logs a secret that may not be sent to the origin.
     fn secret(&self, role: &str, delivery: &Delivery, name: &str) -> Result<String, Unmade> {
         let (job, origin) = (&delivery.job, &delivery.entity_name);
         self.secrets.of(role, origin, name).inspect_err(|unmade| {

@@ -1,11 +1,11 @@
 //! Decides which jobs are claimed and how many checks at once, so that one tenant's calls leave places for other
 //! tenants.
 //!
-//! Each tenant is one role with one job, so sharing places by job shares them by role.
+//! Each tenant is one role with one job, so places that are shared by job are also shared by role.
 
 use std::collections::HashMap;
 
-/// A job may have this many running calls for each free place.
+/// Maximum number of running calls of a job per free place.
 const CALLS: usize = 4;
 const PART: usize = 4;
 
@@ -13,8 +13,8 @@ const PART: usize = 4;
 /// quarter of all places and `CALLS` calls per free place. One place is kept for each job without calls, up to half of
 /// all places.
 ///
-/// A job at three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim
-/// exceeds no limit, even if all its leases belong to one job.
+/// A job at three quarters of its limit is left out, because a claim for all jobs may be no larger than the rest of any
+/// job's limit. So a claim exceeds no limit, even if all its leases belong to one job.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,
@@ -58,7 +58,6 @@ mod tests {
         assert_eq!(shared(&["a", "b"], &[], 1, 1), (vec!["a".to_owned(), "b".to_owned()], 1));
     }
 
-    /// Even if greedy jobs never give a place back, other jobs get places.
     #[test]
     fn whatever_greedy_jobs_take_there_is_room_for_another() {
         for places in (4..40).chain([200, 2_000]) {

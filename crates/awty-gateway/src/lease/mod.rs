@@ -1,7 +1,7 @@
-//! The worker: claims due checks, calls endpoints, sends heartbeats, books answers.
+//! The worker claims due checks, calls endpoints, sends heartbeats and books answers.
 //!
-//! Invariant: a claim is at most as large as the free places and the room for bodies. A place is free again only after
-//! its answer is booked, so nothing here grows while the database is away.
+//! Invariant: a claim is at most as large as the free places and the memory for bodies allow. A place is free again
+//! only after its answer is booked, so the worker's memory does not grow while the database cannot be reached.
 
 mod answers;
 mod aside;
@@ -28,65 +28,61 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
-/// State of the worker.
 pub struct Worker {
     /// Connections for claims and heartbeats.
     pub db: Db,
-    /// Connections for answers.
+    /// Connections for booking answers.
     pub answers_db: Db,
     /// Connections of the API, also used for metrics.
     pub requests_db: Db,
-    /// Makes the calls.
+    /// The HTTP client that makes the calls.
     pub caller: Caller,
-    /// The gateway's metrics.
     pub metrics: Arc<Metrics>,
-    /// Name in awty.lease.
+    /// The gateway's name, as the view awty.lease shows it.
     pub name: String,
     /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
-    /// Secrets of the tenants.
     pub secrets: Arc<Secrets>,
-    /// Timeout of calls whose schedule has none.
+    /// Timeout of calls whose schedule has no timeout.
     pub timeout: Length,
-    /// Longest timeout.
+    /// Longest timeout that a call may have.
     pub max_timeout: Length,
-    /// Free places.
+    /// Places that are free for calls.
     pub places: Arc<Semaphore>,
-    /// Number of all places.
     pub max_in_flight: usize,
-    /// Becomes true when the worker must claim no more.
+    /// Becomes true when the worker must not claim any more checks.
     pub stopping: watch::Receiver<bool>,
     room: room::Room,
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
     view: Mutex<View>,
-    /// Notified when answers were booked and places became free.
+    /// The worker is notified when answers were booked and places became free.
     freed: Notify,
     aside: Mutex<aside::Aside>,
-    /// First delivery of jobs in the next turn.
+    /// Counts the turns, so that each turn begins with a different part of the jobs.
     delivery: AtomicUsize,
 }
 
-/// A booking, and the place that is freed after it.
+/// An answer to book, and the place that is freed after it is booked.
 pub type Answered = (Booking, OwnedSemaphorePermit);
 
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Set only once. The task sets it when it begins, or the code that gives the lease back sets it earlier.
+    /// Whether the call has begun. The flag is set once: by the task when it begins, or earlier by the code that gives
+    /// the lease back.
     begun: Arc<AtomicBool>,
-    /// The call has ended. Its booking decides about the lease.
+    /// Whether the call has ended, so that it is not aborted if its lease becomes invalid.
     answered: bool,
 }
 
-/// The worker's knowledge of the database, for readiness and metrics.
+/// What the worker knows about the database. Readiness and metrics use it.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// The last state of the database.
+    /// The state of the database when it was last read.
     pub standing: Option<Standing>,
-    /// The jobs that are claimed.
     pub jobs: Vec<Job>,
-    /// The last error of each part; None after a success.
+    /// The last error of each activity, or None after a success.
     troubles: [Option<String>; 3],
     /// Time of the last turn that succeeded.
     pub last_turn: Option<tokio::time::Instant>,
@@ -101,30 +97,26 @@ enum Activity {
 }
 
 impl View {
-    /// Returns the error of a part, if there is one.
     pub fn trouble(&self) -> Option<&str> {
         self.troubles.iter().flatten().next().map(String::as_str)
     }
 }
 
-/// Configuration of a worker.
 pub struct WorkerConfig {
-    /// Name of the gateway.
     pub name: String,
     /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
-    /// Secrets of the tenants.
     pub secrets: Arc<Secrets>,
-    /// Timeout of calls whose schedule has none.
+    /// Timeout of calls whose schedule has no timeout.
     pub timeout: Length,
-    /// Longest timeout.
+    /// Longest timeout that a call may have.
     pub max_timeout: Length,
-    /// Calls at a time.
+    /// Maximum number of concurrent calls.
     pub max_in_flight: usize,
 }
 
 impl Worker {
-    /// Creates a worker, and the channel of its answers.
+    /// Creates a worker, and the channel that receives answers to book.
     pub fn new(
         [db, answers_db, requests_db]: [Db; 3],
         caller: Caller,
@@ -158,7 +150,6 @@ impl Worker {
         (Arc::new(worker), booked)
     }
 
-    /// Returns a copy of the worker's knowledge of the database.
     pub fn view(&self) -> View {
         self.locked_view().clone()
     }
@@ -168,7 +159,7 @@ impl Worker {
         self.max_in_flight - self.places.available_permits()
     }
 
-    /// Whether nothing can be claimed although nothing is wrong.
+    /// Returns whether the gateway can claim nothing because its places or its memory are used up.
     pub fn is_full(&self) -> bool {
         self.places.available_permits() == 0 || self.room.is_full()
     }
@@ -189,7 +180,6 @@ impl Worker {
         *self.stopping.borrow()
     }
 
-    /// Notes that a statement of this activity succeeded.
     fn answers_again(&self, activity: Activity) {
         let mut view = self.locked_view();
         let has_ended = view.troubles[activity as usize].take().is_some() && view.trouble().is_none();

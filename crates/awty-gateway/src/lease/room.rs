@@ -1,23 +1,23 @@
-//! Bounds the memory that the requests of calls take.
+//! Limits the memory that the requests of calls use.
 //!
-//! Invariant: a claim reserves room before it asks for checks, so that requests take at most [`ROOM`], however many
-//! calls run at once. A request keeps its room, secrets included, until its body is sent. Without a body, it keeps its
-//! room until the call ends. Answers have a bound of their own.
+//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`]. A request
+//! with its secrets keeps its memory until its body is sent, or, without a body, until the call ends. Answers have a
+//! separate limit.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Memory for the requests of all calls, in KiB.
+/// Maximum memory for the requests of all calls, in KiB.
 const ROOM: usize = 128 * 1024;
-/// Room in KiB for a request whose size is not known yet: body and headers of awty_http's largest call, with base64 and
-/// quotes. A larger request, which `awty.schedule()` allows up to 1 MiB, counts as this size.
+/// Memory in KiB that is reserved for a request whose size is not known yet. It fits the largest call of awty_http,
+/// with base64 and quotes. A larger request counts as this size; `awty.schedule()` allows up to 1 MiB.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
-/// Reserved room, which becomes free when this value is dropped.
+/// Reserved memory, which becomes free when this value is dropped.
 pub(super) struct ReservedRoom(OwnedSemaphorePermit);
 
 impl Default for Room {
@@ -47,7 +47,7 @@ impl ReservedRoom {
         self.0.split(needed).map(ReservedRoom)
     }
 
-    /// Ties the room to the body, so that the room is kept as long as any part of the body is in memory.
+    /// Keeps the memory reserved as long as any part of the body exists.
     pub fn hold(self, body: Bytes) -> Bytes {
         Bytes::from_owner(Held { body, _room: self })
     }

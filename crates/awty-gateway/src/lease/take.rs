@@ -1,4 +1,4 @@
-//! Claims checks of some jobs and starts their calls. A job whose claims fail does not stop the calls of other jobs.
+//! Claims checks of some jobs and starts their calls. If the claims of one job fail, other jobs are still called.
 
 use super::aside::is_of_a_job;
 use super::deliver::{deliver, filled_size};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// The SQLSTATEs of claims of a job that was removed, that got a function, or that the gateway may no longer claim.
+/// The SQLSTATEs with which a claim fails if its job was removed, was given a function, or may no longer be claimed by
+/// the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
@@ -68,7 +69,7 @@ impl Worker {
     /// Starts a task for each lease. If the program is stopping, gives the leases back instead.
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on heartbeats extend the leases, even if the next statement waits for long.
+        // From now on heartbeats extend the leases, so the next statement may take long.
         for lease in &leases {
             let in_flight =
                 InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };
@@ -85,7 +86,7 @@ impl Worker {
         };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
-            // A lease that has become void meanwhile is no longer in the map.
+            // A lease that has become invalid meanwhile is no longer in the map, and is skipped.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let reserved = room.split(filled_size(&lease));
@@ -96,8 +97,8 @@ impl Worker {
         }
     }
 
-    /// Reads the definitions of the leases' calls. If that fails, reads them job by job, and gives the leases of
-    /// failing jobs back.
+    /// Reads the definitions of the leases' calls. If that fails, reads them job by job, and gives back the leases of
+    /// the jobs that fail.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}

@@ -10,7 +10,7 @@ pub const OF_PEER: usize = 100;
 #[derive(Clone, Default)]
 pub(super) struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// A peer's connection that is counted until this value is dropped.
+/// A counted connection of a peer. The count ends when this value is dropped.
 pub(super) struct Place {
     peers: Peers,
     peer: IpAddr,

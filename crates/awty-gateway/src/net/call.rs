@@ -1,7 +1,7 @@
 //! Makes an HTTP call: connects to the endpoint, sends the request and reads the answer.
 //!
-//! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. `sent` is false
-//! only if no byte of the request was sent. Redirects are not followed.
+//! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. If `sent` is
+//! false, no byte of the request was sent. Redirects are not followed.
 
 use super::connect::{Place, connect};
 use super::counted::{Count, Endless};
@@ -25,10 +25,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// A connection is kept for another call only if it is ready again within this time.
+/// A connection that is not ready again within this time is not kept for another call.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The progress of a call, which is kept even if the call is cancelled.
+/// The progress of a call. It is kept even if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,
@@ -52,7 +52,7 @@ impl Caller {
         self.guard.get()
     }
 
-    /// Replaces the guard that judges addresses, for example because the database has moved to another address.
+    /// Replaces the guard that checks addresses, for example because the database has moved.
     pub fn set_guard(&self, guard: Guard) {
         self.guard.set(guard);
     }
@@ -146,7 +146,6 @@ impl Caller {
         Ok(Exchanged::Answer(answer))
     }
 
-    /// Puts the connection into the pool once it is ready for another request.
     fn keep(&self, key: Key, mut ready: Ready) {
         let pool = self.pool.clone();
         tokio::spawn(async move {
@@ -161,7 +160,7 @@ type Sent = (HeaderMap, Bytes);
 
 enum Exchanged {
     Answer(Answer),
-    /// The connection was closed before a byte of the request was written.
+    /// The connection was closed, and no byte of the request was sent.
     NotSent(Request<Full<Bytes>>),
 }
 

@@ -1,6 +1,6 @@
-//! Connects to an endpoint, only at addresses that the guard has judged.
+//! Connects to an endpoint, and only at addresses that the guard allows.
 //!
-//! Invariant: the peer of a connection is the address that the guard judged.
+//! Invariant: the peer of a connection is the address that the guard has checked.
 
 use super::counted::{Count, Counted, Early, Stream};
 use super::fault::{Failure, Fault};
@@ -28,8 +28,8 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries the addresses in order until the deadline. Each address gets its share of the time that is left. `tried`
-/// becomes the address of the connection or of the returned failure.
+/// Tries the addresses in order until the deadline. Each address gets its share of the remaining time. `tried` is set
+/// to the address that was connected, or whose failure is returned.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -45,8 +45,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // A failure after TCP was connected is kept, because a bad certificate tells the user more than a refused
-            // connection.
+            // An error after TCP was connected is reported rather than a later refused connection, because a bad
+            // certificate tells the user more.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

@@ -1,8 +1,9 @@
-//! A connection with or without TLS that counts the bytes that it sends, and bounds the bytes that it receives before
-//! an answer.
+//! A connection with or without TLS. It counts the bytes that it sends, and limits the bytes that it receives before an
+//! answer.
 //!
 //! Invariant: while the count is unchanged, no byte of a request was sent. A peer sends at most [`EARLY`] bytes before
-//! the head of its answer is complete, even with many 1xx answers, which the HTTP library skips without a limit.
+//! the head of its answer is complete. The limit includes 1xx answers, because the HTTP library skips any number of
+//! them.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,7 +17,8 @@ use tokio_rustls::client::TlsStream;
 /// Number of bytes that were written to a connection.
 pub type Count = Arc<AtomicU64>;
 
-/// A peer may send this many bytes until the head of its answer is complete: 64 KiB for the head, and 64 KiB before it.
+/// Number of bytes that a peer may send until the head of its answer is complete: 64 KiB for the head, and 64 KiB
+/// before it.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 
@@ -31,17 +33,17 @@ impl Default for Early {
 }
 
 impl Early {
-    /// Bounds the bytes that the peer may send from now on, because a request is sent.
+    /// Limits the bytes that the peer may send from now on. It is called when a request is sent.
     pub fn begin(&self) {
         self.0.store(EARLY, Ordering::Relaxed);
     }
 
-    /// Removes the bound, because the head of the answer is complete. The body has its own bound.
+    /// Removes the limit, because the head of the answer is complete. The body has its own limit.
     pub fn end(&self) {
         self.0.store(ANY, Ordering::Relaxed);
     }
 
-    /// Subtracts received bytes. Returns false if the peer has sent too many.
+    /// Counts received bytes. Returns false if the peer has sent too many.
     fn take(&self, bytes: usize) -> bool {
         let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // without a bound, nothing changes
@@ -49,7 +51,7 @@ impl Early {
     }
 }
 
-/// The error that the peer has sent too many bytes before the head of its answer was complete.
+/// The error for a peer that has sent too many bytes before the head of its answer was complete.
 #[derive(Debug)]
 pub struct Endless;
 
@@ -113,7 +115,7 @@ impl AsyncWrite for Counted {
         polled
     }
 
-    /// hyper copies each body if the stream does not support vectored writes.
+    /// Without support for vectored writes, hyper would copy each body.
     fn is_write_vectored(&self) -> bool {
         match &self.stream {
             Stream::Plain(stream) => stream.is_write_vectored(),

@@ -14,7 +14,6 @@ pub enum Fault {
     /// The endpoint's certificate has expired or is not valid yet.
     CertificateExpired,
     CertificateName,
-    /// The gateway does not know the issuer of the endpoint's certificate.
     CertificateUnknown,
     Tls,
     Timeout,

@@ -1,7 +1,7 @@
 //! Decides which addresses the gateway may call.
 //!
-//! Invariant: the guard judges addresses, never text, and refuses an address that no rule allows. No setting opens the
-//! gateway's own listeners, the database, or a network in `deny_networks`.
+//! Invariant: the guard judges addresses, never text, and refuses an address that no rule allows. No setting allows
+//! calls to the gateway's own listeners, the database, or a network in `deny_networks`.
 
 use super::registry::{IPV4, IPV6, Row};
 use awty_core::uri::is_port_allowed;
@@ -10,34 +10,32 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-/// A network that is opened, for one origin or for all.
+/// A private network that may be called, for one origin or for all origins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// An origin such as `https://intern.example.com`; none for all origins.
+    /// An origin such as `https://intern.example.com`. `None` means all origins.
     pub origin: Option<String>,
-    /// The opened addresses.
     pub network: IpNet,
 }
 
-/// The configured networks, and the gateway's own addresses.
+/// The rules for addresses: the configured networks and the gateway's own addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// Private networks that are opened.
+    /// Private networks that may be called.
     pub allowed: Vec<Allowed>,
-    /// Networks that are never called, even if they are opened.
+    /// Networks that are never called, even if `allowed` contains them.
     pub denied: Vec<IpNet>,
     /// Whether loopback addresses may be called. The setting is allowed only while the gateway listens on loopback.
     pub allow_localhost: bool,
-    /// The gateway's listeners and the database's addresses.
+    /// Addresses of the gateway's listeners and of the database. They are never called.
     pub own: Vec<SocketAddr>,
 }
 
-/// Why an address is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The port is not 80, 443 or at least 1024.
     Port(u16),
-    /// The address is in a registered block that is not reachable.
+    /// The address is in a registered block that is not globally reachable.
     Special(IpAddr, &'static str),
     /// The address is the gateway's own or its database's.
     Own(SocketAddr),
@@ -61,7 +59,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Longest prefixes first.
+/// Returns the rows with the longest prefixes first.
 fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
     let mut all: Vec<_> =
         rows.iter().filter_map(|(net, ok, name)| Some((net.parse::<IpNet>().ok()?, *ok, *name))).collect();
@@ -72,14 +70,13 @@ fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
 static REGISTRY_4: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV4));
 static REGISTRY_6: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV6));
 
-/// Returns the name of the registered block that makes a canonical address unreachable.
+/// Returns the name of the block that contains the address, if the block is not globally reachable.
 fn special(address: IpAddr) -> Option<&'static str> {
     let registry = if address.is_ipv4() { &REGISTRY_4 } else { &REGISTRY_6 };
     let row = registry.iter().find(|(net, ..)| net.contains(&address));
     row.and_then(|(_, reachable, name)| (!reachable).then_some(*name))
 }
 
-/// Refuses a port that is never called, for any address.
 pub const fn check_port(port: u16) -> Result<(), Refusal> {
     if is_port_allowed(port) { Ok(()) } else { Err(Refusal::Port(port)) }
 }
@@ -102,8 +99,9 @@ impl Guard {
         }
     }
 
-    /// Judges an established connection: `peer` must be the judged address, and not a listener of the gateway. If both
-    /// ends have the same address, the peer is this machine, where a listener on all addresses may have accepted.
+    /// Returns whether the peer of an established connection is the judged address and no listener of the gateway. If
+    /// both ends have the same address, the peer is this machine, and a listener on all addresses may have accepted the
+    /// connection.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();
@@ -125,17 +123,15 @@ impl Guard {
     }
 }
 
-/// A shared guard that can be replaced.
+/// A guard that all calls share and that can be replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Shared(Arc<RwLock<Arc<Guard>>>);
 
 impl Shared {
-    /// Returns the current guard.
     pub fn get(&self) -> Arc<Guard> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the guard.
     pub fn set(&self, guard: Guard) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(guard);
     }
@@ -147,7 +143,6 @@ impl From<Guard> for Shared {
     }
 }
 
-/// Converts a mapped address to IPv4.
 fn canonical(socket: SocketAddr) -> SocketAddr {
     SocketAddr::new(socket.ip().to_canonical(), socket.port())
 }

@@ -25,7 +25,7 @@ fn around(net: IpNet) -> Vec<IpAddr> {
     }
 }
 
-/// Looks an address up in the registry without the guard's code. The longest prefix that contains the address decides.
+/// Looks up an address in the registry without the tested code. The longest prefix that contains the address decides.
 fn by_hand(address: IpAddr) -> bool {
     let rows = if address.is_ipv4() { IPV4 } else { IPV6 };
     let nets = rows.iter().map(|(net, ok, _)| (net.parse::<IpNet>().unwrap(), *ok));

@@ -1,4 +1,4 @@
-//! Reaches endpoints: judges addresses, resolves names, opens connections, and speaks TLS and HTTP.
+//! Calls endpoints: resolves names, checks addresses, opens connections, and speaks TLS and HTTP.
 //!
 //! Does not: use the database.
 

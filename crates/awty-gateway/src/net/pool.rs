@@ -1,7 +1,7 @@
 //! Keeps idle connections for further calls.
 //!
-//! Invariant: a connection is used again only for the same scheme, host, port and address, and never after it was idle
-//! for 30 s or is 5 min old. At most [`MOST`] connections are idle. A connection that is dropped is closed at once.
+//! Invariant: a connection is used again only for the same scheme, host, port and address. It is not used after 30 idle
+//! seconds or 5 minutes of life. At most [`MOST`] connections are idle. A dropped connection is closed at once.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ const AGE: Duration = Duration::from_secs(5 * 60);
 const MOST: usize = 1_000;
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// A call may use an idle connection if all these values are equal.
+/// The key of a connection. A call uses an idle connection only if their keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub tls: bool,
@@ -73,7 +73,6 @@ impl Idle {
 }
 
 impl Pool {
-    /// Takes the connection of this key that was used last.
     pub fn take(&self, key: &Key) -> Option<Ready> {
         let mut idle = self.lock();
         let rows = idle.rows.get_mut(key)?;
@@ -93,8 +92,9 @@ impl Pool {
         fresh
     }
 
-    /// Keeps an idle connection. If the pool is full, the connection that has been idle for longest is closed. A key
-    /// has at most as many connections as it had calls at once, because a connection is opened only while none is idle.
+    /// Keeps an idle connection. If the pool is full, the connection that has been idle for longest is closed. A
+    /// connection is opened only while none is idle, so a key has at most as many connections as it had concurrent
+    /// calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

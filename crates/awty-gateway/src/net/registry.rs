@@ -1,10 +1,10 @@
-//! IANA's special-purpose address registries as data, and further addresses that no endpoint has. If several prefixes
-//! contain an address, the longest decides.
+//! Contains IANA's special-purpose address registries, and further addresses that endpoints do not have. If several
+//! prefixes contain an address, the longest decides.
 //!
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
-/// A row of a registry: prefix, whether its addresses are globally reachable, name.
+/// A row of a registry: the prefix, whether its addresses are globally reachable, and its name.
 pub type Row = (&'static str, bool, &'static str);
 
 /// Rows for IPv4. An address that is in no row is reachable.
@@ -13,7 +13,7 @@ pub const IPV4: &[Row] = &[
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // This address is not in IANA's registry. In Azure, the agent of the host listens there.
+    // IANA's registry does not have this address. In Azure, a service of the host machine listens there.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),

@@ -8,14 +8,14 @@ use hyper::header::HeaderMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// At most this many bytes of an answer's body are read.
+/// Maximum number of bytes that are read of an answer's body.
 pub const BODY: usize = 64 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct Call {
     pub endpoint: Uri,
     pub method: Method,
-    /// All headers of the request except `Host` and the lengths, which the gateway adds.
+    /// All headers of the request except `Host` and the length, which are added later.
     pub headers: HeaderMap,
     pub body: Bytes,
     /// Time limit from the look-up of the host's name to the end of the answer.
@@ -28,7 +28,7 @@ pub struct Phases {
     pub name: Option<Duration>,
     pub connect: Option<Duration>,
     pub tls: Option<Duration>,
-    /// Time from the request to the head of the answer.
+    /// Time from sending the request to receiving the head of the answer.
     pub first_byte: Option<Duration>,
     pub total: Duration,
 }

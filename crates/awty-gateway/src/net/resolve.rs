@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Shortest and longest time for which a name is cached.
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// At most this many addresses of a name are judged, because a name may have thousands.
+/// Maximum number of addresses of a name that are checked. A name may have thousands.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {
@@ -46,7 +46,7 @@ impl Resolver {
         Ok(Resolver { inner })
     }
 
-    /// Returns the addresses of an endpoint that may be called, in the order in which they are tried.
+    /// Returns those addresses of an endpoint that may be called, in the order in which they are tried.
     pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);
@@ -75,7 +75,7 @@ impl Resolver {
     }
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Failure> {
-        // The final dot keeps this machine's search list from being used.
+        // The name's final dot prevents the use of this machine's search list.
         let absolute = format!("{}.", name.trim_end_matches('.'));
         let looked_up = tokio::time::timeout(PATIENCE, self.inner.lookup_ip(absolute)).await;
         let found = looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))?;

@@ -1,4 +1,4 @@
-//! TLS of connections to endpoints, version 1.2 or later. The system's certificates and extra ones are trusted.
+//! Sets up TLS 1.2 or later for connections to endpoints. The system's certificates and configured ones are trusted.
 //! Verification cannot be switched off.
 
 use super::fault::{Failure, Fault};
