@@ -13,8 +13,8 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// A function whose COMMENT starts with this text is an overload that needs no text of its own.
-const OVERLOAD: &str = "The same for a key";
+/// The words by which a COMMENT says that a function is an overload for other keys, which needs no text of its own.
+const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
     SELECT p.proname::text, coalesce(obj_description(p.oid, 'pg_proc'), ''),
@@ -76,7 +76,7 @@ fn text(row: &Row, column: usize) -> String {
 pub fn function(functions: &[Function], name: &str) -> String {
     let mut section = format!("\n#### {name}\n");
     let all = functions.iter().filter(|function| function.name == name);
-    let (same, own): (Vec<&Function>, Vec<&Function>) = all.partition(|f| f.comment.starts_with(OVERLOAD));
+    let (same, own): (Vec<&Function>, Vec<&Function>) = all.partition(|f| f.comment.contains(OVERLOAD));
     assert!(!own.is_empty(), "function {name} is missing or has no COMMENT");
     for function in own {
         let head = format!("{name}(");
