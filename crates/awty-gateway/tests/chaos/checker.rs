@@ -1,10 +1,12 @@
-//! Checks what must hold after any number of faults. The functions are pure: ledger, database and plan are arguments.
+//! Checks what must hold after any number of faults. The functions read only their arguments: ledger, database and
+//! plan.
 //!
-//! Invariant: for each rule that is checked here, a test in `checker_tests` breaks the rule.
+//! Invariant: each rule that is checked here has a test in `checker_tests`, which violates the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A call's path, its slot in microseconds, and how often the endpoint has already asked for another call.
+/// Identifies a call: its path, its slot in microseconds, and how often the endpoint has already asked for another
+/// call.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// The schedule of `path` must have been called in each period from `first` until its pending occurrence.
+/// The schedule of `path` must have been called in each period from `first` until the occurrence that is pending now.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -36,7 +38,7 @@ pub struct Plan {
 pub enum Fate {
     Committed,
     RolledBack,
-    /// The server went away during the commit, so the transaction may have committed or not.
+    /// The connection was lost during the commit, so the transaction may have committed or not.
     InDoubt,
 }
 
@@ -127,8 +129,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds answered calls that were repeated before the first fault. The database may give a reason, because a gateway on
-/// a busy machine may be late with an answer or heartbeat.
+/// Finds calls that were answered but repeated before the first fault. The database may show a reason that allows this:
+/// on a busy machine, a gateway may be late with an answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Tests that the checker accepts true evidence, and that it finds each part of the evidence that a test makes false.
+//! Tests that the checker accepts correct evidence, and reports each part that a test has falsified.
 
 use crate::checker::{Booked, Call, Evidence, Fate, Plan, findings};
 
@@ -12,8 +12,7 @@ fn booked(call: &Call, ok: bool) -> Booked {
     Booked { occurrence: call.occurrence.clone(), key: call.key.clone(), ok }
 }
 
-/// Returns evidence without a violation: two slots of a schedule, one of them called again after a fault, a send, a
-/// send that is delivered at most once, and a send that was rolled back.
+/// Returns evidence without a violation, with two slots of a schedule, and with three sends.
 fn good() -> Evidence {
     let calls = vec![
         call("/s/1", 10, "a", Some(200)),

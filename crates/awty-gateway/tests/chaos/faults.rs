@@ -1,5 +1,5 @@
-//! Kills and freezes gateways, crashes the server, and pulls network cables. The seed decides the order. After each
-//! fault everything is restored.
+//! Kills and freezes gateways, crashes the server, and cuts network connections. The seed determines the order. After
+//! each fault everything is restored.
 
 use crate::world::{GATEWAYS, World};
 use awty_testkit::{Signal, Stop};
@@ -31,7 +31,7 @@ impl Faults {
         Faults { random: StdRng::seed_from_u64(seed), counts: Counts::default() }
     }
 
-    /// Waits, because a fault directly after another fault would break nothing.
+    /// Waits for a random time, because a fault directly after another would have no effect.
     fn pass(&mut self, milliseconds: std::ops::Range<u64>) {
         let until = std::time::Instant::now() + Duration::from_millis(self.random.random_range(milliseconds));
         while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {
@@ -64,7 +64,7 @@ impl Faults {
         self.counts.gateways += 1;
     }
 
-    /// Freezes a gateway for longer than a heartbeat may be late, so that its leases become void.
+    /// Freezes a gateway until its heartbeats are too late, so that its leases are no longer valid.
     fn freeze(&mut self, world: &mut World) {
         let number = self.random.random_range(0..GATEWAYS);
         world.signal(number, Signal::STOP);

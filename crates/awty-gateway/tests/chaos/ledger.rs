@@ -1,4 +1,4 @@
-//! The receiver of the calls. It records each request in a ledger, and then misbehaves as the seed decides.
+//! Receives the calls. It records each request in a ledger, and then misbehaves in a way that the seed determines.
 
 use crate::checker::Call;
 use awty_testkit::receiver::{Request, accept, answer, hang, requests};
@@ -10,7 +10,6 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The receiver's threads end with the test's process.
 #[derive(Clone)]
 pub struct Ledger {
     seed: u64,
@@ -56,7 +55,7 @@ impl Ledger {
         })
     }
 
-    /// Records a request. Returns its number in the ledger, and a number from 0 to 999 that depends on the seed.
+    /// Returns the request's number in the ledger, and a pseudo-random number from 0 to 999.
     fn write_down(&self, request: &Request) -> (usize, u64) {
         let (key, slot) = (request.header("webhook-id"), DateTime::parse_from_rfc3339(request.header("awty-slot")));
         let slot = slot.map_or(0, |slot| slot.timestamp_micros());

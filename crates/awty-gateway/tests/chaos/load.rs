@@ -1,4 +1,4 @@
-//! Creates schedules that run every second, and makes sends that commit, roll back, or lose the server.
+//! Creates schedules that run every second. Makes sends in transactions that commit, roll back, or lose the connection.
 
 use crate::checker::{Fate, Plan};
 use crate::world::{TENANTS, Tenant, World};
@@ -28,7 +28,7 @@ pub fn schedule(world: &World) {
     }
 }
 
-/// Returns which calls must have been made by now: from the first slot of each schedule to its pending occurrence.
+/// Returns the calls that must have been made by now: for each schedule, from its first slot to its pending occurrence.
 pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();
@@ -65,7 +65,7 @@ impl Senders {
                     let mut config = awty_testkit::postgres::Config::new();
                     config.host_path(&socket).port(Cluster::PORT).dbname("postgres").user(tenant.0);
                     if let Ok(mut client) = config.connect(NoTls) {
-                        // After an error the loop connects again, because the server has gone away.
+                        // After an error the client connects again, because the connection was lost.
                         while !stop.load(Ordering::Relaxed) {
                             count += 1;
                             let origin = &origins[random.random_range(0..origins.len())];

@@ -1,8 +1,8 @@
-//! Kills gateways, the server and the network while schedules and sends are called. A receiver outside records the
-//! calls in a ledger.
+//! Kills gateways, the server and the network while schedules and sends are called. The test itself receives the calls
+//! and records them in a ledger.
 //!
-//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` decides their order. The default
-//! takes three minutes. Lateness is only printed.
+//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines their order. The
+//! default number takes three minutes. Lateness is only printed.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod checker;
@@ -21,10 +21,10 @@ use std::time::Duration;
 use world::{GATEWAYS, TENANTS, World};
 
 const KILLS: u64 = 60;
-/// After the last fault, all late calls must have been made within this time.
+/// Time after the last fault within which all late calls must be made.
 const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
-/// Lists the work that is left. The result is NULL if no send is left, and only checks of this second are due.
+/// Lists the work that is left. The result is NULL if no send is left and no check is more than 2 s late.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (
     SELECT entity_key, next_check_at FROM awty.future_job WHERE job ^@ 'http' AND (entity_key ~ '#' OR next_check_at < now() - '2 s'::interval)
     ORDER BY next_check_at LIMIT 5) AS late";

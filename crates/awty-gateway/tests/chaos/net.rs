@@ -1,7 +1,7 @@
 //! Gives each gateway a network: a namespace, and a cable to this machine that can be pulled.
 //!
-//! Invariant: networks are removed when their value is dropped. The networks of a killed test are removed by the next
-//! test. Without root or `ip`, the gateways run on this machine and no cable is pulled.
+//! Invariant: dropping the value of a network removes the network. The next test removes the networks of a killed test.
+//! Without root or `ip`, the gateways run on this machine and no cable is pulled.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Tests the API over HTTP, with the requirements of naptime.
+//! Tests the API over HTTP, and naptime's requirements on it.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;

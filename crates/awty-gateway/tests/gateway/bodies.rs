@@ -17,7 +17,7 @@ fn bodies_that_only_sql_can_write_are_shown_and_deleted() {
     let list = client.get("/v1/schedules");
     assert!(list.status == 200 && list.text.contains("12345678901234567890123"), "{}", list.text);
     for (path, _) in odd {
-        // naptime refuses to create a schedule of a URI with a private address, but finds one that exists.
+        // naptime's API creates no schedule for a private address, but deletes an existing one.
         assert_eq!(client.ask("DELETE", &format!("/naptime/http%3A%2F%2F10.0.0.1%2F{path}/1%20h"), "").status, 204);
     }
 }
@@ -33,7 +33,7 @@ fn numbers_of_a_body_stay_as_long_as_they_are() {
         shop.cluster.value::<String>("postgres", "SELECT request -> 'body' ->> 'id' FROM awty_http.endpoint"),
         number
     );
-    // The database would write each number with 131,000 zeros.
+    // The database would write each of these numbers with 131,000 zeros.
     let many = ["1e131000"; 20].join(",");
     for (method, path) in [("PUT", path), ("POST", "/v1/sends")] {
         let uri = if method == "POST" { "\"uri\": \"http://a.example/\"" } else { "\"every\": \"1 h\"" };
@@ -54,7 +54,7 @@ fn a_call_is_shown_also_where_its_result_is_too_deep_to_read() {
     let send = json!({"uri": receiver.uri("/sent")}).to_string();
     assert_eq!(client.ask_with("POST", "/v1/sends", &send, "Idempotency-Key: k\r\n").status, 201);
     shop.await_text("SELECT count(*) FROM awty.attempt", "2");
-    // Another external worker could store a result that is nested so deeply with awty.complete().
+    // Another external worker could use awty.complete() to store a result that is nested this deeply.
     let deep = "[".repeat(2_000) + &"]".repeat(2_000);
     shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.attempt SET result = '{deep}'")]);
     let attempts = client.get(&format!("{place}/attempts"));

@@ -1,9 +1,9 @@
-//! Tests that a single row cannot cost the gateway much memory or time.
+//! Tests that no single row makes the gateway use much memory or time.
 
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Maximum memory of the gateway in KiB. Before its bounds were added, a single row could cost 140 MB.
+/// Maximum memory of the gateway in KiB. Without limits, a single row could cost 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]
@@ -38,7 +38,6 @@ fn a_small_row_makes_no_large_request() {
     assert!(most < MOST, "it has held {most} KiB");
 }
 
-/// The administrator's `max_timeout` also bounds a schedule with a longer timeout.
 #[test]
 fn no_call_takes_longer_than_the_setting_max_timeout() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

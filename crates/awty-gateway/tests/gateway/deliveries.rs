@@ -1,4 +1,4 @@
-//! Calls are scheduled in SQL, made over HTTP and booked.
+//! Tests calls that are scheduled in SQL, made over HTTP and booked.
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
@@ -149,7 +149,7 @@ fn a_database_that_comes_back_finds_the_answers_waiting() {
     let gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/slow")));
     receiver.called("/slow", 1);
-    // The claim survives as well, because it is flushed before the call.
+    // The claim also survives the stop of the server, because it is flushed before the call.
     shop.cluster.stop(Stop::Fast);
     until("readiness to end", || if gateway.get("/readyz").0 == 503 { Ok(()) } else { Err("ready".to_owned()) });
     assert_eq!(gateway.get("/livez").0, 200);

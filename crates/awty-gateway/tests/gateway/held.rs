@@ -8,8 +8,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Number of requests for a page of 4 MiB. Four pages use up the memory that one role may have, and the kernel buffers
-/// a few more.
+/// Number of requests for a page of 4 MiB. Four pages fill the memory of one role, and the kernel buffers a few more.
 const REQUESTS: usize = 40;
 
 #[test]
@@ -28,7 +27,7 @@ fn a_large_body_without_a_token_is_refused_before_it_comes() {
     }
 }
 
-/// Asks for a page and reads only its beginning. The receive buffer is so small that the kernel takes little of the
+/// Requests a page and reads only its beginning. The receive buffer is small, so that the kernel buffers little of the
 /// rest.
 async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
@@ -41,7 +40,6 @@ async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) 
     (stream, String::from_utf8_lossy(&first[..count]).into_owned())
 }
 
-/// When the clients are gone, the role gets pages again.
 #[test]
 fn unread_pages_have_a_bound_for_each_role() {
     let (shop, gateway, app) = open();

@@ -28,7 +28,7 @@ fn after_calls(shop: &Shop, gateway: &Gateway, more: i64) -> u64 {
 
 #[test]
 fn endpoints_of_the_worst_kind_neither_stop_the_gateway_nor_fill_its_memory() {
-    // The endpoint that asks for a pause is a target of its own, because the pause would stop the other calls.
+    // The endpoint that asks for a pause is a separate target, because the pause would stop the other calls.
     let (shop, receiver, resting) = (Shop::open(), Receiver::start(), Receiver::start());
     let gateway = shop.gateway("one");
     let of = |path: &str| if path.contains("Retry-After") { &resting } else { &receiver };
@@ -84,7 +84,7 @@ fn hostile_texts_stay_texts_wherever_they_come_out() {
         assert_eq!(made.status, 201, "{text:?}: {}", made.text);
         let found = made.json();
         assert_eq!((&found["labels"][0], &found["description"]), (&json!(text), &json!(text)));
-        // The gateway sends the user's text as one header or refuses the text. It never sends two headers.
+        // The gateway must not turn the user's text into two headers.
         let header = json!({"every": "1 s", "headers": {"X-From": text}}).to_string();
         let with_header = client.ask(
             "PUT",

@@ -1,4 +1,4 @@
-//! Tests the bounds of a request, and answers that depend on the state of the whole database.
+//! Tests the limits of requests, and answers that depend on the state of the whole database.
 
 use crate::client::{Answer, Client};
 use crate::people::{self, is, open, problem};
@@ -54,8 +54,8 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // PostgreSQL would prefer the role's functions to its own operators, and would run them with all rights of the
-    // gateway.
+    // PostgreSQL would choose the role's functions rather than its own operators, and would run them with all rights of
+    // the gateway.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
@@ -118,14 +118,14 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients that ask at the same time. On a slow machine, fewer clients would not exceed the rate.
+/// Number of concurrent clients. On a slow machine, fewer clients would not exceed the allowed rate of requests.
 const ASKING: usize = 8;
 
 #[test]
 fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
     let (shop, gateway, client) = open();
     let other = people::client(&shop, &gateway, "app", "write");
-    // The token is checked before the parameter `limit` is refused.
+    // The gateway checks the token first, and then refuses the parameter `limit`.
     let ask = |client: &Client| client.get("/v1/schedules?limit=0");
     let (start, told) = (Instant::now(), AtomicBool::new(false));
     let asked = || {

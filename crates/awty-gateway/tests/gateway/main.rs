@@ -1,6 +1,6 @@
-//! The whole gateway, on throwaway clusters and against receivers that misbehave.
+//! Tests the whole gateway on throwaway clusters, with receivers that misbehave.
 //!
-//! One binary, because linking one per file took longer than most of the tests.
+//! All tests are one binary, because linking a binary per file took longer than most of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod ahead;

@@ -14,7 +14,7 @@ fn leases_are_beaten_while_a_lock_keeps_their_calls_from_being_known() {
     other.batch_execute("BEGIN; LOCK TABLE awty_http_internal.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/second")));
     shop.await_text("SELECT count(*) FROM awty.lease", "1");
-    // Heartbeats extend the lease, so no other worker gets the check.
+    // Heartbeats extend the lease of the second call, so no other worker gets its check.
     let lease = shop.text("SELECT lease FROM awty.lease");
     let expiry = shop.text("SELECT expires_at FROM awty.lease");
     let beaten = format!(
@@ -74,8 +74,7 @@ fn a_job_that_goes_does_not_hold_up_the_others() {
     assert!(!gateway.log().contains("a request to the database failed"), "{}", gateway.log());
 }
 
-/// The longest timeout of a call is as long as the longest lease. The call must end first, so that its answer can be
-/// booked.
+/// The longest timeout is as long as the longest lease.
 #[test]
 fn a_call_ends_before_its_lease_does() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -85,7 +84,7 @@ fn a_call_ends_before_its_lease_does() {
     let retries = "retries => '{\"max_attempts\": 1}'";
     shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '1 s', timeout => '15 min', {retries})"));
     receiver.called("/hang", 1);
-    // The deadline is moved, so that the answer can be booked even if the machine pauses for a moment.
+    // The test delays the deadline, so that the answer can be booked even if the machine pauses for a moment.
     shop.cluster.execute("postgres", &["UPDATE awty_internal.lease SET deadline = deadline + interval '5 min'"]);
     shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "timeout");
     shop.await_text("SELECT string_agg(outcome, ',') FROM awty.future_job_history", "failed");
@@ -94,7 +93,8 @@ fn a_call_ends_before_its_lease_does() {
     drop(gateway);
 }
 
-/// The gateway connects through a socket, but the database may listen on this machine on the same port too.
+/// The gateway connects through a socket, but the database may also listen on this machine's addresses with the same
+/// port.
 #[test]
 fn a_database_behind_a_socket_is_not_called() {
     let shop = Shop::open();

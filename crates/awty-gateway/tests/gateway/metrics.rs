@@ -14,7 +14,7 @@ fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
     until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
 }
 
-/// Makes events of each kind, and returns the names of all series. A series appears with its first value.
+/// Makes events of each kind, and returns the names of all series, because a series appears only with its first value.
 fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);
@@ -71,7 +71,7 @@ fn each_metric_of_an_alert_is_there() {
 
 #[test]
 fn prometheus_understands_the_alerts() {
-    // scripts/setup installs promtool in a folder beside the folder of the build profile.
+    // scripts/setup installs promtool beside the folder of the build profile.
     let target = std::path::Path::new(env!("CARGO_BIN_EXE_awty-gateway")).ancestors().nth(2).unwrap();
     let own = target.join("prometheus/usr/bin/promtool");
     let run = |program: &std::ffi::OsStr| Command::new(program).args(["check", "rules", RULES]).output();
@@ -93,7 +93,7 @@ fn what_was_missed_is_counted_by_job() {
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
     shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
-    // The metric must be a counter, so its value does not fall when rows of the history are deleted.
+    // The metric is a counter, so its value must not fall when rows of the history are deleted.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
     assert_eq!(value(&gateway, series), Some(3.0));
 }
@@ -112,7 +112,6 @@ fn a_schedule_whose_failures_are_final_is_failing() {
     until_value(&gateway, series, |value| value == 0.0);
 }
 
-/// Each job's count has a bound of its own, so one tenant's failing schedules cannot hide another tenant's.
 #[test]
 fn failing_schedules_of_one_tenant_hide_none_of_another() {
     let shop = Shop::open();
@@ -131,7 +130,6 @@ fn failing_schedules_of_one_tenant_hide_none_of_another() {
     assert_eq!(value(&gateway, "awty_schedules_failing{job=\"http.app\"}"), Some(1.0));
 }
 
-/// The count of targets also has a bound for each job.
 #[test]
 fn targets_of_one_tenant_hide_none_of_another() {
     let shop = Shop::open();
@@ -150,7 +148,6 @@ fn only_calls_that_are_made_again_count_as_retries() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_retries_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // The first call fails once and then succeeds. The second call fails for good.
     for path in ["/flaky", "/status/404"] {
         let uri = receiver.uri(path);
         shop.app(&format!(
@@ -169,7 +166,7 @@ fn only_addresses_that_are_not_allowed_count_as_blocked() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_blocked_addresses_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // Calls to the gateway itself are not allowed. At the other address nothing listens.
+    // The gateway's own address may not be called. Nothing listens at the other address.
     for address in [&gateway.address(), "127.0.0.1:1025"] {
         shop.app(&format!("SELECT awty_http.send('http://{address}/')"));
     }

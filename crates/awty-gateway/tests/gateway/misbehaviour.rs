@@ -1,4 +1,4 @@
-//! Tests answers that are malformed, endless or doubled, and receivers that hang in each phase of a call.
+//! Tests answers that are malformed, endless or sent twice, and receivers that hang in each phase of a call.
 
 use crate::receiver::Receiver;
 use crate::receivers::call;
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // The system's certificates are read only once, because reading takes longer than most calls of the tests.
+    // The system's certificates are read once, because reading takes longer than most calls of the tests.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -26,10 +26,10 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// Timeout of short calls, which leaves a busy machine time to connect and send.
+/// Timeout of short calls. A busy machine can connect and send within it.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// The connect timeout is much longer than the timeout, so that a pause of the machine cannot exceed both at once.
+/// The connect timeout is much longer than `SHORT`, so that both cannot end during one pause of the machine.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
@@ -46,7 +46,7 @@ fn text(text: &str) -> Step {
 
 #[tokio::test]
 async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_sent() {
-    // The kernel does not answer when its queue of connections is full.
+    // The queue of connections is full, so the kernel does not answer the connection.
     let (full, caller) = (Script::full(), Arc::new(caller()));
     let report = caller.call(short(&full.uri("http"))).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, false));

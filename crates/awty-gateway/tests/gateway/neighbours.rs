@@ -1,7 +1,7 @@
-//! Twenty hostile neighbours attack at once. One victim must keep its calls, its alerts and its privacy.
+//! Twenty hostile neighbours attack one victim at once. The victim must keep its calls, its alerts and its privacy.
 //!
-//! `AWTY_MINUTES` makes the run long (`make neighbours MINUTES=5`). The figures of this run, and of a second run
-//! without attacks, are written to the file `AWTY_PAGE`. A short run checks no times.
+//! `AWTY_MINUTES` is the length of a long run (`make neighbours MINUTES=5`). The figures of this run, and of a second
+//! run without attacks, are written to the file `AWTY_PAGE`. A short run checks no times.
 
 mod by_clients;
 mod by_endpoints;
@@ -19,11 +19,11 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// Maximum memory of the gateway in KiB: 214 MiB while 128 MiB of requests wait (docs/gateway.md), 64 MiB for bodies of
-/// the API, and the rest for buffers of 1,000 calls and connections. Before its bounds were added, the gateway took
-/// 1.68 GB.
+/// Maximum memory of the gateway in KiB. It allows 214 MiB while 128 MiB of requests wait (docs/gateway.md), 64 MiB for
+/// bodies of the API, and the rest for buffers of 1,000 calls and connections. Without limits, the gateway took 1.68
+/// GB.
 const MOST: u64 = 320 * 1024;
-/// A short run lasts for this many calls of the victim, which gets one call a second.
+/// Number of the victim's calls in a short run. The victim gets one call per second.
 const CALLS: usize = 25;
 
 #[allow(clippy::disallowed_methods)] // figures compare moments with the receiver's stamps
@@ -37,7 +37,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// Starts the shop. In a short run the gateway has few places, so that the neighbours can fill them all.
+/// In a short run the gateway has few places, so that the neighbours can fill them all.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

@@ -1,4 +1,5 @@
-//! Tests which targets are called: spellings that try to evade a target's limits, denied networks, forbidden ports.
+//! Tests which targets are called: denied networks and forbidden ports are refused, and no spelling evades a target's
+//! limits.
 
 use crate::client::encoded;
 use crate::people::{is, open, problem};

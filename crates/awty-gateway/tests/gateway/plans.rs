@@ -1,4 +1,4 @@
-//! Tests PostgreSQL's plans for the gateway's statements while other tenants have most of the rows.
+//! Tests PostgreSQL's plans for the gateway's statements. Most rows belong to other tenants.
 
 use crate::people::open;
 use awty_gateway::db::history::LIST;
@@ -14,7 +14,6 @@ fn of_scans(plan: &Value, field: &str) -> i64 {
     inner + if is_scan { plan[field].as_i64().unwrap_or(0) * plan["Actual Loops"].as_i64().unwrap_or(1) } else { 0 }
 }
 
-/// With a million rows of another tenant, a page of a few rows once took three seconds.
 #[test]
 fn a_page_of_the_history_reads_no_row_of_another_tenant() {
     let (shop, _gateway, _app) = open();

@@ -1,4 +1,4 @@
-//! Reasons why a gateway is not ready: in `/readyz`, and in the log when they begin.
+//! Tests that `/readyz` shows why a gateway is not ready, and that the reasons are logged when they begin.
 
 use crate::shop::{Gateway, Shop, until};
 
@@ -8,7 +8,7 @@ fn until_reason(gateway: &Gateway, part: &str) {
         (503, body) if body.contains(part) => Ok(()),
         (_, body) => Err(body),
     });
-    // The log escapes quotes as the body does.
+    // The log escapes quotes in the same way as the answer's body.
     until("the log", || {
         let log = gateway.log();
         let is_logged = |line: &str| line.contains("WARN") && line.contains("not ready") && line.contains(part);

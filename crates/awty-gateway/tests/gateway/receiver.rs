@@ -1,4 +1,4 @@
-//! An HTTP receiver that records each request, and misbehaves as the request's path says.
+//! An HTTP receiver that records each request. The request's path says how the receiver misbehaves.
 
 pub use awty_testkit::receiver::Request as Seen;
 use awty_testkit::receiver::{accept, answer, hang, requests};
@@ -147,7 +147,7 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
     Ok(true)
 }
 
-/// Waits for a tenth of a second. No thread ever notifies the condition.
+/// Waits for a tenth of a second, on a condition that no thread notifies.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));

@@ -18,15 +18,14 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     read_while_changes_wait(&shop, &[&app, &tenant], &reader, "3");
 }
 
-/// A role whose changes wait for its own open transaction can still read its schedules.
 #[test]
 fn reads_of_a_role_go_on_while_its_changes_wait() {
     let (shop, _gateway, app) = open();
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// Lets all changes of `writers` wait for a locked row, and waits for a read of `reader`. During this read no change
-/// ended and `locked` sessions of the gateway waited, so the read cannot have used the place of a change.
+/// Reads as `reader` while all changes of `writers` wait for a locked row. If no change ends during the read, the read
+/// used a connection that no change can use.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()

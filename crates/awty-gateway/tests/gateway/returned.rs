@@ -1,4 +1,5 @@
-//! Values that a client sends back: what GET has shown, and keys of cancelled sends. Secrets and tokens that are unknown.
+//! Tests values that a client sends back: what GET has shown, and keys of cancelled sends. Tests unknown secrets and
+//! tokens.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, problem};
@@ -6,7 +7,8 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use serde_json::{Value, json};
 
-/// The whole answer of GET, for each kind of plan and body, also of schedules that were made in SQL with months and days.
+/// Tests the whole answer of GET for each kind of plan and body, and for schedules that were made in SQL with months
+/// and days.
 #[test]
 fn put_takes_what_get_returns_and_changes_nothing() {
     let (shop, _gateway, client) = open();

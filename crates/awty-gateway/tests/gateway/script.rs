@@ -9,9 +9,9 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),
-    /// Sends the bytes slowly, again and again, until the peer closes.
+    /// Sends these bytes slowly and repeatedly until the peer closes.
     Drip(Vec<u8>),
-    /// Sends the bytes as fast as the peer reads, again and again, until the peer closes.
+    /// Sends these bytes repeatedly, as fast as the peer reads, until the peer closes.
     Flood(Vec<u8>),
     /// Waits until the peer closes.
     Hang,
@@ -19,7 +19,7 @@ pub enum Step {
 
 pub struct Script {
     address: SocketAddr,
-    /// Connections that keep the listener's queue full, because the listener accepts none of them.
+    /// Connections that fill the listener's queue. The listener accepts none of them.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -45,7 +45,7 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // A request ends with its head and a body of four bytes. The first byte of TLS also counts as a request.
+    // A request is complete after its head and a body of four bytes. With TLS, its first byte is enough.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();
@@ -78,7 +78,7 @@ fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
     }
 }
 
-/// Waits for a tenth of a second. No thread ever notifies the condition.
+/// Waits for a tenth of a second, on a condition that no thread notifies.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), Duration::from_millis(100)));

@@ -1,4 +1,4 @@
-//! Tests that a secret is sent only for its tenant and only to the origins that the configuration lists.
+//! Tests that a secret is sent only in calls of its tenant, and only to the origins that the configuration lists.
 
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop};
@@ -18,8 +18,7 @@ fn counted(gateway: &Gateway) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Another tenant, another origin, and a tenant without a line in the file get no secret. Each refusal names the
-/// missing line, is counted and is logged.
+/// Each refusal of a secret is counted, and is logged with the missing line of the configuration file.
 #[test]
 fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     let (shop, receiver, other) = (Shop::open(), Receiver::start(), Receiver::start());
@@ -48,11 +47,11 @@ fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     assert_eq!(log.matches("a secret may not be sent to this origin").count(), 3, "{log}");
     assert!(!log.contains("t0p") && !log.contains("n0\""), "a secret has come out");
     assert!(other.seen("/a").is_empty() && receiver.seen("/b").is_empty() && receiver.seen("/c").is_empty());
-    // The failures are final, because a change of the file needs a restart of the gateway.
+    // The failures are final, because the gateway reads a changed file only after a restart.
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job LIKE 'http.%'"), "0");
 }
 
-/// The master key cannot be used as a secret. A call whose secret has no file is made again later.
+/// The master key cannot be used as a secret. If a secret has no file, its call is attempted again later.
 #[test]
 fn by_default_no_secret_is_given() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -38,8 +38,8 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Allows a role's secret for an origin in a configuration file. Gateways that start later use it with `--config`.
-    /// Returns the file's path.
+    /// Writes a configuration file that allows a role's secret to be sent to an origin. Returns the path of the file,
+    /// for `--config`.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
@@ -83,12 +83,12 @@ impl Shop {
     }
 
     fn start(&self, url: &str, flags: &[&str]) -> Gateway {
-        // scripts/neighbours names a release build of the gateway here.
+        // scripts/neighbours sets this variable to the path of a release build.
         let program = std::env::var_os("AWTY_GATEWAY").unwrap_or_else(|| BINARY.into());
         Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }
 
-    /// Creates a token by the program `awty-gateway`, which connects as the role itself.
+    /// Creates a token with the program `awty-gateway`, which connects as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);

@@ -26,8 +26,7 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// Returns a client that has locked three schedules. Leases that are not given back are due again only long after the
-/// test.
+/// Returns a client that has locked three schedules. A lease that is not given back expires only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);
@@ -39,7 +38,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
     holder
 }
 
-/// The leases were given back, so another gateway makes the calls as first attempts.
+/// The leases were given back, so the calls of another gateway count as first attempts.
 #[track_caller]
 fn the_next_one_calls_them(shop: &Shop, receiver: &Receiver) {
     let _next = shop.gateway("next");

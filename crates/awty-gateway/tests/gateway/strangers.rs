@@ -1,4 +1,4 @@
-//! Tests roles that take locks, take the names of tenants' jobs, or write unreadable rows.
+//! Tests roles that take locks, take the names of tenants' jobs, or write rows that the gateway cannot read.
 
 use crate::client::encoded;
 use crate::people::{client, open};
@@ -19,8 +19,8 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// A role takes the name of a former tenant's job before the gateway notices. The gateway claims the role's checks, but
-/// makes no call with the former tenant's secrets, headers and keys.
+/// A role takes the name of a former tenant's job before the gateway notices. The gateway makes no call with the former
+/// tenant's secrets, headers and keys.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -53,7 +53,6 @@ fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     assert_eq!(receiver.seen("/ok").len(), before);
 }
 
-/// A list that reads the schedules of other tenants would be slow, because a tenant may have any number of schedules.
 #[test]
 fn a_list_reads_no_schedule_of_another_tenant() {
     let (shop, _gateway, app) = open();
@@ -117,8 +116,8 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // Rows that a role writes without the functions of awty_http stop at most the calls of its own tenant, and no
-    // tenant's figures.
+    // Rows that a role writes without the functions of awty_http can stop only its own tenant's calls. They cannot stop
+    // the figures of any tenant.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

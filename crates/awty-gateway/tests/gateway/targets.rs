@@ -166,7 +166,7 @@ fn a_token_is_shown_once_and_can_be_dropped() {
         problem(&other.ask("POST", "/v1/tokens", "{\"scope\": \"read\", \"role\": \"nobody\"}")),
         is(404, "not-found")
     );
-    // PostgreSQL would truncate the longer name, and the result is the name of another role.
+    // PostgreSQL would truncate a longer name to this one, which is the name of another role.
     let name = "r".repeat(63);
     shop.cluster.execute("postgres", &[&format!("CREATE ROLE {name}"), &format!("GRANT {name} TO other")]);
     let of = |role: &str| other.ask("POST", "/v1/tokens", &json!({"scope": "read", "role": role}).to_string());

@@ -1,5 +1,5 @@
-//! Tests that the gateway works only for tenants. The name of a job, or a right that its owner has granted, is not
-//! enough.
+//! Tests that the gateway works only for tenants. A job is not called just because of its name, or because its owner
+//! has granted a right.
 
 use crate::receiver::Receiver;
 use crate::shop::Shop;
@@ -17,7 +17,7 @@ fn as_bob(shop: &Shop, sql: &str) {
     shop.cluster.client("postgres", "bob").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// A role with a job of a tenant's name once became a tenant and could read all secrets of the gateway.
+/// A role whose job was named like a tenant's job once became a tenant and could read all secrets of the gateway.
 #[test]
 fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -39,7 +39,7 @@ fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");
 }
 
-/// Jobs with the names of tenants' jobs once made every claim fail.
+/// Jobs that were named like tenants' jobs once made every claim fail.
 #[test]
 fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,4 +1,4 @@
-//! Attacks by clients of the gateway's API.
+//! Attacks by clients on the gateway's API.
 
 use super::hood::Neighbour;
 use crate::client;
@@ -6,10 +6,9 @@ use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// The idle connections come from one address, so they use up the places of one peer and not those of other clients.
+/// The idle connections come from one address, so they count for one peer and leave other clients their connections.
 const PEER: &str = "127.0.0.7:0";
 
-/// Opens 1,100 connections and sends nothing.
 pub fn idle_connections(n: &Neighbour, _: &mut Client) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let open: Vec<TcpStream> = runtime.block_on(async {
@@ -17,7 +16,6 @@ pub fn idle_connections(n: &Neighbour, _: &mut Client) {
         for _ in 0..1_100 {
             let socket = tokio::net::TcpSocket::new_v4().unwrap();
             socket.bind(PEER.parse().unwrap()).unwrap();
-            // The listener closes the connections above its bound.
             open.extend(socket.connect(n.api.parse().unwrap()).await.ok().and_then(|stream| stream.into_std().ok()));
         }
         open

@@ -18,7 +18,7 @@ fn every_second(n: &Neighbour, client: &mut Client, trap: &Trap, count: usize) {
     while trap.accepted() == before && n.wait(Duration::from_millis(100)) {}
 }
 
-/// Schedules checks that are due now, with the longest timeout that a call may have.
+/// Schedules checks that are due now, with the longest timeout.
 fn due(client: &mut Client, origin: &str, job: &str, path: &str, count: usize) {
     must(
         client,
@@ -29,7 +29,6 @@ fn due(client: &mut Client, origin: &str, job: &str, path: &str, count: usize) {
     );
 }
 
-/// Makes more calls hang for 15 minutes than the gateway has places.
 pub fn hangs(n: &Neighbour, client: &mut Client) {
     let (origin, job, before) = (n.traps.hang.uri(""), n.job(), n.traps.hang.accepted());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', concurrency => 1000)"));
@@ -38,7 +37,7 @@ pub fn hangs(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Makes calls hang in 50 jobs with names of tenants' jobs, which the gateway may claim.
+/// Makes calls hang in 50 jobs that are named like tenants' jobs. The gateway may claim them.
 pub fn hangs_in_many_jobs(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.hang.uri(""), n.job());
     if n.round == 0 {
@@ -71,7 +70,6 @@ pub fn large_requests(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Calls an endpoint that sends `100 Continue` without end.
 pub fn early_answers(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.early, 6);
 }
@@ -85,7 +83,7 @@ pub fn drips(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.drip, 20);
 }
 
-/// Calls endpoints that ask for the next call at once, while their schedules end and begin again.
+/// Calls endpoints that ask for the next call at once. Their schedules are created and ended again and again.
 pub fn asks_again(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.again, 20);
     must(

@@ -1,4 +1,4 @@
-//! Attacks by SQL that keep rows or names locked in open transactions, or reach for rows of the victim.
+//! Attacks by SQL statements that keep rows or names locked in open transactions, or try to use rows of the victim.
 
 use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
@@ -10,7 +10,6 @@ pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// Locks due checks while the gateway calls them.
 pub fn locks_due_checks(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.quick.uri(""), n.job());
     let each = |conflict: &str| {
@@ -24,7 +23,7 @@ pub fn locks_due_checks(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Locks schedules that run every second, as a change of these schedules would.
+/// Locks schedules that run every second, in the same way as a change of them.
 pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     let uri = n.traps.quick.uri("/locked/");
     must(client, &format!("SELECT awty_http.schedule('{uri}' || i, every => '1 s') FROM generate_series(1, 20) AS i"));
@@ -32,7 +31,7 @@ pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Unregisters a job that has 200 due sends and limits, and keeps the transaction open.
+/// Unregisters a job that has limits and 200 due sends, and keeps the transaction open.
 pub fn unregisters(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.quick.uri(""), n.job());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', rate => 1, burst => 1)"));
@@ -48,7 +47,7 @@ pub fn unregisters(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Registers names that the victim or a new tenant would need, and keeps the transaction open.
+/// Registers names that the victim or a new tenant may want, and keeps the transaction open.
 pub fn takes_names(n: &Neighbour, client: &mut Client) {
     must(client, "BEGIN");
     for name in ["http.newco", "http.victim-2", "orders_2"] {
@@ -64,8 +63,7 @@ pub fn takes_names(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Tries to end, move, hold and read the checks of the victim. Most statements are refused, and none may have an
-/// effect.
+/// Tries to change or read the checks of the victim.
 pub fn meddles(n: &Neighbour, client: &mut Client) {
     let (origin, path, id) = (&n.target.origin, &n.target.path, &n.target.id);
     for sql in [

@@ -1,14 +1,14 @@
-//! Attacks by rows that are large, many, spelled in another way, or implausible.
+//! Attacks by rows: large rows, many rows, other spellings, implausible values.
 
 use super::by_locks::must;
 use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Number of jobs that one round registers, and that all rounds register.
+/// Number of jobs that each round registers, and number of jobs after all rounds.
 const NAMES: (usize, usize) = (500, 5_000);
 
-/// Schedules a call whose row is small but has 60,000 references to secrets.
+/// Schedules a call whose small row contains 60,000 references to secrets.
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.deaf.uri(""), n.job());
     must(
@@ -22,7 +22,6 @@ pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Sends calls that name the victim's secret in every possible way.
 pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     for name in ["TOKEN", "victim/TOKEN", "../victim/TOKEN", "master-key", "../master-key"] {
         for origin in [n.traps.quick.uri(""), n.target.origin.clone()] {
@@ -33,7 +32,7 @@ pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Registers thousands of jobs with names of tenants' jobs, which the gateway may claim.
+/// Registers thousands of jobs that are named like tenants' jobs. The gateway may claim them.
 pub fn job_names(n: &Neighbour, client: &mut Client) {
     let (first, last) = (n.round * NAMES.0 + 1, (n.round + 1) * NAMES.0);
     if last <= NAMES.1 {
@@ -55,7 +54,7 @@ pub fn job_names(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Splits the victim's URI into target and path at another place. The victim's server must get no such call.
+/// Splits the victim's URI at a wrong place into target and path. The victim's server must get no such call.
 pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     let (job, origin) = (n.job(), &n.target.origin);
     let (all, last) = origin.split_at(origin.len() - 1);
@@ -73,7 +72,7 @@ pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_millis(500));
 }
 
-/// Claims the neighbour's own checks, and answers with values that no clock explains.
+/// Claims the neighbour's own checks, and answers with implausible times and statuses.
 pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     let (uri, job) = (n.traps.quick.uri("/implausible/"), n.job());
     must(
@@ -103,7 +102,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     }
 }
 
-/// Schedules runs that use up their time limit, and runs that end their own process.
+/// Schedules runs that use up their time limit, and runs that kill their own process.
 pub fn slow_runs(n: &Neighbour, client: &mut Client) {
     let role = &n.role;
     if n.round == 0 {

@@ -1,4 +1,4 @@
-//! Figures of a run of the test, and the page that shows them.
+//! Collects figures of a run of the test, and writes the page that shows them.
 
 use crate::receiver::Seen;
 use chrono::DateTime;
@@ -15,7 +15,7 @@ pub struct Figures {
     pub memory: u64,
 }
 
-/// The victim's figures under attack, how often each neighbour attacked, and the longest gap after the neighbours left.
+/// The victim's figures under attack, the rounds of each neighbour, and the victim's longest gap after the attacks.
 pub struct Attacked {
     pub figures: Figures,
     pub rounds: Vec<(&'static str, usize)>,

@@ -1,4 +1,4 @@
-//! Twenty neighbours, each with an attack that it repeats, and the traps that they share.
+//! Defines twenty neighbours, the attack that each neighbour repeats, and the traps that they share.
 
 use super::by_clients as clients;
 use super::by_endpoints as endpoints;
@@ -13,7 +13,6 @@ use std::time::Duration;
 
 type Attack = fn(&Neighbour, &mut Client);
 
-/// The attack of each neighbour, which it repeats until the neighbours leave.
 pub const ATTACKS: [(&str, Attack); 20] = [
     ("due checks that are locked", locks::locks_due_checks),
     ("schedules that are locked", locks::locks_schedules),
@@ -37,7 +36,6 @@ pub const ATTACKS: [(&str, Attack); 20] = [
     ("bad tokens", clients::bad_tokens),
 ];
 
-/// The facts that a neighbour knows about the victim.
 #[derive(Clone)]
 pub struct Target {
     pub origin: String,

@@ -1,12 +1,12 @@
-//! Searches for values of the victim as a neighbour: in every relation over SQL, on every path of the API, and in the
-//! requests that the traps have received.
+//! Searches for values of the victim with the rights of a neighbour: in every relation over SQL, on every path of the
+//! API, and in the requests that the traps have received.
 
 use super::hood::{self, Hood, Target};
 use crate::client::{Client, encoded};
 use crate::shop::{Gateway, Shop};
 use awty_testkit::postgres;
 
-/// Each value of the victim contains this text.
+/// Text that each value of the victim contains.
 pub const MARK: &str = "victims-5d1e";
 
 /// Lists the relations with the columns that the role may read.
@@ -23,12 +23,13 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// Returns the relations in which the role can read a mark. The marks are parameters, so that the query itself does not
-/// contain them.
+/// Returns the relations in which the role can read a mark, a text in the victim's values. The marks are parameters, so
+/// that the query itself does not contain them.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
-    // With thousands of jobs, PostgreSQL's estimates are high, and compiling a plan would take longer than running it.
+    // JIT is off, because with thousands of jobs PostgreSQL's estimates are high, and compiling a plan would take
+    // longer than running it.
     client.batch_execute("SET jit = off; SET statement_timeout = '2s'").unwrap();
     let readable = client.query(READABLE, &[&catalog]).unwrap();
     assert!(readable.len() > 10, "only {} relations can be read", readable.len());
@@ -39,8 +40,8 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take too long. The search reads the tables of these views as
-            // well.
+            // With thousands of jobs, some views of awty take too long. The search also reads the tables of these
+            // views.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
@@ -58,7 +59,8 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
     found
 }
 
-/// Returns the answers that contain a mark, and the requests for the victim's schedule that have succeeded.
+/// Returns the answers that contain a mark of the victim, and the requests for the victim's schedule that have
+/// succeeded.
 fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<String> {
     let (id, uri) = (&target.id, encoded(&format!("{}{}", target.origin, target.path)));
     let lists = [
@@ -90,12 +92,13 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
 
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // The victim itself must find its texts, because otherwise the search as a neighbour would prove nothing.
+    // The victim itself must find its texts, because otherwise the search with a neighbour's rights would prove
+    // nothing.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");
     }
-    // All neighbours have equal rights. The second role has thousands of jobs.
+    // All neighbours have equal rights, so two roles are enough. The second one has thousands of jobs.
     for (role, catalog) in [(hood::role(0), true), (hood::role(14), false)] {
         let found = found_by_sql(&mut shop.cluster.client("postgres", &role), target, marks, catalog);
         assert!(found.is_empty(), "{role} sees values of the victim in {found:?}");

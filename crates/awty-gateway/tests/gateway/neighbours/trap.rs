@@ -1,5 +1,5 @@
-//! Servers of the neighbours that hang, never read, or send an endless answer. They keep the requests that they get. A
-//! trap that is dropped closes its connections.
+//! Traps are servers of the neighbours that hang, never read, or send an endless answer. A trap keeps the requests that
+//! it gets. A dropped trap closes its connections.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -12,11 +12,10 @@ const KEPT: usize = 16 * 1024;
 
 #[derive(Clone, Copy)]
 pub enum Manner {
-    /// Reads the request and sends no answer.
     Hang,
-    /// Accepts the connection and reads nothing.
+    /// The trap accepts the connection and reads nothing.
     Deaf,
-    /// Sends the first text once, and then the second text without end.
+    /// The trap sends the first text once, and then the second text without end.
     Endless(&'static str, &'static str),
     /// Does the same as `Endless`, with a pause of a tenth of a second after each text.
     Slow(&'static str, &'static str),

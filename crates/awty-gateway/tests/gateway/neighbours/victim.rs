@@ -1,5 +1,5 @@
-//! The victim has a schedule that runs every second, and a watched table with a client that writes. The victim must
-//! lose nothing.
+//! The victim has a schedule that runs every second, and a watched table to which a client writes. No call and no alert
+//! of the victim may be lost.
 
 use super::hood::Target;
 use super::spies::MARK;
@@ -14,14 +14,13 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Lists the slots of the victim's schedule that were not called exactly once. The slot of the pending check is left
-/// out.
+/// Lists the slots of the victim's schedule that were not called exactly once, except the pending slot.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
         LEFT JOIN awty.attempt AS a ON a.job = 'http.victim' AND a.entity_key = '/victims-path' AND a.first_check_at = s.slot AND a.ok
     WHERE f.job = 'http.victim' AND f.entity_key = '/victims-path' GROUP BY s.slot HAVING count(a.lease) <> 1) AS wrong";
-/// Lists the rows of the watched table with a wrong number of alerts or reports. Odd rows are late.
+/// Lists the rows of the watched table with a wrong number of alerts or reports. Rows with odd numbers are late.
 const WRONG_ALERTS: &str =
     "SELECT string_agg(id || ': ' || alerts || ' alerts, ' || reports || ' reports', '; ') FROM (
     SELECT o.id, (SELECT count(*) FROM awty.alert AS a WHERE a.rule = 'orders' AND a.entity_key = o.id::text) AS alerts,
@@ -67,7 +66,7 @@ impl Victim {
         Victim { receiver, target, settings, first_slot }
     }
 
-    /// Writes ten rows a second. Every second row is late after two seconds.
+    /// Writes ten rows a second. Every second row becomes late two seconds later.
     pub fn write(shop: &Shop) -> Writer {
         let (stop, config) = (Arc::<AtomicBool>::default(), shop.cluster.config("postgres", "victim"));
         let stopped = stop.clone();
@@ -106,7 +105,6 @@ impl Victim {
         vec![MARK.to_owned(), token, key.unwrap_or_else(|| panic!("no key: {}", answer.text))]
     }
 
-    /// Checks that each slot has one successful attempt, and that each late row has one alert that was reported once.
     #[track_caller]
     pub fn assert_nothing_is_lost(&self, shop: &Shop, writer: Writer) {
         writer.stop.store(true, Ordering::Relaxed);
