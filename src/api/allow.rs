@@ -1,4 +1,4 @@
-//! Implements `awty.allow()` and `awty.disallow()`, which give and take rights to a job.
+//! Implements `awty.allow()` and `awty.disallow()`, which grant and revoke rights to a job.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;

@@ -1,7 +1,7 @@
 //! Implements `awty.create_calendar()` and `awty.drop_calendar()`.
 //!
-//! Invariant: a calendar is locked before the checks of its repetitions. If a calendar belongs to another role, its
-//! name is taken, whether or not the caller sees the calendar.
+//! Invariant: a calendar is locked before the checks of its repetitions. A name that another role's calendar has cannot
+//! be used, even if the caller does not see that calendar.
 //! Does not: count open time.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
@@ -18,7 +18,8 @@ use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
-/// Maximum number of calendars of a role, because each role that reads the calendars judges all of them.
+/// Maximum number of calendars of a role. The number is limited, because every reader of `awty.calendar` has its rights
+/// to each calendar checked.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

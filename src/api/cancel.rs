@@ -22,8 +22,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // Checks of rules are left out, because a caller that cancels its own checks does not mean to end the watch of
-        // the row.
+        // Checks of rules are left out, because a caller that cancels its own checks does not want the rule to stop
+        // watching the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -44,8 +44,8 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // If the lock had to wait for a run, the run's next occurrence may be pending now, so the lock is tried again. The
-    // last attempt is for a repetition that had no check until the maintainer has just scheduled one.
+    // The first attempt may have waited for a run, which has then scheduled the next occurrence. The loop locks this
+    // occurrence. It also locks a check that the maintainer has just scheduled for a repetition without a check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -21,7 +21,7 @@ calls! {
     fn release -> () = release_check;
 }
 
-/// Holds a check. A run in progress ends normally, and the check that the run leaves pending is then held.
+/// Holds a check. A run in progress ends normally. If the run leaves its check pending, the check is held then.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -40,7 +40,7 @@ fn hold_check(args: &Args) -> Result<()> {
     let seen = peek(&entity, &job)?;
     let runs = running_since(seen.id).is_some();
     let id = if runs {
-        // If the run ends before this transaction commits, an inspection holds the check that the run left pending.
+        // If the run ends before this transaction commits, a maintainer holds the check that the run left pending.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -79,9 +79,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut held_at = None;
     if !seen.held {
-        // The check is not marked as held. A client may have held it during a run that is in progress or has just
-        // ended. If this call had to wait for the end of the run, the check that the run left pending is marked as held
-        // now.
+        // A client may have held the check during a run, so that the check is not marked as held yet. If this call
+        // waited for the end of that run, the check is marked now.
         held_at = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };
@@ -100,7 +99,7 @@ fn release_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Decides about the released check as a worker does about missed checks.
+/// Decides whether the released check runs, as a worker decides about missed checks.
 fn apply_policy(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);

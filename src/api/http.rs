@@ -23,7 +23,7 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
 }
 
 /// Converts a text to UTF-8. If the database has another encoding, characters outside ASCII may be replaced, but no
-/// valid value has such characters.
+/// valid URI or argument has such characters.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())
 }

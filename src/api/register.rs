@@ -76,8 +76,8 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Returns an error while an external worker has a live lease of the job, because an external and an own worker could
-/// otherwise run the same check.
+/// Returns an error while an external worker has a live lease of the job, because otherwise an external worker and a
+/// worker of the server could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -122,8 +122,8 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads the name of the job's function. If the caller gave a command instead, the error shows a function that executes
-/// the command.
+/// Reads the name of the job's function. If the caller gave an SQL command instead, the hint of the error shows a
+/// function that executes the command.
 fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
         let (text, function) = (text.to_string(), function::quoted(job));
@@ -187,7 +187,7 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    // The gate for leases is needed, because unregistering a job also removes its leases and targets.
+    // Unregistering a job also removes its leases and targets, so the caller must be allowed to change leases.
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
@@ -195,18 +195,18 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A superuser must be able to remove a job whose row is broken. SAFETY: a getter.
+        // A superuser must be able to remove a job whose row is broken.
+        // SAFETY: the called function only reads a variable.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Locks the job's claims before this call deletes rows that claims read. A claim of several jobs does not wait, but
-    // skips this job.
+    // Locks the job's claims before this call deletes rows that claims read. A claim of several jobs skips this job.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // If this call had to wait for the end of a run, the run has scheduled the next occurrence, which is ended
-        // here.
+        // If this call had to wait for the end of a run, the run has scheduled the next occurrence. This statement ends
+        // that occurrence.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

@@ -28,7 +28,7 @@ use std::collections::HashSet;
 /// check.
 const ROUNDS: u32 = 100;
 
-/// Longest interval in days, which is a thousand years in either direction. A longer interval could overflow.
+/// Longest interval in days, positive or negative: a thousand years. A longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -84,7 +84,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Tells the client once per session and job that its checks wait.
+/// Tells the client, once per session and job, that the job is paused.
 pub fn say_paused(job: &Job) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -94,8 +94,8 @@ pub fn say_paused(job: &Job) {
     }
 }
 
-/// Tells the client once per session and job that the slot is later than expected. A trigger may schedule thousands of
-/// checks, so more notices would be noise.
+/// Tells the client once per session and job that the slot is later than the requested time. A trigger may schedule
+/// thousands of checks, so more notices would be noise.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -116,10 +116,10 @@ fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     }
 }
 
-/// Reads the interval `after`, which is the fifth argument. Returns the time at this interval from the start of the
-/// transaction, and the interval.
+/// Reads the interval `after`, which is the fifth argument. Returns the start of the transaction plus the interval, and
+/// the interval.
 pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)> {
-    // An interval that would overflow below is refused as out of range.
+    // An interval that is too long for the addition below is refused as out of range.
     let duration = args.duration(4, "after").ok().flatten();
     if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
         return Err(Error::OutOfRange { argument: "after" });
@@ -175,8 +175,8 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// Links a check that replaces an occurrence to the repetition, which continues after the check's slot. If the
-/// occurrence was held, the check is held.
+/// Links a check that replaces an occurrence to the repetition. The repetition continues after the slot of the new
+/// check. If the occurrence was held, the new check is held.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

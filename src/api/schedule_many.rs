@@ -32,7 +32,7 @@ calls! {
 
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// Positions of the keys in the order in which their checks are written.
+    /// Indexes of the keys, in the order in which the checks are written.
     sorted: Vec<usize>,
 }
 
@@ -84,7 +84,7 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// One slot for each key, or one slot for all keys.
+    /// Either one slot for each key, or one slot for all keys.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -174,8 +174,8 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // A plain INSERT is tried first, because in most calls no check is pending and ON CONFLICT would double the
-        // time.
+        // A plain INSERT is tried first, because in most calls no check is pending and an INSERT with ON CONFLICT takes
+        // twice as long.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -205,7 +205,7 @@ impl Request<'_> {
         Values { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
-    /// Ends the pending checks that new checks will replace. Returns the positions of their keys.
+    /// Ends the pending checks that new checks will replace, and returns the indexes of their keys.
     fn make_room(
         &self,
         checks: &NewChecks,
@@ -271,15 +271,15 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // Checks of rules are left out if the call names no job, so that the rows stay watched.
+        // If the call names no job, checks of rules are left out, so that the rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     // Only checks that the caller may cancel are locked, so that the call does not block checks of other roles.
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // Checks are locked one by one, because the lock may have to wait for a run. Then the next occurrence must be
-        // locked before the check of the next key.
+        // The call locks one check at a time, because it may have to wait for a run. After the wait, it must lock the
+        // repetition's next occurrence before the check of the next key.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

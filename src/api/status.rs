@@ -2,7 +2,7 @@
 //! database in shared memory and in the catalogs.
 //!
 //! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
-//! above AccessShare. sql/60_status.sql chooses the reason why nothing runs.
+//! above AccessShare. sql/60_status.sql decides which reason the views show if nothing runs.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
@@ -56,8 +56,8 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // `DatabaseProblem::Unserved` is left out, because it may be old: shared memory has only the last inspection's
-    // result, and `unserved` above is current.
+    // Shared memory has the result of the last inspection, which may be outdated. The variable `unserved` is current,
+    // so `DatabaseProblem::Unserved` is left out here.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
@@ -148,7 +148,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// Shortest lag that a caller may ask about, because the launcher may look only once a second.
+/// Smallest value of `max_lag`, because the launcher may look for due checks only once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]
@@ -172,7 +172,7 @@ fn pair(error: &Error) -> Vec<String> {
 }
 
 /// Tells all sessions that `awty.job` or `awty.rule` has changed. A trigger calls this function after each statement,
-/// also after a user's statement.
+/// including statements of users.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     if Firing::of(fcinfo).is_none() {
