@@ -1,6 +1,4 @@
-//! `awty.due()` and `awty.open_time()`.
-//!
-//! Does not: round to slots.
+//! Implements `awty.due()` and `awty.open_time()`, which return exact times without rounding to slots.
 
 use super::usable;
 use crate::call::args::{Args, calls};
@@ -14,7 +12,7 @@ use awty_core::{Time, later};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
-/// A longer time is counted in pieces of this length, so that a cancellation is heard.
+/// Open time is counted in pieces of at most this length, so that a query can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(36_525);
 
 calls! {
@@ -62,7 +60,6 @@ fn counted(calendar: &Calendar<Local>, args: &Args) -> Result<TimeDelta> {
     Ok(open)
 }
 
-/// Returns the name of a calendar; `None` for NULL.
 fn name(args: &Args) -> Result<Option<Text>> {
     args.optional_name(2, "calendar", MAX_CALENDAR)
 }

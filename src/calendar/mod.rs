@@ -1,10 +1,10 @@
-//! Calendars: the calendar that a name stands for, and the calls that count its open time.
+//! Finds the calendar with a name for a caller, and counts its open time.
 //!
-//! - [`api`] has `awty.due()` and `awty.open_time()`. The calls that write calendars are in `crate::api`.
-//! - [`usable`] is the calendar of a caller.
+//! - [`api`] implements `awty.due()` and `awty.open_time()`. The calls that write calendars are in `crate::api`.
+//! - [`usable`] returns a calendar that the caller may use.
 //!
-//! Invariant: a calendar never fails because of its zone. While PostgreSQL does not know the zone, all time is open.
-//! Does not: count open time (see `awty_core::calendar`).
+//! Invariant: a calendar never fails because of its zone. If PostgreSQL does not know the zone, all time is open.
+//! Does not: contain the arithmetic of open time (see `awty_core::calendar`).
 
 mod api;
 pub mod statements;
@@ -21,10 +21,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Maximum number of calendars among which a similar name is looked for.
+/// Maximum number of calendars that are searched for a similar name.
 const MAX_LISTED: i64 = 1000;
 
-/// A calendar with its rights.
+/// A calendar, and the role that owns it.
 pub struct Known {
     role: pg_sys::Oid,
     pub zone: String,
@@ -32,25 +32,23 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether a role may use the calendar.
     pub fn is_usable_by(&self, role: pg_sys::Oid) -> bool {
         may_use(role, self.role)
     }
 }
 
-/// Whether a role may use a calendar of the other role.
+/// Whether `role` may use the calendars of `owner`.
 pub fn may_use(role: pg_sys::Oid, owner: pg_sys::Oid) -> bool {
     role == owner || Some(owner) == catalog::database_owner() || catalog::can_become(role, owner)
 }
 
-/// Returns the calendar with this name, if the caller may use the calendar.
 pub fn usable(name: &Text) -> Result<Rc<Known>> {
     let caller = catalog::current_role();
     find(name).filter(|known| known.is_usable_by(caller)).ok_or_else(|| unknown(name).into())
 }
 
-/// Returns the calendar with this name for a definition that uses it, if the caller and the role that will run may use
-/// the calendar. Until the transaction ends, no other transaction replaces or drops the calendar.
+/// Returns the calendar with this name for a definition that uses it, if the caller and the role that will run the job
+/// may use the calendar. Until the transaction ends, no other transaction replaces or drops the calendar.
 pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
     calendar::lock_for_use(name);
     let known = usable(name)?;
@@ -74,7 +72,7 @@ pub fn unknown(name: &Text) -> CalendarError {
     CalendarError::Unknown { calendar, nearest }
 }
 
-/// Returns the calendar with this name, cached until the table changes. Asks for no right.
+/// Returns the calendar with this name, cached until the table changes. Does not check the caller's rights.
 pub fn find(name: &Text) -> Option<Rc<Known>> {
     thread_local! {
         static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
@@ -91,8 +89,8 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // In a parallel query the snapshot may be older than the last change.
-    // SAFETY: a getter.
+    // The calendar is not cached during a parallel query, whose snapshot may be older than the last change.
+    // SAFETY: the called function only reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
             if *then == epoch {
@@ -109,7 +107,7 @@ fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
         (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
-        // PostgreSQL knows this zone without a file.
+        // PostgreSQL knows GMT even without files of time zones.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })

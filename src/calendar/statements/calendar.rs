@@ -1,4 +1,4 @@
-//! Statements on `awty.calendar`.
+//! SQL statements that read and write `awty.calendar`.
 
 use crate::error::CalendarError;
 use crate::pg::array::{self, DATE, TEXT};
@@ -12,17 +12,16 @@ use pgrx::pg_sys;
 /// Day 0 of PostgreSQL's dates, 2000-01-01, as a number of days since 1970-01-01.
 pub const POSTGRES_EPOCH: i64 = 10_957;
 
-/// What `awty.create_calendar()` writes.
+/// Values that `awty.create_calendar()` writes.
 pub struct Definition {
     pub name: Text,
     pub zone: String,
-    /// The union of the hours.
+    /// Open hours of the calendar, without overlaps.
     pub hours: Vec<String>,
-    /// Days since 1970-01-01, in order.
+    /// Closed days as numbers of days since 1970-01-01, in ascending order.
     pub closed: Vec<i64>,
 }
 
-/// A stored calendar.
 pub struct Stored {
     pub role: pg_sys::Oid,
     pub zone: String,
@@ -47,7 +46,6 @@ impl typed::Row for Stored {
 }
 
 statement! {
-    /// Returns a calendar as the latest snapshot shows it.
     pub fn find(name: &Text) -> Option<Stored> = query_latest,
     c"SELECT role::pg_catalog.oid, zone, hours, closed FROM awty.calendar WHERE calendar = $1"
 }
@@ -62,15 +60,13 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// The statement uses the caller's snapshot, because the names are suggestions only.
+// The caller's snapshot is recent enough, because the names are only used for suggestions.
 statement! {
-    /// Returns names and roles of all calendars, up to a limit.
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"
 }
 
 statement! {
-    /// Counts the calendars of a role, up to a limit.
     pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.calendar AS c WHERE c.role = $1 LIMIT $2) AS counted"
 }
@@ -90,7 +86,6 @@ statement!(
 );
 
 statement! {
-    /// Removes a calendar.
     pub fn delete(name: &Text) -> bool = query,
     c"DELETE FROM awty.calendar WHERE calendar = $1"
 }
@@ -104,13 +99,12 @@ fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 6] {
     [Some(name.datum()), Some(Text::from(zone.as_str()).datum()), Some(hours), Some(closed), arg(by), time(now)]
 }
 
-/// Runs statements that may have to wait for another transaction that has locked a calendar, or a check of one of its
+/// Runs statements that may have to wait for another transaction, which has locked the calendar or a check of its
 /// repetitions.
 pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| CalendarError::Busy { calendar: name.to_string() }.into(), run)
 }
 
-/// Locks a calendar until the transaction ends.
 pub fn lock(name: &Text) -> Option<Stored> {
     waiting_for(name, || lock_one(name))
 }
@@ -125,7 +119,6 @@ pub fn insert(definition: &Definition, role: pg_sys::Oid, now: Time) -> bool {
     waiting_for(&definition.name, || insert_one().execute(&written(definition, role, now))) > 0
 }
 
-/// Replaces a calendar's definition.
 pub fn update(definition: &Definition, by: pg_sys::Oid, now: Time) {
     update_one().execute(&written(definition, by, now));
 }
