@@ -12,7 +12,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// Size in bytes up to which a jsonb needs no closer look. It has at most five numbers, each of at most 147,500 digits.
+/// A jsonb of at most this size is accepted without counting its digits. It has at most five numbers, each of at most
+/// 147,500 digits.
 const HARMLESS: usize = 64;
 /// Length limit for an argument that must be one of a few words. Every valid word is shorter.
 const MAX_CHOICE: usize = 64;
@@ -89,7 +90,7 @@ impl Args {
         }
     }
 
-    /// Returns the type of an argument in this call, or the declared type if the call does not say.
+    /// Returns the type of an argument in this call, or the declared type if the call gives no type.
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
@@ -133,7 +134,8 @@ impl Args {
         value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices: choices.into() })
     }
 
-    /// Reads a word into `value`. Returns `false` and changes nothing if the argument is NULL.
+    /// Reads an argument that must be one of a few words, and stores the word in `value`. Returns `false` and changes
+    /// nothing if the argument is NULL.
     pub fn word(&self, index: usize, argument: &'static str, value: &mut dyn Word) -> Result<bool> {
         let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(false) };
         let refuse = |unknown: UnknownLabel| Error::Choice {
@@ -170,8 +172,8 @@ impl Args {
     }
 }
 
-/// Whether the arguments of a check are too large to store. Numbers count with all their digits, because a claim
-/// returns them as text.
+/// Whether the arguments of a check are too large to store. The digits of numbers are counted, because a claim returns
+/// the arguments as text.
 ///
 /// # Safety
 ///

@@ -1,13 +1,13 @@
 //! Maximum lengths of texts and arrays in SQL calls. Texts are measured in bytes.
 
-/// PostgreSQL limits all names to this length.
+/// PostgreSQL limits the length of names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
 /// An entity's name may be a table's name with its schema, in quotes.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// The limit leaves room for schema and function name, both quoted and with every character doubled.
+/// A function's name consists of the schema and the name in it. Both may be quoted, with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
 /// An entity's key must fit into an index entry.

@@ -1,4 +1,4 @@
-//! Reads arguments that name an entity, and finds the one pending check that they mean.
+//! Reads arguments that name an entity, and finds the pending check of the entity.
 //!
 //! Invariant: a check whose job the caller may not see is reported as missing.
 
@@ -32,8 +32,8 @@ impl Entity {
             .collect()
     }
 
-    /// Returns the job of the entity's check that the call means. The third argument names the job. The argument may be
-    /// left out if the entity has only one check that the caller may schedule.
+    /// Finds the entity's check that a call is for, and returns its job. The third argument names the job. The argument
+    /// may be left out if the entity has only one check that the caller may schedule.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

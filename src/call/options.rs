@@ -8,7 +8,7 @@ use crate::store::job_option::{self, Field, JobOption, Options};
 use awty_core::Width;
 use chrono::TimeDelta;
 
-/// Reads the options of a call. If `all` is set, NULL is refused for each option that has a default.
+/// Reads the options of a call. If `all` is set, an option that has a default may not be NULL.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;
@@ -21,7 +21,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
                 *value = args.duration(index, name)?.or(*value);
                 true
             }
-            // A negative count becomes so large that it is refused as out of range.
+            // A negative count is replaced by the largest number, which is refused as out of range.
             Field::Count(value) => {
                 args.get::<i32>(index).map(|given| *value = u32::try_from(given).unwrap_or(u32::MAX)).is_some()
             }

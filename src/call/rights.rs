@@ -24,8 +24,8 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Returns an error if an operator's call cannot work now. Unlike [`gate_write`], this also requires the preloaded
-/// library, because without it nothing would ever run.
+/// Returns an error if a call that administers jobs cannot work now. Unlike [`gate_write`], this also requires the
+/// preloaded library, because without it nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -33,7 +33,8 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Returns an error if the transaction may not write. Otherwise DROP EXTENSION waits until the transaction ends.
+/// Returns an error if the transaction may not write. Otherwise locks the extension, so that DROP EXTENSION waits until
+/// the transaction ends.
 ///
 /// The preloaded library is not needed, because an application's writes must not fail without it.
 pub fn gate_write(function: &'static str) -> Result<()> {
@@ -61,7 +62,7 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
             return Err(Error::Restricted { function });
         }
     }
-    // If the extension does not exist, the next statement raises the error.
+    // If the extension does not exist, the lock does nothing and the next statement raises an error.
     relations::lock(purpose);
     Ok(())
 }
@@ -77,7 +78,8 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // The job itself must not be suggested, because the role may have another right to this job.
+            // The error must not suggest the name that the caller gave. The job may exist, if the role has only another
+            // right to it.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -107,7 +109,7 @@ fn has_right(job: &Job, right: Right) -> bool {
 
 fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     let may_be = |role| caller == role || catalog::can_become(caller, role);
-    // For a member of the job's role, the table with rights is not read.
+    // The table with rights is not read if the caller is a member of the job's role.
     may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
 }
 
@@ -123,8 +125,8 @@ pub fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
     right::all().into_iter().filter(move |job| job.has(Right::Read, &may_be)).take(MAX_LISTED)
 }
 
-/// Implements `awty_internal.has_right`. Reads with the latest snapshot. The current user may ask about roles that it
-/// can become.
+/// Implements `awty_internal.has_right`, which reads the rights with the latest snapshot. The current user may ask
+/// about roles that it can become.
 #[pg_extern(sql = false)]
 fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
@@ -138,8 +140,8 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
 /// Implements `awty_internal.readable`, which returns the jobs that the caller may read. Each row has the job's role
 /// and the caller's other rights.
 ///
-/// A row-level security policy calls the function once for each table of a statement. Names are bytes, because pgrx's
-/// text is always UTF-8 and PostgreSQL stores bytes and text alike.
+/// A row-level security policy calls the function once for each table of a statement. Names are returned as bytes,
+/// because a Rust string must be UTF-8 and the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -190,9 +192,10 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 }
 
 thread_local! {
-    /// Why the database is held, and the number of adoptions when this session last looked.
+    /// The reason why the database is held, and the number of adoptions that this session saw last.
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Start of the statement that was warned last, so that a statement that schedules many checks is warned only once.
+    /// Start time of the last statement that was answered with a warning. A statement that schedules many checks gets
+    /// only one warning.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
@@ -219,7 +222,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // The launcher does not know a copy of a database before the first inspection, so the inspection is requested
+        // The launcher does not notice that a database is a copy before an inspection, so an inspection is requested
         // here.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
