@@ -1,6 +1,6 @@
-//! Errors of calendars.
+//! Errors of calls that read or write calendars.
 //!
-//! Invariant: each error has a hint, as in `words`.
+//! Invariant: the function `words` gives each error a hint.
 //! Does not: decide when to raise an error.
 
 use super::phrase::{Words, quote, say};
@@ -23,7 +23,7 @@ pub enum CalendarError {
     Hours(HoursError),
     /// The calendar has no open time within ten years.
     NoOpenTime { calendar: String },
-    /// The role has as many calendars as a role may have.
+    /// The role already has the maximum number of calendars.
     TooManyCalendars { role: String, max: i64 },
     /// Another transaction keeps the calendar, or a check of one of its repetitions, locked.
     Busy { calendar: String },
@@ -35,7 +35,7 @@ pub enum CalendarError {
     TooMany { argument: &'static str, max: usize },
     /// A date in the argument `closed` is infinite.
     InfiniteDay,
-    /// The interval cannot be a length of open time.
+    /// The interval is not a valid length of open time.
     Length(LengthError),
     /// `awty.due()` finds no time within ten years.
     NoResult { calendar: String },

@@ -1,6 +1,6 @@
 //! Errors of external workers and their jobs.
 //!
-//! Invariant: each error has a hint, as in `words`.
+//! Invariant: the function `words` gives each error a hint.
 //! Does not: decide when to raise an error.
 
 use super::phrase::{Words, call, quote, say};
@@ -13,15 +13,15 @@ pub enum LeaseError {
     NotClaimer { job: String, role: String },
     /// External workers cannot claim the job's checks, because the job has a function.
     HasFunction { job: String },
-    /// The job cannot be tried, because it has no function.
+    /// `awty.try()` cannot run the job, because the job has no function.
     NoFunction { job: String },
     /// The option has no meaning for a job with a function.
     OnlyExternal { option: &'static str },
     /// The number of checks is outside the range that one claim may ask for.
     Max { most: i32 },
-    /// The job has limits for as many targets as a job may have.
+    /// The job already has the maximum number of targets with limits.
     TooManyTargets { job: String, max: i64 },
-    /// The array has another length than that of the leases, or several dimensions.
+    /// The array does not have exactly one element for each lease, or has several dimensions.
     Unequal { argument: &'static str },
     /// The call names more leases than one call may name.
     TooMany { max: usize },

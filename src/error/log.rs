@@ -93,7 +93,7 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Warns an external worker and the server log that the result of an answer was not stored.
+/// Warns an external worker and the server log that the worker's answer could not be stored.
 pub fn not_booked(lease: i64, failure: &Failure) {
     let message = format!("lease {lease} could not be answered: {}", failure.message);
     report(PgLogLevel::WARNING, &failure.sqlstate, &message, "", "");

@@ -33,7 +33,6 @@ pub use {calendar::CalendarError, cancel::cancelled, label::Label, lease::LeaseE
 
 #[derive(Debug)]
 pub enum Error {
-    /// The library was not loaded when the server started.
     NotPreloaded,
     /// A check was written although the library was not loaded when the server started, so no worker will run the
     /// check.
@@ -54,7 +53,6 @@ pub enum Error {
     Restricted {
         function: &'static str,
     },
-    /// A client has called a trigger function directly.
     NotTrigger {
         function: &'static str,
     },
@@ -68,7 +66,6 @@ pub enum Error {
         argument: &'static str,
         max: usize,
     },
-    /// The key of an entity is an array or a row.
     KeyType {
         argument: &'static str,
         kind: String,
@@ -93,7 +90,6 @@ pub enum Error {
     OutOfRange {
         argument: &'static str,
     },
-    /// The interval is too long to be counted in microseconds.
     DurationOutOfRange {
         argument: &'static str,
     },
@@ -111,23 +107,19 @@ pub enum Error {
     Negative {
         argument: &'static str,
     },
-    /// The time is beyond the job's `max_horizon`.
     TooFar {
         job: String,
         time: Time,
         max_horizon: String,
     },
-    /// No job has this name. `nearest` is a job with a similar name.
     UnknownJob {
         job: String,
         nearest: Option<String>,
     },
-    /// A job of this name exists. `own` says whether the caller may change it.
     JobExists {
         job: String,
         own: bool,
     },
-    /// The caller may not schedule or cancel checks of this job.
     NotAllowed {
         job: String,
         role: String,
@@ -139,7 +131,6 @@ pub enum Error {
     Option {
         message: String,
     },
-    /// The argument accepts only certain words, and this value is none of them.
     Choice {
         argument: &'static str,
         value: String,
@@ -170,7 +161,6 @@ pub enum Error {
         function: String,
         set_based: bool,
     },
-    /// The name belongs to a procedure, an aggregate or a window function.
     NotAFunction {
         function: String,
     },
@@ -179,12 +169,11 @@ pub enum Error {
         function: String,
         takes: Signature,
     },
-    /// The function exists with more than one signature that a job could use.
     Ambiguous {
         function: String,
         takes: [Signature; 2],
     },
-    /// The function of a registered job has the error in `error`.
+    /// The function of a registered job cannot be used. `error` says why.
     OfJob {
         job: String,
         error: Box<Error>,
@@ -205,7 +194,8 @@ pub enum Error {
         function: String,
         role: String,
     },
-    /// The function's owner is a role that the job's role has no reason to trust.
+    /// The function belongs neither to the role that registered the job nor to a role that the job's role is a member
+    /// of.
     ForeignFunction {
         function: String,
         owner: String,
@@ -220,7 +210,6 @@ pub enum Error {
         role: String,
         max: i64,
     },
-    /// Another transaction is changing the job, and has not ended in time.
     JobBusy {
         job: String,
     },
@@ -234,14 +223,13 @@ pub enum Error {
     },
     NoLogin {
         role: String,
-        /// Name of the caller if the caller may log in.
+        /// The caller's name, or `None` if the caller may not log in either.
         caller: Option<String>,
     },
     NoConnect {
         role: String,
         database: String,
     },
-    /// A check is already pending, and the caller has set `on_conflict => 'error'`.
     AlreadyPending {
         job: String,
         entity: Label,
@@ -252,12 +240,10 @@ pub enum Error {
         job: String,
         entity: Label,
     },
-    /// The entity has no check that the caller may change.
     NoCheck {
         entity: Label,
         job: Option<String>,
     },
-    /// The call is for one check, but several checks of the entity match.
     ManyChecks {
         entity: Label,
         jobs: Vec<String>,
@@ -287,7 +273,7 @@ pub enum Error {
     Altered {
         table: &'static str,
     },
-    /// The definition of a repetition is invalid. The hint needs the job and the session's time zone.
+    /// The definition of a repetition is invalid. The hint shows the job and the session's time zone.
     Repeat {
         error: RepeatError,
         job: String,
@@ -303,7 +289,6 @@ pub enum Error {
     },
     Travel(TravelError),
     Watch(WatchError),
-    /// A set-based job's function returned an array that does not have one element per check.
     AnswerCount {
         job: String,
         checks: usize,

@@ -30,7 +30,6 @@ pub enum WatchError {
     WholeRow {
         argument: &'static str,
     },
-    /// The text of a rule is not a single expression over one row.
     NotAnExpression {
         argument: &'static str,
         what: String,
@@ -67,7 +66,6 @@ pub enum WatchError {
         rule: String,
         relation: String,
     },
-    /// A user's function or trigger has a name that the rule needs.
     NameTaken {
         rule: String,
         object: String,
@@ -84,7 +82,6 @@ pub enum WatchError {
         not_owners: bool,
         fix: String,
     },
-    /// No function of this name takes an alert.
     Call {
         function: String,
     },
