@@ -1,7 +1,8 @@
-//! Collects the result of one transaction of a run. Listeners are notified at commit. Counters and log are updated
-//! after the commit.
+//! Collects the results of a run's transaction. Listeners are notified when the transaction commits. Counters and log
+//! are updated after the commit.
 //!
-//! Invariant: a rolled-back run is neither counted nor reported. A run without a problem allocates nothing.
+//! Invariant: if the transaction rolls back, its runs are neither counted nor reported. A run without a problem
+//! allocates nothing.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -44,16 +45,15 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Records what a run did to its check. `next` says whether the next occurrence is held, if there is a next
-    /// occurrence.
+    /// Records what a run did to its check. `next` is `None` if there is no next occurrence. Otherwise it says whether
+    /// the next occurrence is held.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));
         }
     }
 
-    /// Counts the runs of a client's transaction when it commits. Failures are reported in a summary. Returns what
-    /// happened to each check.
+    /// Adds the runs to the job's counters when the client's transaction commits. Returns what happened to each check.
     pub fn at_commit(self, job: &Text) -> Vec<(i64, CheckResult)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
         let result = |(check, fate, next)| match (fate, next) {
@@ -120,7 +120,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// Reports the problems and counts the runs. The caller has committed the transaction.
+    /// Reports the problems of a committed transaction, and counts its runs.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);
@@ -139,7 +139,7 @@ impl Account {
     }
 }
 
-/// Counters of a job that are not in shared memory yet, and the start of the first counted run.
+/// Counters of a job that are not in shared memory yet. `since` is the start of the first of these runs.
 struct UnwrittenFigures {
     job: Text,
     figures: Figures,
@@ -147,7 +147,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// Jobs stay in this list after their counters were written, so that a run allocates nothing.
+    /// A job stays in this list after its counters were written, so that later runs of the job allocate nothing.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -22,8 +22,8 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// Returns the number of pending checks of each job. Names are bytes, because pgrx's text is always UTF-8 and
-/// PostgreSQL stores bytes and text alike.
+/// Returns the number of pending checks of each job. Names are returned as bytes, because a Rust string must be UTF-8
+/// and the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -56,8 +56,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Estimates the number of checks of each job that has too many checks to count. Each of these jobs gets an equal share
-/// of the checks that were not counted.
+/// Estimates the number of pending checks of a job with too many to count. The checks that were not counted are divided
+/// equally among these jobs.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

@@ -1,8 +1,8 @@
 //! Moves the counters of jobs between shared memory, where workers count, and `awty_internal.job_stat`, where the
 //! counters survive a restart of the server.
 //!
-//! Invariant: shared memory holds the counters read from the table plus all later counts, each once. So a row of the
-//! table can be overwritten as a whole.
+//! Invariant: the counters in shared memory are those read from the table plus all later runs. So they can overwrite
+//! the row of the table.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;

@@ -1,4 +1,4 @@
-//! Counts how the runs of each job went, since the statistics began.
+//! Counts successful, failed and late runs of each job since the statistics began.
 //!
 //! - [`account`] collects the result of a transaction.
 //! - [`problem_log`] reports problems to the job's channel and to the log.

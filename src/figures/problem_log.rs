@@ -1,5 +1,5 @@
 //! Reports failed runs, and checks that end with a problem. The job's channel is notified at commit. The server log
-//! gets an entry after the commit, within `awty.log_failures` and `awty_core::log_rate`.
+//! gets an entry after the commit, if `awty.log_failures` and `awty_core::log_rate` allow one.
 //!
 //! Invariant: if `awty.log_failures` is `codes`, an entry has only numbers, outcomes and SQLSTATEs, and no name, key,
 //! argument or message.
@@ -34,7 +34,6 @@ pub enum Fate {
     End(Outcome),
 }
 
-/// The first problem of a transaction, and the number of all its problems.
 #[derive(Default)]
 pub struct Problems {
     first: Option<Problem>,
@@ -42,8 +41,8 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem. Only the first problem is evaluated, because the log gets one entry for all problems of a
-    /// transaction.
+    /// Adds a problem. Only the details of the first problem are kept, because the log gets one entry for all problems
+    /// of a transaction.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -140,11 +139,11 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Notifies the channels of checks that the caller will end without a run, because of `failure`. Returns the problems
-/// that the caller must log after the commit, by job.
+/// Notifies the channels of checks that the caller will end without a run, because of `failure`. Returns for each job
+/// the problems that the caller must log after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
-    // Without checks no query is executed, so that an idle database stays idle.
+    // If no check will end, no query is executed.
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
     checks.sort_unstable_by(|one, other| one.job.cmp(&other.job));
     for check in checks {
@@ -164,7 +163,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
 /// Notifies the channel at commit. The payload contains no name, because any role may listen.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
-    // Neither string contains a NUL, because the channel is a text of PostgreSQL's and the payload is a number.
+    // A channel or payload never contains a NUL, because the channel was stored as text and the payload is a number.
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {
         unbound::async_notify(&channel, &payload);
     }

@@ -1,8 +1,5 @@
-//! SQL statements on `awty_internal.job_stat`, which keeps the counters of jobs across restarts. Also counts the
-//! pending checks of jobs.
-//!
-//! The row with the empty name has the counters of all other jobs. A row that is older than its job belongs to a
-//! removed job of the same name.
+//! SQL statements that read and write `awty_internal.job_stat`, which keeps the counters of jobs across restarts. Other
+//! statements count the pending checks of jobs.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -15,7 +12,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// Number of checks of a job up to which they are counted. Above this number, the result is an estimate.
+/// Limit up to which the pending checks of a job are counted. The number of checks of a larger job is estimated.
 pub const COUNTED: i64 = 100_000;
 
 statement! {
@@ -51,7 +48,6 @@ statement!(
 );
 
 statement! {
-    /// Returns the jobs that have counters but are no longer registered.
     pub fn gone() -> Vec<Text> = query,
     c"SELECT s.job FROM awty_internal.job_stat AS s
       WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
