@@ -1,6 +1,6 @@
 //! Starts workers and maintainers for the launcher, and keeps track of them.
 //!
-//! Invariant: an entry that was reserved for a worker that never started is freed. At most [`MAINTAINERS`] databases
+//! Invariant: a worker's entry in shared memory is freed if the worker never starts. At most [`MAINTAINERS`] databases
 //! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs it once.
 
 use crate::failpoint::failpoint;
@@ -17,14 +17,14 @@ use std::time::Duration;
 const MAINTAINERS: usize = 2;
 /// Time for which a role gets no worker after it could not connect.
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// Age at which a reservation of an entry is freed, because a former launcher or a failed turn has left it behind. A
-/// worker that starts later finds its entry taken, and leaves.
+/// A reservation that is older than this is freed, because the launcher that made it has failed. If the worker still
+/// starts, it finds its entry taken and exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Entries that are reserved for workers that have not started yet: index of the entry, its generation, and the
-    /// requested process.
+    /// Workers that have not started yet. Each has the index and the generation of its reserved entry, and the handle
+    /// of the process.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
@@ -43,8 +43,8 @@ pub enum Sent {
     NoProcess,
 }
 
-/// Handle of a process that was requested from the postmaster. Its memory is in the process's longest-lived context,
-/// and `drop` frees it.
+/// Handle of a process that was requested from the postmaster. The longest-lived memory context holds the handle, and
+/// `drop` frees it.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
@@ -129,9 +129,9 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The database is not forgotten here. An inspection may be running, and without the database's line its
-            // result would look as if it had found no awty. Only the list of databases makes the launcher forget a
-            // database.
+            // The launcher does not forget the database here. If the database's entry were missing, an inspection that
+            // is still running would seem to have found no awty. The launcher forgets a database only if the list of
+            // databases lacks it.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -167,7 +167,7 @@ impl Children {
     }
 
     /// Returns when to request a process again, and logs once that the server has no free process. All roles wait for
-    /// the same moment, so that a role's wait does not grow with the number of roles.
+    /// the same moment, so that more waiting roles do not make the wait longer.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,
@@ -233,8 +233,8 @@ fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignmen
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
         pg_sys::MemoryContextSwitchTo(previous);
-        // The handle is made only after a successful start, because dropping a `Handle` frees its memory and a failed
-        // start has none.
+        // A failed start allocates no memory, so a `Handle`, whose drop frees memory, is made only after a successful
+        // start.
         started.then(|| Handle(handle))
     }
 }

@@ -6,7 +6,7 @@
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
 
-/// Path in the data directory, which is the working directory of each server process.
+/// Path of the file, relative to the data directory, in which every server process works.
 const FILE: &str = "pg_stat/awty_databases";
 
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl DatabaseCache {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // A write error is ignored, because without the file only the next start takes longer.
+            // A write error is ignored, because without the file the launcher only needs longer to start.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

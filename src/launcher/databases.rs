@@ -60,7 +60,7 @@ impl Databases {
             }
             let sent = children.start_maintainer(database, mono);
             if sent != Sent::Started {
-                // A maintainer that ends wakes the launcher. If the server has no free process, the launcher tries
+                // When a maintainer ends, it wakes the launcher. If no maintainer could be started, the launcher tries
                 // again soon.
                 next = next.min(LATER);
                 if sent == Sent::NoProcess {
@@ -69,8 +69,8 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // Creates the database's line in shared memory, which stays until the inspection reports. If the inspection
-            // finds no awty, the database is forgotten.
+            // Creates the database's entry in shared memory, which stays until the inspection reports. If the
+            // inspection finds no awty, the database is forgotten.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)

@@ -1,5 +1,5 @@
 //! The launcher is one process that sleeps until the earliest slot, starts workers and maintainers, and watches runs.
-//! The launcher connects to no database, so it blocks no command, and the tables can restore its state.
+//! The launcher connects to no database, so it blocks no command. A new launcher can read all it needs from the tables.
 //!
 //! Invariant: an error in a turn does not end the launcher. Each turn answers signals, so the launcher does not block
 //! DROP DATABASE. The launcher sleeps at most a second, so that no slot is lost when the clock jumps.
@@ -72,8 +72,8 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on this turn may miss work that a session posts, so the post must wake the launcher for another
-        // turn.
+        // From now on, sessions wake the launcher when they announce work, because this turn may no longer see that
+        // work.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -90,8 +90,8 @@ impl Launcher {
         wait
     }
 
-    /// Notes since when checks can run. Slots that passed while awty was disabled were missed. If the clock is set
-    /// back, no slot becomes missed.
+    /// Stores the time since which awty is enabled. Slots before this time were missed. If the clock is set back, no
+    /// slot becomes missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -150,8 +150,8 @@ impl Launcher {
     }
 }
 
-/// Returns the roles that may have work, as the plan needs them. Also returns the number of workers of all other roles,
-/// which are finishing.
+/// Returns the roles that may have work, first as keys and then as the plan needs them. Also returns how many workers
+/// of other roles are still finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -195,14 +195,15 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// Cancels and then terminates runs that exceed their time limit by the monotonic clock, which cannot be set.
-/// PostgreSQL's timers in the workers use the wall clock, which may jump. Returns the time until the next look.
+/// Cancels and then terminates runs that exceed their time limit by the monotonic clock, which never jumps.
+/// PostgreSQL's timers in the workers use the wall clock, which may jump. Returns the time until this function must be
+/// called again.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker is waiting for a standby without a run in progress, so the worker may be terminated.
+                // The worker has no run in progress and only waits for a standby, so the worker may be terminated.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
@@ -210,7 +211,7 @@ fn watch(mono: Mono) -> Duration {
                 continue;
             };
             // A run whose commit waits for a standby is not interrupted, because PostgreSQL would end the wait and keep
-            // the commit. A primary that was cut off would then begin its next run.
+            // the commit. The worker of a primary without its standby would then begin the next run.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
