@@ -20,10 +20,11 @@ use pgrx::prelude::*;
 
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
-/// Maximum number of targets of a job with limits or blocks, because each list of targets reads all of them.
+/// Maximum number of targets of a job with limits or blocks. The number is limited, because each call that lists
+/// targets reads all of them.
 const MAX_TARGETS: i64 = 10_000;
 
-/// Longest block that a target may ask for.
+/// Longest time for which a worker may block a target at the target's request.
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
 calls! {
@@ -47,7 +48,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // If the user's block is infinite, the stored timestamp is returned, because a time cannot be infinite.
+    // The stored timestamp is returned unchanged, because it may be infinite and a `Time` cannot be infinite.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),
@@ -56,8 +57,8 @@ fn target_standing(
 }
 
 calls! {
-    /// Blocks a target that asked a worker for a pause. The right to claim is enough for this call, so the block ends
-    /// after [`ASKED`] at the latest.
+    /// Blocks a target that asked a worker for a pause, for at most [`ASKED`]. The block is this short, because the
+    /// caller needs only the right to claim.
     fn block_for_now -> bool = block;
 }
 
@@ -105,8 +106,8 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // This waits for the target's lock. Workers that report a failure or a block only try this lock, so they are not
-    // delayed.
+    // This call waits for the target's lock. Workers that report a failure or a block only try this lock, so they are
+    // not delayed.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

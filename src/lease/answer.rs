@@ -1,9 +1,9 @@
 //! Takes a worker's answers to its leases through `awty.complete()`, `awty.fail()` and their variants for many leases.
 //!
-//! Invariant (P1, P14): an answer, its history row and the next check are committed together with the caller's
-//! transaction. An answer to a void lease changes nothing. The check's row is locked before its lease. A session that
-//! has locked a lease waits for no check. `complete()` and `fail()` wait for the check's row. `complete_many()` and
-//! `fail_many()` never wait for it, so that no client delays the answers for other checks.
+//! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
+//! answer to an ended lease changes nothing. The check's row is locked before its lease. A session that has locked a
+//! lease waits for no check. `complete()` and `fail()` wait for the check's row. `complete_many()` and `fail_many()`
+//! never wait for it, so that no client delays the answers for other checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -167,8 +167,8 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Whether a failure concerns the whole statement and not one report. Such failures are a cancellation, a serialization
-/// conflict, a lack of resources and `lock_timeout`.
+/// Whether a failure makes the whole statement fail, and not only one answer. Such failures are a cancellation, a
+/// serialization conflict, a lack of resources and `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
@@ -197,8 +197,8 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// Returns what the answer says about the target. Any answer shows that the target is up, except a failure that the
-    /// worker blames on the target. Returns `None` if the worker has sent the target nothing.
+    /// Returns whether the target answered or failed. Every answer of a worker shows that the target is up, except a
+    /// failure that the worker blames on the target. Returns `None` if the worker has sent nothing to the target.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -223,7 +223,7 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let (mut taken, mut ends) = (Vec::new(), Vec::new());
     for (given, job) in live {
         let report = first[&given.number];
-        // The row may be locked by a client that is cancelling the check.
+        // `complete_many()` and `fail_many()` do not wait for the row, which a client may be cancelling.
         let locked = if locks == Locks::Wait { Ok(table.lock_waiting(given.id)) } else { table.lock_at_once(given.id) };
         let Ok(row) = locked else {
             answers.insert(given.number, BUSY);
@@ -240,8 +240,8 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
         Error::from(LeaseError::Concurrent).raise();
     }
-    // Only leases that this call has ended count, because another session may have answered the lease or claimed the
-    // check meanwhile.
+    // Another session may have answered some of the leases or claimed the checks meanwhile. Only the leases that this
+    // call has ended are answered.
     taken.retain(|taken| ended.contains(&taken.given.number));
     let reports: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.target_report()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
@@ -282,8 +282,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Answers with the same key are stored together. The key is the job, the start of the lease, the slot, and whether the
-/// check has a row in `awty_internal.check_stat`.
+/// Key of answers that are stored together: the job, the start of the lease, the slot, and whether the check has a row
+/// in `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 /// Stores successful answers in groups and failures one by one. Returns what happened to each check, and whether its

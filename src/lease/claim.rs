@@ -1,8 +1,8 @@
 //! Implements `awty.claim()`, which hands out due checks to external workers.
 //!
-//! Invariant (P14): due checks are read by a snapshot that is newer than the lock on the job's claims, and a check with
-//! a live lease is not handed out. (P2): no check is handed out before its slot. A claim waits for no client that has
-//! locked a check, and writes nothing if no check is due.
+//! Invariant: no check is handed out before its slot or while it has a live lease. The snapshot that reads due checks
+//! is newer than the lock on the job's claims. A claim waits for no client that has locked a check, and writes nothing
+//! if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
@@ -32,8 +32,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// Maximum number of times that a claim looks for checks. It looks again if a guard has ended or moved the checks that
-/// it found.
+/// A claim looks for due checks at most this many times. It looks again if the checks that it found could not run and
+/// were ended or moved.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 
@@ -73,7 +73,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     Ok(())
 }
 
-/// Returns since when checks of this database can run. Returns `None` if they cannot be claimed now.
+/// Returns the time since which checks of this database can run, or `None` if they cannot be claimed now.
 fn able_since(here: pg_sys::Oid) -> Option<Time> {
     let ready = shmem::read(|shared| {
         shared.database(here).filter(|line| line.state == State::Ready).map(|line| line.able_since)
@@ -111,14 +111,14 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sort key of a job within its role: the turn of its next check, the time when the job was last served, the slot and
-/// the id.
+/// Sort key of a job within its role: the position of its next check, the time when the job was last served, the
+/// check's slot and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
 
 impl Claim<'_> {
-    /// Chooses the checks of a job that may be handed out. Guards end or move some due checks instead.
+    /// Chooses the checks of a job that may be handed out. Ends or moves due checks that may not run now.
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
         let over = lease::overdue_of(&job.name, now, expire::PIECE);
@@ -146,7 +146,7 @@ impl Claim<'_> {
         }
         let now = clock::now();
         let mut chosen = target::choose(self.here, &job.name, due, is_all, self.max, now);
-        // The guards have not seen the checks from the walk over targets yet.
+        // The walk over targets may have found checks that may not run now.
         let (due, others): (Vec<InTurn>, Vec<InTurn>) =
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
@@ -162,8 +162,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that awty's own workers run or are about to run, because the job may have had a function
-    /// until a moment ago.
+    /// Returns the checks that workers of the server run or are about to run. A job has such checks if it had a
+    /// function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);
@@ -171,7 +171,7 @@ impl Claim<'_> {
         })
     }
 
-    /// Divides the claim among the roles, and within a role among the targets, round by round.
+    /// Divides the number of checks to claim among the roles, and each role's share among its targets.
     fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<InTurn>)> {
         let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
         roles.sort_unstable_by_key(|role| role.to_u32());
@@ -209,8 +209,8 @@ impl Claim<'_> {
     fn give(&self, Turn { job, chosen }: &Turn, mut due: Vec<InTurn>, sink: &Sink) {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
-            // An expired lease counts as a crash of the external worker, which may hold the check. Leases that another
-            // session has locked are skipped.
+            // An expired lease counts as a crash of the external worker, and after a crash the check may be held.
+            // Leases that another session has locked are skipped.
             let ended: HashSet<i64> = expire::book(job, &lease::lock(&expired), clock::now()).into_iter().collect();
             due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
@@ -246,7 +246,7 @@ fn split(found: Vec<DueCheck>, runs: impl Fn(&DueCheck) -> bool) -> (Vec<DueChec
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
-/// Applies the guards to checks that may not run now, as a worker would. Returns the number of checks that another
+/// Ends, moves or holds checks that may not run now, as a worker would. Returns the number of checks that another
 /// session has locked.
 fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };

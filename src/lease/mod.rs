@@ -1,4 +1,4 @@
-//! Serves external workers, which claim checks by SQL and answer them.
+//! Serves external workers, which claim checks and report results by SQL calls.
 //!
 //! - [`claim`] hands out checks.
 //! - [`answer`] takes the answers.
@@ -9,7 +9,8 @@
 //! - [`alter_target`] changes the limits of targets.
 //! - [`expire`] ends leases that were never answered.
 //!
-//! Invariant (P14): a lease is a run outside the server, so the guards of runs apply and `run::book` writes the result.
+//! Invariant: a lease is a run outside the server. The same conditions as for other runs apply, and `run::book` writes
+//! the result.
 
 mod alter_target;
 mod answer;

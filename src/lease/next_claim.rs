@@ -18,10 +18,10 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Number of due checks, the oldest first, among which the call looks for a check that can be handed out. If there is
-/// none, the call looks at all targets.
+/// The call first looks for a claimable check among this many of the oldest due checks. If there is none, the call
+/// looks at all targets.
 const LOOK: usize = 100;
-/// Wait until the next claim if there are more targets than the call has visited.
+/// The call returns this wait if it has not visited all targets.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 /// Wait until the next claim while another transaction is claiming checks of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
@@ -51,18 +51,18 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    // No claim is worthwhile for a paused job or in a held database.
+    // A claim gets no checks of a paused job, or of a held database.
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
         let mut ahead = lease::ahead(&job.name, now);
         if ahead.is_due && targets::any(&job.name) {
-            // All due checks may belong to targets that cannot be called now.
+            // The targets of all due checks may be blocked or at their limits.
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;
             let chosen = target::choose(here, &job.name, oldest, is_all, LOOK, now);
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
-                // The next claim continues at this target, so that a worker that claims only after this call reaches
+                // The next claim continues at this target. So a worker that alternates this call with claims reaches
                 // all targets.
                 shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
                 let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();

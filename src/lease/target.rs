@@ -1,8 +1,8 @@
 //! Decides which checks a claim may hand out and in which order, and records what answers say about targets.
 //!
 //! A claim first reads as many of the oldest due checks as it may hand out. If there may be more, or if some of these
-//! checks cannot be handed out, the claim walks from target to target by an index. So a target that cannot be called
-//! costs a claim no more than another target, however many checks are waiting for it.
+//! checks cannot be handed out, the claim walks from target to target by an index. So a claim skips a target that
+//! cannot be called in one step, however many checks of the target are waiting.
 //!
 //! Invariant: under the lock on the job's claims, no target gets more calls than it allows. Claims and answers wait for
 //! no other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
@@ -27,13 +27,12 @@ const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. Each has the check's place within its target, and the place of the target.
+    /// The chosen checks, each with its position among the checks of its target and with the position of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     /// States of the targets by name. Empty if no target of the job has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
-    /// Name of the last target that the walk over targets visited.
     pub walked_to: Option<Text>,
     /// Whether the walk stopped before it had visited all targets.
     pub is_cut: bool,
@@ -165,7 +164,8 @@ fn fetch(
     }
 }
 
-/// Stores the tokens that are left after the new leases, and the target at which the next claim begins.
+/// Stores how many tokens the rate limits of the targets have left after the new leases. Also stores the target at
+/// which the next claim begins.
 pub fn given(
     here: pg_sys::Oid,
     job: &Job,
@@ -196,8 +196,8 @@ pub enum Report {
     Down(String),
 }
 
-/// Records whether targets are failing. Skips a target that another session is writing. Does nothing in a transaction
-/// that cannot see other transactions' writes.
+/// Records whether targets are failing. Skips a target that another session is writing. Does nothing under REPEATABLE
+/// READ or SERIALIZABLE, because such a transaction cannot see other transactions' writes.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

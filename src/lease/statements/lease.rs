@@ -2,9 +2,9 @@
 //! their results.
 //!
 //! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
-//! claims. With an older snapshot, a check could be handed out twice; then the unique key on the check would refuse the
-//! second lease. Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait
-//! for the check.
+//! claims. With an older snapshot, a claim could choose a check that already has a lease, and then fail at the unique
+//! key. Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the
+//! check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -59,10 +59,9 @@ statement! {
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 }
 
-// A scan of the whole table is cheap enough, because the table is only as large as the work in progress and the
+// A scan of the whole table is cheap enough, because the table has one row for each check in progress and the
 // maintainer runs this statement once a minute.
 statement! {
-    /// Returns the jobs with leases that are past their deadlines.
     pub fn jobs_overdue(now: Time) -> Vec<Text> = query,
     c"SELECT DISTINCT l.job FROM awty_internal.lease AS l WHERE l.deadline <= $1"
 }
@@ -153,10 +152,10 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// The condition is IS NOT DISTINCT FROM, because with f.held a planner without statistics may read the whole index of
-// held checks.
+// The condition is IS NOT DISTINCT FROM instead of plain `f.held`, because a planner without statistics might otherwise
+// read the whole index of held checks.
 statement! {
-    /// Returns which of these checks are held. Changes of this transaction count.
+    /// Returns which of these checks are held. The result includes changes of this transaction.
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"
 }
@@ -170,7 +169,7 @@ pub struct DueCheck {
     pub id: i64,
     pub check: Check,
     pub scheduled_at: Time,
-    /// Number of the check's lease, if the lease has expired.
+    /// Number of the check's expired lease, or `None` if no lease of it has expired.
     pub expired: Option<i64>,
     pub target: Text,
 }
@@ -184,13 +183,13 @@ pub struct StoredLease {
     pub target: Text,
 }
 
-/// Returns due checks of a job without a live lease, the oldest first.
+/// Returns the oldest due checks of a job that have no live lease.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
     select_due().query_latest(&args, Outcome::read)
 }
 
-/// Every statement that returns due checks has the columns of `select_due`.
+/// Reads the columns that `select_due` and all similar statements return.
 impl Row for DueCheck {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
@@ -236,7 +235,7 @@ pub struct NewLeases<'a> {
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// Numbers of the new leases. `ids` and `keys` have the check and the idempotency key of each lease in the same
+    /// Numbers of the new leases. For each lease, `ids` has the check and `keys` the idempotency key, in the same
     /// order.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
@@ -270,11 +269,10 @@ pub struct End {
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// Whether the check is held after the lease. `None` if the check is no longer pending.
+    /// Whether the check is held when the lease has ended. `None` if the check is no longer pending.
     pub held: Option<bool>,
 }
 
-/// Ends leases, and returns the leases that had not ended before.
 pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let bools = |of: fn(&End) -> Option<bool>| ends.iter().map(move |end| of(end).map(pg_sys::Datum::from));

@@ -2,7 +2,8 @@
 //! rates and failures of targets.
 //!
 //! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
-//! lock, and skips the target if another session holds this lock. So no claim and no answer waits here for another.
+//! lock, and skips the target if another session holds this lock. So claims and answers never wait for each other's
+//! locks on these tables.
 
 use super::lease::DueCheck;
 use crate::pg::array::{self, TEXT};
@@ -259,8 +260,8 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     select_due_of().query_latest(&args, Outcome::read)
 }
 
-/// Returns the targets after the name `after`, and whether each target has a check to hand out. Stops after `due`
-/// targets with such a check, or after `steps` targets.
+/// Visits the targets whose names follow `after`. Returns their names, and whether each target has a check to hand out.
+/// Stops after `due` targets with such a check, or after `steps` targets.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
