@@ -1,5 +1,5 @@
-//! The maintainer inspects one database and ends. It looks whether awty is installed and may run checks, collects the
-//! first slot of each role, maintains the tables, and vacuums dead rows.
+//! The maintainer inspects one database and ends. It finds out whether awty is installed and may run checks here,
+//! collects the first slot of each role, maintains the tables, and vacuums dead rows.
 //!
 //! Inspections happen after a start, on request, and as an audit once a minute at most. The audit finds checks that
 //! were not announced to the launcher.
@@ -34,8 +34,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Longest time of a vacuum, which a reader with a pinned index page can delay. The next inspection and DROP EXTENSION
-/// wait for the vacuum, and DROP DATABASE would fail after five seconds.
+/// Time limit of a vacuum, which may have to wait for a reader that pins an index page. Meanwhile, the next inspection
+/// and DROP EXTENSION wait, and DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -60,8 +60,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // If awty was installed during the inspection, the next inspection is already requested, so the database is
-            // not forgotten.
+            // If awty was installed during the inspection, another inspection is already wanted. The launcher must then
+            // not forget the database.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -108,8 +108,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // This comes before the first worker can start in this database, so that a new worker's checks in flight
-            // are not mistaken for leftovers.
+            // Checks in flight are taken over before the first worker can start in this database. A new worker's checks
+            // would otherwise be mistaken for leftovers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -128,9 +128,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Partitions are made before the first check is archived, because a day whose rows are already in the default
-        // partition can get none. A held database needs them as well, because it may be a subscriber that receives rows
-        // for each day.
+        // Partitions are made before the first check is archived, because a day whose rows are in the default partition
+        // cannot get its own partition. A held database needs them as well, because it may be a subscriber that
+        // receives rows for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -151,7 +151,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // If no role is parked, the role with this problem no longer exists or has no work.
+                        // If no role waits because of such a problem, the role with the problem was dropped or has no
+                        // work.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -208,8 +209,8 @@ fn compute_again(database: pg_sys::Oid) {
     }
 }
 
-/// Ends checks whose job was unregistered while they were being committed, or whose job's role was dropped. Returns the
-/// problems that the caller must log, by job.
+/// Ends checks whose job was unregistered while the checks were being committed, or whose job's role was dropped.
+/// Returns for each job the problems that the caller must log.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -238,7 +239,8 @@ fn hold_late(_now: Time) {
     hold::carry_lost(STRAYS);
     let mono = clock::mono();
     let mut after = i64::MIN;
-    // All of them, because a role may have thousands of checks that are running, or that it keeps locked.
+    // The loop reads all late holds, because a role may have thousands of checks that are running or locked by the
+    // role.
     loop {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };
@@ -270,7 +272,7 @@ fn drop_partitions(now: Time) {
 }
 
 /// Returns whether to maintain the tables, and whether to vacuum. A busy database is inspected for vacuuming every few
-/// seconds. Its tables are maintained less often, because clients may have to wait for that.
+/// seconds. Its tables are maintained less often, because clients may have to wait for the maintenance.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {

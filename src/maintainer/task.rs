@@ -14,7 +14,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Longest time that an inspection waits for a lock, and that a client waits for a change of partitions.
+/// Longest time for which an inspection waits for a lock. A client waits no longer for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
@@ -54,7 +54,7 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // A failed task stops no check, so it must not hide a trouble that stops checks.
+        // A failed task stops no check, so it must not replace a problem that stops checks.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
             line.set_trouble(DatabaseProblem::Maintenance, now);
         }
