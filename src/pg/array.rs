@@ -22,7 +22,7 @@ pub const TIME: Element =
 /// Returns the elements of a PostgreSQL array, with `None` for each NULL. Returns `None` for an array with several
 /// dimensions.
 ///
-/// # Safety The value must be an array of that type.
+/// # Safety The value must be an array of the type `element`.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
     // SAFETY: the caller guarantees the type. PostgreSQL allocates both lists with `count` elements.
@@ -41,7 +41,7 @@ pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Opt
 /// Builds a PostgreSQL array in the current memory context.
 ///
 /// # Safety
-/// The values must be of that type.
+/// The values must be of the type `element`.
 pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element: Element) -> pg_sys::Datum {
     let values: Vec<Option<pg_sys::Datum>> = values.collect();
     let mut nulls: Vec<bool> = values.iter().map(Option::is_none).collect();

@@ -1,8 +1,9 @@
 //! Lets an SQL function run with its owner's rights and still know which role called it.
 //!
 //! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is then the function's
-//! owner. So roles call [`awty_with_caller`]. It calls the function of the same name with the suffix `_as`, in the same
-//! schema or in that schema's `_internal`, and passes the caller's OID as the first argument.
+//! owner. So roles call [`awty_with_caller`]. It calls the function of the same name with the suffix `_as` and passes
+//! the caller's OID as the first argument. The function is in the same schema or, for example, in `awty_internal` for
+//! the schema `awty`.
 //!
 //! Invariant: only the owner has EXECUTE on the `_as` function, which checks all rights.
 
@@ -16,8 +17,8 @@ pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_recor
     &PLAIN
 }
 
-/// # Safety PostgreSQL calls it. An ERROR of the called function jumps over this frame, so the frame must not hold
-/// values with a destructor.
+/// # Safety Only PostgreSQL may call this function. An ERROR of the called function jumps over this frame, so the frame
+/// must not hold values with a destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: PostgreSQL's frame, which has `nargs` arguments. The new frame has room for one more.

@@ -184,7 +184,7 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
 /// Whether the role may connect because it has the rights of the database's owner. PostgreSQL knows the members of
 /// `pg_database_owner` only within the database, and the launcher is connected to no database.
 ///
-/// # Safety Called in a transaction.
+/// # Safety A transaction must be open.
 unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     let (owners, connect) = (pg_sys::Oid::from(pg_sys::ROLE_PG_DATABASE_OWNER), pg_sys::ACL_CONNECT as pg_sys::AclMode);
     // SAFETY: catalog lookups.

@@ -1,7 +1,7 @@
 //! Calls code that may raise a PostgreSQL ERROR, and returns the ERROR, as PostgreSQL's PG_TRY does.
 //!
-//! pgrx would turn the ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT, but a job may raise any
-//! SQLSTATE.
+//! pgrx would turn the ERROR into a panic, which loses the CONTEXT and any SQLSTATE that is not standard. A job may
+//! raise any SQLSTATE.
 //!
 //! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before. After an error the
 //! caller must abort the transaction.
@@ -33,7 +33,7 @@ pub struct Raised {
     pub position: usize,
 }
 
-/// # Safety As for [`catch`].
+/// # Safety The conditions of [`catch`] apply.
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     // SAFETY: guaranteed by the caller. The copy of the ERROR is freed here.
     unsafe {
@@ -53,7 +53,7 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
 /// Catches an ERROR like [`catch`], and copies the whole ERROR into the memory context `copy_in`.
 ///
 /// # Safety
-/// As for [`catch`].
+/// The conditions of [`catch`] apply.
 pub(super) unsafe fn catch_error<R>(
     copy_in: pg_sys::MemoryContext,
     call: impl FnOnce() -> R,

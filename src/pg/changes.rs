@@ -1,8 +1,8 @@
 //! Counts changes of PostgreSQL's catalogs and of awty's registered objects. The counts grow as invalidation messages
 //! arrive.
 //!
-//! Invariant: cached data is current as long as its count has not changed. A session sees its own changes at the end of
-//! their statement, and changes of other sessions whenever it takes a lock or calls [`listen`].
+//! Invariant: cached data is current as long as the count of its kind of changes stays the same. A session sees its own
+//! changes at the end of their statement, and changes of other sessions whenever it takes a lock or calls [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 /// Number of changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// `ROWS` counts changes of rows in `awty.job`, `awty.rule` and `awty.calendar`. `TYPE` is the OID of
-/// `awty_internal.change`. Triggers on these tables invalidate this type at every change.
+/// Number of changes to rows in `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the
+/// type `awty_internal.change`, whose OID is `TYPE`.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 /// Value of `RELATIONS` when `TYPE` was last looked up.

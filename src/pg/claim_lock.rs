@@ -1,8 +1,8 @@
 //! Takes locks, so that only one transaction at a time claims checks of a job or writes the state of a target. Also
-//! draws the numbers of leases.
+//! generates the numbers of leases.
 //!
-//! The locks are PostgreSQL's object locks. Their class is one of awty's tables and no catalog, so SQL cannot take
-//! them. A claim that finds no check writes nothing, and the locks end with the (sub)transaction.
+//! The locks are PostgreSQL's object locks. Their class is the OID of a table of awty instead of a catalog, so no SQL
+//! command can take them. A claim that finds no check writes nothing, and the locks end with the (sub)transaction.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;

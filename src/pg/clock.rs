@@ -1,7 +1,7 @@
 //! This is the only module that reads the time or sleeps.
 //!
-//! Invariant: outside this module and the tables, wall-clock times are `awty_core::Time`. `Mono` never goes backwards,
-//! so `Mono` measures limits that must survive clock jumps.
+//! Invariant: all other modules use `awty_core::Time` for wall-clock times. `Mono` never goes backwards, so it measures
+//! limits that must survive clock jumps.
 
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};
@@ -43,7 +43,8 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Moves this session's clock forward until [`set_ahead`]. The clock continues to run.
+/// Moves this session's clock forward to `time`. The clock continues to run, and stays ahead until [`set_ahead`] is
+/// called.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
     ARRIVED.set(to_timestamp(now()));
@@ -53,7 +54,8 @@ pub fn ahead() -> (i64, Timestamp) {
     (AHEAD.get(), ARRIVED.get())
 }
 
-/// Restores the state of the session's clock that [`ahead`] returned. `(0, 0)` stands for the server's clock.
+/// Restores the state of the session's clock that [`ahead`] returned. With `(0, 0)`, the session uses the server's
+/// clock again.
 pub fn set_ahead((ahead, arrived): (i64, Timestamp)) {
     AHEAD.set(ahead);
     ARRIVED.set(arrived);

@@ -47,7 +47,7 @@ impl Column {
         kind_name(self.kind)
     }
 
-    /// Returns the column's collation for SQL, with the schema where awty's search path needs it. Returns `None` if the
+    /// Returns the name of the column's collation for use in SQL, schema-qualified if necessary. Returns `None` if the
     /// collation is the type's default.
     pub fn own_collation(&self) -> Option<String> {
         // SAFETY: catalog lookups in a transaction; the name is copied.

@@ -15,11 +15,10 @@ use std::ffi::{CStr, c_void};
 const ROW: &CStr = c"t";
 
 pub struct Expression {
-    /// The expression as SQL, with bare column names.
     pub text: String,
     /// Distinct numbers of the columns that the expression uses, from 1.
     pub columns: Vec<i16>,
-    /// Type of the expression. If that type is a domain, its base type.
+    /// Type of the expression, or its base type if the type is a domain.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     /// Name of the first function or keyword in the expression that reads the clock.
@@ -257,8 +256,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     // SAFETY: guaranteed by the caller. A node's tag gives its type.
     unsafe {
         match (*node).type_ {
-            // PostgreSQL marks casts to text as immutable, but many depend on settings. A domain's constraint may be
-            // any expression.
+            // Casts to text count as mutable, because many depend on settings although PostgreSQL marks them as
+            // immutable. So do casts to a domain, whose constraint may be any expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction
@@ -273,12 +272,11 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 }
 
 /// # Safety
-/// Called in a transaction.
+/// A transaction must be open.
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: catalog lookups.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
-    // Output functions such as float8out() return `cstring`. An expression that calls such a function by name casts to
-    // text as well.
+    // Output functions such as float8out() return `cstring`. A call of such a function is also a cast to text.
     function.to_u32() >= pg_sys::FirstNormalObjectId
         || volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
         || result == pg_sys::CSTRINGOID

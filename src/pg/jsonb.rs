@@ -1,4 +1,4 @@
-//! Measures how long the numbers of a jsonb value become as text. Strings do not count, because their text is at most
+//! Measures how long the numbers of a jsonb value become as text. Strings are ignored, because their text is at most
 //! six times their size.
 
 use pgrx::pg_sys;

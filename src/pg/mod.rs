@@ -1,5 +1,5 @@
-//! Calls PostgreSQL's C functions. Only this module and `process` use more than PostgreSQL's ordinary functions;
-//! README.md lists these departures.
+//! Calls PostgreSQL's C functions. Only this module and `process` use PostgreSQL in unusual ways, which README.md
+//! lists.
 //!
 //! Invariant: this module does not know jobs, checks or rules.
 

@@ -45,8 +45,8 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// Runs `body` as the given role. `flags` are those of PostgreSQL's security context. When `body` returns, settings
-/// that it made with [`set_local`] are undone.
+/// Runs `body` as the given role. `flags` are added to PostgreSQL's security context. Settings that `body` changes with
+/// [`set_local`] are restored when `body` returns.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
@@ -67,7 +67,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// Sets a configuration parameter until the innermost nest level of settings ends.
+/// Sets a configuration parameter for the rest of the enclosing [`as_user`].
 pub fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: valid C strings. awty changes only settings that any user may change.
     unsafe {

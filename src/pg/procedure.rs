@@ -19,7 +19,6 @@ impl Procedure {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
-    /// Returns `schema.name(types)` with the quotes that SQL needs.
     pub fn signature(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| kind_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))

@@ -3,8 +3,8 @@
 //! The locks are on the relations and not on the extension, because any role can lock the extension for any time (ALTER
 //! FUNCTION … DEPENDS ON EXTENSION).
 //!
-//! Invariant: this module never waits for a lock while it holds another lock that it took. So the locks cause no
-//! deadlock, whatever the lock order of DROP EXTENSION. `session_locks` keeps locks beyond a transaction.
+//! Invariant: this module never waits for a lock while it holds another lock that it took. So DROP EXTENSION can lock
+//! the relations in any order without a deadlock. `session_locks` keeps locks beyond a transaction.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -17,7 +17,7 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
-/// This table is not in `RELATIONS`, because neither runs of checks nor clients use it.
+/// `job_stat` is not in `RELATIONS`, because neither runs of checks nor clients use it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
@@ -26,7 +26,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// All tables and sequences that awty locks. Only the calls of external workers use the last six.
+/// All tables and sequences that awty locks. Only calls of external workers use the last six relations.
 const RELATIONS: [Name; 20] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -49,7 +49,7 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Number of relations at the start of `RELATIONS` that are locked for every purpose.
+/// For every purpose, awty locks this many relations at the start of `RELATIONS`.
 const COMMON: usize = 14;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -57,19 +57,19 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Says what the caller will do with awty's relations, so that a relation that will be written is locked for writing at
-/// once.
+/// Says what the caller will do with awty's relations. If a relation will be written, its first lock is already the
+/// lock for writing.
 ///
 /// REINDEX first excludes writers and then readers, so a transaction that reads a relation and writes it later would
 /// deadlock with REINDEX.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// The caller writes, but locks the history for writing only when a check ends, because a long client transaction
-    /// must not block the creation of partitions.
+    /// The caller writes awty's tables, but locks the history for writing only when a check ends. A long client
+    /// transaction must not block the creation of partitions.
     Write,
     Run,
-    /// The caller writes for an external worker, including the worker's leases.
+    /// The caller writes checks and leases for an external worker.
     Lease,
 }
 
@@ -80,13 +80,13 @@ impl Purpose {
 }
 
 thread_local! {
-    /// OIDs of `RELATIONS`, and the number of changes when the OIDs were found. A reinstalled extension has other OIDs.
+    /// OIDs of `RELATIONS`, and the number of catalog changes when they were looked up. The OIDs change if the
+    /// extension is reinstalled.
     static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// Describes locks that this session holds. They are valid until their (sub)transaction ends, and while no relation
-/// changes.
+/// Describes locks that this session holds. They are valid until the (sub)transaction ends or a relation changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),

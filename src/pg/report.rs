@@ -1,4 +1,5 @@
-//! Writes log messages that carry the error of a user's code, with any SQLSTATE and its CONTEXT. pgrx supports neither.
+//! Writes log messages that carry the error of a user's code, with its SQLSTATE and CONTEXT. pgrx can log neither a
+//! CONTEXT nor a user's own SQLSTATE.
 //!
 //! Invariant: the database's encoding can represent the text of each message.
 
@@ -32,8 +33,7 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
 /// Keeps Rust's backtraces out of errors, whatever environment the server has. Otherwise pgrx would append the
 /// backtrace to the DETAIL that users see.
 ///
-/// The standard library decides at the first capture and remembers the decision (see the documentation of
-/// `std::backtrace`).
+/// The standard library reads the environment only at the first backtrace (see the documentation of `std::backtrace`).
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);

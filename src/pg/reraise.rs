@@ -23,7 +23,7 @@ unsafe impl Send for Carried {}
 ///
 /// # Safety
 /// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
-/// values with a destructor. [`raising`] or [`reported`] must be below on the stack.
+/// values with a destructor. A caller up the stack must be [`raising`] or [`reported`].
 pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: guaranteed by the caller. A transaction is open.
     match unsafe { catch_error(pg_sys::TopTransactionContext, call) } {
@@ -32,7 +32,7 @@ pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Runs the body of a function that PostgreSQL calls. Raises an ERROR that [`carried`] has brought up to here.
+/// Runs the body of a function that PostgreSQL calls. Raises again an ERROR that [`carried`] caught further down.
 pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => return result,
@@ -46,7 +46,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// Runs `body` in a function that pgrx wraps. Such a function can raise only standard SQLSTATEs.
+/// Runs `body` in a function that pgrx wraps. pgrx reports only standard SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {

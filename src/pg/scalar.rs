@@ -40,7 +40,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Sets the text formats and the search path to fixed values until the innermost nest level of settings ends.
+/// Sets the text formats and the search path to fixed values, until the enclosing level of settings ends.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

@@ -1,9 +1,8 @@
 //! Runs code in a subtransaction of a client's transaction. [`undone`] always rolls the subtransaction back; the other
 //! functions roll it back only after a failure.
 //!
-//! Invariant: after [`undone`], only the body's result is left, which must not point into the subtransaction's memory.
-//! The client's earlier state, including cursors and settings, is unchanged. Sequences and effects outside the database
-//! stay.
+//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. Only sequences and
+//! effects outside the database stay. The body's result must not point into the subtransaction's memory.
 
 use super::catch::Failure;
 use super::sqlstate;
@@ -38,7 +37,7 @@ pub fn kept<R>(body: impl FnOnce() -> Result<Option<R>, Failure>) -> Result<Opti
     within(|result| matches!(result, Ok(Some(_))), body).map_err(|cause| failure(&cause))?
 }
 
-/// Runs `body`, and rolls it back if it raises an ERROR, which is returned.
+/// Runs `body`. If `body` raises an ERROR, rolls it back and returns the ERROR.
 pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
     within(|_| true, body).map_err(Caught)
 }
@@ -89,7 +88,8 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Whether all statements of the transaction use one snapshot, and so cannot see later commits of other transactions.
+/// Whether all statements of the transaction use one snapshot. Such a transaction cannot see later commits of other
+/// transactions.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

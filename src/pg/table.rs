@@ -28,7 +28,7 @@ pub enum Kind {
     Plain,
     Partitioned,
     Partition,
-    /// A relation of another kind, such as a view or an index, with PostgreSQL's letter for the kind.
+    /// Another kind of relation, such as a view or an index. The value is PostgreSQL's letter for the kind.
     Other(u8),
 }
 

@@ -53,7 +53,7 @@ impl fmt::Display for Text {
         if is_utf8() {
             return f.write_str(&String::from_utf8_lossy(&self.0));
         }
-        // The client expects messages in the database's encoding, so only ASCII characters are safe.
+        // The client expects the database's encoding, so characters outside ASCII are replaced.
         self.0.iter().try_for_each(|byte| f.write_char(if byte.is_ascii() { char::from(*byte) } else { '?' }))
     }
 }
@@ -116,7 +116,7 @@ pub fn message(message: &str, max: usize) -> Text {
 
 /// Converts a C string in the database's encoding to UTF-8.
 ///
-/// # Safety A valid C string.
+/// # Safety The argument must be a valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {
     // SAFETY: guaranteed by the caller. PostgreSQL returns the string itself or a converted copy, which is copied.
     unsafe {

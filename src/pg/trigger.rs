@@ -16,7 +16,7 @@ pub enum Version {
 }
 
 impl Firing {
-    /// Returns the data of a trigger call. Returns `None` if PostgreSQL made another call.
+    /// Returns the data of a trigger call, or `None` if no trigger made the call.
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
         // SAFETY: the context is a TriggerData if a trigger made the call.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }

@@ -1,7 +1,7 @@
 //! Declares PostgreSQL functions that pgrx does not bind or binds in an unsuitable way.
 //!
-//! Invariant: a function that may raise an ERROR is marked *raises* and only called under `catch`, or guarded here as
-//! pgrx does.
+//! Invariant: the comment of a function says whether it may raise an ERROR. Such a function is only called under
+//! `catch`, or its declaration has the guard that pgrx uses.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -112,7 +112,7 @@ pub const DIE: unsafe extern "C-unwind" fn(c_int) = c::die;
 /// PostgreSQL's handler of SIGHUP.
 pub const RELOAD: unsafe extern "C-unwind" fn(c_int) = c::SignalHandlerForConfigReload;
 
-/// Commits the open transaction. *Raises.*
+/// Commits the open transaction. May raise an ERROR.
 ///
 /// # Safety A transaction must be open.
 pub unsafe fn commit_transaction_command() {
@@ -120,7 +120,7 @@ pub unsafe fn commit_transaction_command() {
     unsafe { c::CommitTransactionCommand() };
 }
 
-/// Looks up an SQL function and fills `info`, so that the function can be called. *Raises.*
+/// Looks up an SQL function and fills `info`, so that the function can be called. May raise an ERROR.
 ///
 /// # Safety `info` must be writable.
 pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
@@ -128,9 +128,9 @@ pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
     unsafe { c::fmgr_info(function, info) };
 }
 
-/// Calls an SQL function through its address. *Raises.*
+/// Calls an SQL function through its address. May raise an ERROR.
 ///
-/// # Safety The frame must fit the function.
+/// # Safety The frame must have the function's arguments.
 pub unsafe fn call(
     address: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     frame: pg_sys::FunctionCallInfo,
@@ -139,7 +139,7 @@ pub unsafe fn call(
     unsafe { address(frame) }
 }
 
-/// Executes SET CONSTRAINTS. *Raises.*
+/// Executes SET CONSTRAINTS. May raise an ERROR.
 ///
 /// # Safety
 /// A transaction must be open.
@@ -148,7 +148,7 @@ pub unsafe fn after_trigger_set_state(statement: *mut pg_sys::ConstraintsSetStmt
     unsafe { c::AfterTriggerSetState(statement) };
 }
 
-/// Fires the deferred triggers of the transaction. *Raises.*
+/// Fires the deferred triggers of the transaction. May raise an ERROR.
 ///
 /// # Safety
 /// A transaction must be open.
@@ -165,7 +165,7 @@ pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
-/// Parses an SQL text without resolving names. *Raises.*
+/// Parses an SQL text without resolving names. May raise an ERROR.
 ///
 /// # Safety `text` is a valid C string.
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {
@@ -173,7 +173,7 @@ pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) 
     unsafe { c::raw_parser(text, mode) }
 }
 
-/// Resolves the names in a parsed expression. *Raises.*
+/// Resolves the names in a parsed expression. May raise an ERROR.
 ///
 /// # Safety
 /// `node` comes from the parser, and `state` knows the tables.
@@ -186,7 +186,7 @@ pub unsafe fn transform_expr(
     unsafe { c::transformExpr(state, node, kind) }
 }
 
-/// Writes a parsed expression over the row of a table as SQL. *Raises.*
+/// Converts a parsed expression over one table's row to SQL. May raise an ERROR.
 ///
 /// # Safety
 /// `node` is an expression over only that table.
@@ -195,8 +195,8 @@ pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// Asks label providers such as sepgsql whether the function may be executed, as InvokeFunctionExecuteHook() does.
-/// *Raises.*
+/// Asks label providers such as sepgsql whether the function may be executed, as InvokeFunctionExecuteHook() does. May
+/// raise an ERROR.
 ///
 /// # Safety A transaction must be open.
 pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
@@ -214,7 +214,7 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
-/// Executes a prepared plan through SPI. *Raises.*
+/// Executes a prepared plan through SPI. May raise an ERROR.
 ///
 /// # Safety
 /// SPI must be connected. `values` and `nulls` have one entry for each parameter of the plan.
@@ -228,7 +228,7 @@ pub unsafe fn spi_execute_plan(
     unsafe { c::SPI_execute_plan(plan, values, nulls, read_only, 0) }
 }
 
-/// Executes an SQL statement with parameters through SPI. *Raises.*
+/// Executes an SQL statement with parameters through SPI. May raise an ERROR.
 ///
 /// # Safety
 /// SPI must be connected. `sql` is a valid C string, and the arrays have one entry for each of `count` parameters.
@@ -243,7 +243,7 @@ pub unsafe fn spi_execute_with_args(
     unsafe { c::SPI_execute_with_args(sql, count, types, values, nulls, false, 0) }
 }
 
-/// Fetches the next rows of a cursor. *Raises.*
+/// Fetches the next rows of a cursor. May raise an ERROR.
 ///
 /// # Safety
 /// SPI must be connected, and the cursor open.

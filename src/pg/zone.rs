@@ -79,8 +79,8 @@ pub fn of_session() -> Option<String> {
     canonical(&name)
 }
 
-/// Passes the zone names to `read`, keyed by their lower-case form. The process reads the names once, which takes about
-/// 10 ms.
+/// Calls `read` with a map from lower-case names to zone names. The process builds the map once, which takes about 10
+/// ms.
 fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
     thread_local! {
         static NAMES: RefCell<Option<BTreeMap<String, String>>> = const { RefCell::new(None) };
