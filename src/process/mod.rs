@@ -18,7 +18,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// PID of the process that first sent SIGTERM. Zero before that.
+/// PID of the process that first sent SIGTERM, or zero if none has.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
 pub fn was_terminated_by_another() -> bool {
@@ -39,12 +39,12 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
 }
 
 /// Keeps the C library from returning the end of the heap to the kernel whenever 128 kB are free, because the next
-/// statement would request it again. Freeing one larger piece raises the library's threshold.
+/// statement would request it again. The function frees one larger piece, which raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
 
-/// Says for which database and role a worker runs. The launcher passes this to the worker through `bgw_extra`.
+/// Database, role and entry of a worker. The launcher passes this value to the worker through `bgw_extra`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Assignment {
@@ -102,7 +102,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // This repeats pqsignal(), because a handler that pqsignal() installs does not learn who sent the signal.
+        // This code does what pqsignal() does, but installs a handler that learns who sent the signal.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -110,7 +110,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // Reads the configuration, because a SIGHUP that arrived before the handler was installed is lost.
+        // Reads the configuration now, because a SIGHUP that arrived before the handler was installed had no effect.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -140,12 +140,11 @@ fn wait_event() -> u32 {
         // SAFETY: a constant C string. All processes get the same number.
         *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"AwtyWaitForSlot".as_ptr()) })
     }
-    // Before PostgreSQL 17, all extensions use the same wait event "Extension".
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// Shows what the process does in `pg_stat_activity`. The words are the same for every job.
+/// Shows the activity of the process in `pg_stat_activity`. The text does not depend on the job.
 pub fn report(activity: Option<&CStr>) {
     let (state, text) = match activity {
         Some(text) => (pg_sys::BackendState::STATE_RUNNING, text.as_ptr()),
@@ -162,12 +161,12 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// Ends the process. After code 0, the process stays ended. After code 1, the postmaster restarts a process whose
-/// registration asks for it.
+/// Ends the process. With code 0 the postmaster does not restart the process. With code 1 it restarts the process if
+/// the process was registered with a restart time.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
-    // PostgreSQL 18's bindings do not say that this function never returns.
+    // In PostgreSQL 18's bindings, the function above may return.
     #[cfg(feature = "pg18")]
     unreachable!()
 }

@@ -13,8 +13,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does what DISCARD ALL does, except for settings and LISTEN. The run's transaction has undone the settings, and awty
-/// refuses LISTEN. Dropping a temporary table writes to the catalogs and may fail: see [`is_clean`].
+/// Does what DISCARD ALL does, except for settings, which the run's transaction has undone, and LISTEN, which awty
+/// refuses. Dropping temporary tables may fail (see [`is_clean`]).
 pub fn clean() {
     let done = transaction(|| {
         // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.
@@ -35,7 +35,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// Whether the session is clean. A cleanup that failed is tried again first.
+/// Whether the session is clean. If an earlier cleanup failed, tries it again first.
 pub fn is_clean() -> bool {
     if !IS_CLEAN.get() {
         clean();

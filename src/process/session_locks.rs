@@ -62,7 +62,6 @@ pub fn give_all_back() {
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };
 }
 
-/// Notes that an abort has released the session locks.
 pub fn forget() {
     HELD.set(None);
 }

@@ -4,8 +4,8 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Overrides settings that a role could set with ALTER ROLE, or the database's owner with ALTER DATABASE, so that the
-/// role's checks would never run or would run as another role.
+/// Overrides settings of a role or database that could keep the role's checks from running, or make them run as another
+/// role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -14,24 +14,25 @@ pub fn override_settings() {
         (c"default_transaction_deferrable", c"off"),
         (c"idle_in_transaction_session_timeout", c"0"),
         (c"statement_timeout", c"0"),
-        // With this setting, an error would end the process instead of the run.
+        // If this setting were on, an error would end the process instead of the run.
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
-        // A parallel worker would escape the time limit of the run.
+        // Parallel workers are disabled, because they would escape the time limit of the run.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {
         set(name, value);
     }
 }
 
-/// Makes commits asynchronous, because awty flushes in batches. With `awty.synchronous_commit`, the setting of the
+/// Makes commits asynchronous, because awty flushes in batches. If `awty.synchronous_commit` is on, the setting of the
 /// role, the database or the server applies instead.
 pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Runs `body`, whose commits wait for the local flush but not for standbys. The flush includes all earlier commits.
+/// Runs `body` so that its commits wait for the local flush but not for standbys. The flush includes all earlier
+/// commits.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();
@@ -39,8 +40,8 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `body`, whose commits wait for the local flush. With `awty.synchronous_commit`, they also wait for the standbys
-/// that a client's commit waits for.
+/// Runs `body` so that its commits wait for the local flush. If `awty.synchronous_commit` is on, they also wait for the
+/// same standbys as a client's commit.
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: this process's own setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;

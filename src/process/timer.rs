@@ -1,9 +1,9 @@
 //! Limits the time of a run. First the run is cancelled, as by `pg_cancel_backend()`. If the run catches the
 //! cancellation, it is terminated after [`GRACE`].
 //!
-//! Invariant: a strike of the timer only sets flags for PostgreSQL's interrupt checks. A commit that waits for a
+//! Invariant: when a timer fires, it only sets flags that PostgreSQL checks at interrupts. A commit that waits for a
 //! synchronous standby is not interrupted, because PostgreSQL would end the wait and keep the commit. PostgreSQL's
-//! timers use the wall clock. If it jumps, the launcher's watchdog interrupts the run.
+//! timers use the wall clock. If the wall clock jumps, the launcher interrupts the run.
 
 use super::sync_rep;
 use crate::pg::unbound;
@@ -42,7 +42,8 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms) };
 }
 
-/// Stops the timer, and clears a cancellation that came too late. Returns whether the time limit was exceeded.
+/// Stops the timer, and clears a cancellation that arrived after the end of the run. Returns whether the time limit was
+/// exceeded.
 pub fn disarm_cancel() -> bool {
     // SAFETY: `arm_cancel` has registered it. QueryCancelPending is this process's own flag.
     unsafe {
@@ -55,8 +56,8 @@ pub fn disarm_cancel() -> bool {
     }
 }
 
-/// Stops the timers, and clears a cancellation that came too late. Returns the number of strikes: 1 for a cancellation,
-/// 2 for a termination.
+/// Stops the timers, and clears a cancellation that arrived after the end of the run. Returns 0, or 1 if the run was
+/// cancelled, or 2 if it was terminated.
 pub fn disarm() -> u32 {
     // SAFETY: registered, as in `arm`. QueryCancelPending is this process's own flag.
     unsafe {

@@ -21,11 +21,12 @@ pub fn future_job() {
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
     // SAFETY: VACUUM's lock on a relation, in a transaction that keeps it.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
-        // Autovacuum is probably vacuuming the table. VACUUM would log that it skipped the table.
+        // The lock is not free, probably because autovacuum is vacuuming the table. VACUUM would only log that it
+        // skipped the table.
         return;
     }
-    // Autovacuum has the same cost delay for this table, by the table's storage parameters. The setting outlasts the
-    // transaction, which is harmless because the process does nothing else.
+    // The table's storage parameters set the same cost delay for autovacuum. The setting may outlast the transaction,
+    // because the process does nothing else.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and it is not a block of several statements.
     unsafe {
