@@ -1,7 +1,7 @@
 //! Implements `awty.repeat()` and `awty.occurrences()`.
 //!
-//! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked
-//! the check's row.
+//! Invariant: a repetition is written together with its check. A transaction that changes a repetition has locked the
+//! check's row.
 
 use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
@@ -28,7 +28,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::rc::Rc;
 
-/// Maximum number of times that a call tries to write while other transactions keep ending its check.
+/// Maximum number of attempts of a call to write its check, while other transactions keep ending that check.
 const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
@@ -54,12 +54,14 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
-    // The number is limited, because all moments are in memory at once and their computation cannot be cancelled.
+    // The number of returned moments is limited, because all moments are in memory at once and their computation cannot
+    // be cancelled.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// Returns the first moments of a plan. With a calendar, a search for one moment may take milliseconds.
+/// Returns the first moments of a plan. The computation can be cancelled between moments, because with a calendar one
+/// moment may take milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -81,7 +83,7 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
     let calendar = calendar.map(|known| Rc::clone(&known.calendar));
     let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None).within(calendar);
-    // `awty.repeat()` refuses a plan without a moment as well, and also checks the plan's slots.
+    // `awty.repeat()` refuses such a plan too, and also checks the plan's slots.
     if plan.next(after).is_none() {
         let rhythm = plan.rhythm().to_string();
         let is_shut = plan.is_shut(after);
@@ -98,7 +100,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether the job had no repetition before, so that workers may not know that its checks may be occurrences.
+    /// Whether this is the job's first repetition. Workers may then not know yet that the job repeats.
     is_first: bool,
 }
 
@@ -188,11 +190,6 @@ impl Call {
         repetition::of_checks(&[self.lock_check()?]).pop()
     }
 
-    /// Schedules the first check of a repetition that has no check. A check that a client has scheduled is replaced,
-    /// but a check that is due stays and becomes the first occurrence.
-    ///
-    /// If this is the job's first repetition, a due check is replaced as well, because a worker may run that check
-    /// without knowing that the job repeats.
     fn begin(&self, id: i64) -> Result<Option<Time>> {
         let Some(slot) = self.plan.begin(self.now) else {
             repetition::remove(&[id]);

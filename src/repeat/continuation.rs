@@ -1,7 +1,7 @@
 //! Ends occurrences of repetitions and schedules the next ones in the same transaction.
 //!
-//! Invariant: repetitions are read after their checks' rows are locked. A session that changes a repetition needs the
-//! same lock, so the repetition cannot change until the commit. For a job without repetitions, no query is executed.
+//! Invariant: a check's row is locked before the check's repetition is read. Changing a repetition also requires this
+//! lock, so the repetition stays as it was read until the commit.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -23,7 +23,7 @@ pub struct Continuation<'a> {
     /// Held repetitions, each with its next slot and the check that has ended.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
-    /// Ended checks. The flag says whether the next occurrence is held.
+    /// Checks that have ended. The flag of each says whether the next occurrence is held.
     begun: Vec<(i64, bool)>,
 }
 
@@ -100,8 +100,8 @@ impl<'a> Continuation<'a> {
         }
     }
 
-    /// Decides what happens to a check that the job's policy would move or end without a run. If the check is an
-    /// occurrence, its repetition decides instead of the policy.
+    /// Decides what happens to a check that the job's policy would move or end without a run. For an occurrence, the
+    /// repetition decides instead of the job's policy.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
         let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
@@ -153,7 +153,7 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Announces the slot, because the worker may already have passed it.
+            // The worker may already have looked for checks of this slot, so the slot is announced.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -17,10 +17,11 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Length of the piece of a plan that is counted before the next check for a cancellation.
+/// Occurrences are counted in pieces of this length, so that a query can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(1);
 
-/// Returns each slot, or each step, in which a plan has occurrences, with the number of these occurrences.
+/// Returns the slots in which a plan has occurrences, with the number of occurrences. If a step is given, counts per
+/// step instead of per slot.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn planned(
@@ -58,7 +59,7 @@ fn count(args: &Args) -> Result<Vec<(Time, u64)>> {
     Ok(counted)
 }
 
-/// Returns the start of the step to which a slot belongs, and the last moment of that step.
+/// Returns the start and the last moment of the step that contains a slot. A step is an interval of the forecast.
 fn bin(slot: Time, step: Option<TimeDelta>, width: Width) -> (Time, Time) {
     let Some(step) = step.and_then(|step| step.num_microseconds()) else { return (slot, slot) };
     let origin = clock::from_timestamp(0).unwrap_or(slot);

@@ -7,8 +7,8 @@
 //! - [`replaced`] moves the occurrences of repetitions whose calendar is replaced.
 //! - [`upkeep`] repairs repetitions for the maintainer.
 //!
-//! Invariant (P11): while a repetition exists, exactly one check of its job and entity is pending or held. The
-//! transaction that ends this check inserts the next one or removes the repetition.
+//! Invariant: while a repetition exists, exactly one check of its job and entity is pending or held. The transaction
+//! that ends this check inserts the next one or removes the repetition.
 
 mod api;
 pub mod continuation;
@@ -53,7 +53,7 @@ pub fn repetition(
 }
 
 /// Reads a stored repetition. Its slots are multiples of `width`. Returns `None` if PostgreSQL no longer knows the time
-/// zone, the calendar leaves no moment, or the row is invalid.
+/// zone, no moment of the plan is in open time, or the row is invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
@@ -63,8 +63,8 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// Returns the calendar of a stored repetition. Without the calendar, which only a write by hand can remove, all time
-/// is open.
+/// Returns the calendar of a stored repetition, or `None` if the calendar's row was deleted by hand. All time is then
+/// open.
 fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
     calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }

@@ -8,7 +8,6 @@ thread_local! {
 }
 
 pub fn during<R>(checks: Vec<i64>, call: impl FnOnce() -> R) -> R {
-    /// Clears the list of checks when the call ends, even if a panic unwinds.
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {

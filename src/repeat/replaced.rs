@@ -1,7 +1,7 @@
 //! Moves pending occurrences of repetitions to a changed plan or a changed calendar.
 //!
 //! Invariant: the caller holds the lock of each check that is moved.
-//! Does not: remove a repetition. If the new plan has no open moment, the repetition stays without a check.
+//! Does not: remove a repetition. If no moment of the new plan is in open time, the repetition stays without a check.
 
 use super::of;
 use super::statements::repetition::{self, Pending};
@@ -44,7 +44,7 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-/// The pending occurrences of the repetitions that use a calendar. Each has the plan that the old calendar gave.
+/// Pending occurrences of the repetitions that use a calendar. Each comes with its plan under the old calendar.
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {

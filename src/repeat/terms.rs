@@ -59,7 +59,8 @@ pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// Returns the time zone that the argument names. The inner `None` means that PostgreSQL does not know the name.
+/// Returns the time zone that the argument names. Returns `None` for an invalid argument and `Some(None)` for an
+/// unknown name.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))

@@ -15,7 +15,6 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
 
-/// Arguments of `awty.repeat()` that define when checks come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     pub every: Option<(i32, i32, i64)>,
@@ -75,7 +74,6 @@ statement!(
       WHERE f.id = ANY ($1)"
 );
 
-// The row of `awty.future_job` is not read, because the caller has its values.
 statement!(
     select_of_row,
     [TEXTOID, TEXTOID, TEXTOID, INT8OID],
@@ -152,7 +150,7 @@ statement! {
 }
 
 // The statement scans all repetitions, because awty.unregister() is rare and repetitions are few compared with checks.
-// OFFSET 0 keeps the planner from using an index that begins with another column.
+// OFFSET 0 forces this scan. Otherwise the planner might search an index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -292,8 +290,8 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Marks the checks in `found` that have a hold. The flag of each check says whether `awty_internal.hold` has a row of
-/// it.
+/// Marks the checks in `found` that are held. The flag of each check says whether to look for its hold in
+/// `awty_internal.hold`.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -342,7 +340,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Stores which slots of the plan are used, if the first slot of the pending check does not show it.
+/// Stores up to which slot the plan is used, if the first slot of the pending check is not enough to know this.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {

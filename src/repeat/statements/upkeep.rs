@@ -6,7 +6,7 @@ use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// Repetitions that need work among the next ones in the order of their ids.
+/// A number of repetitions in the order of their ids, and the work that they need.
 pub struct Piece {
     /// Last id that was looked at. `None` if there are no further repetitions.
     pub last: Option<i64>,
@@ -68,8 +68,8 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// Returns the last id of the next piece of repetitions with a time zone or a calendar. Also returns those of their
-/// checks whose first slot is after `now`.
+/// Reads the next piece of repetitions that have a time zone or a calendar. Returns the last id of the piece, and the
+/// checks of the piece whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }
