@@ -1,8 +1,7 @@
-//! Writes the results of runs to the tables. Workers and the answers of external workers use this code, and no other
-//! code writes outcomes after runs.
+//! Writes the results of runs to the tables. Both workers and the answers of external workers use this code.
 //!
-//! Invariant (P1, P4): a result is written for the row version that was read. The row is locked without waiting, in the
-//! caller's transaction. If another session has changed or locked the row, nothing is written.
+//! Invariant: a result is written for the row version that was read. The row is locked without waiting, in the caller's
+//! transaction. If another session has changed or locked the row, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -34,8 +33,8 @@ impl Timing {
 /// Error: another session has changed or locked a check, so the caller must roll back.
 pub struct Conflict;
 
-/// Writes the results of successful runs, with one answer per check. If `suspected` is set, earlier runs may have left
-/// a row in `awty_internal.check_stat` although the check itself counts no run.
+/// Writes the results of successful runs, with one answer per check. `suspected` says that earlier crashes may have
+/// left a row in `awty_internal.check_stat` for a check without failed runs.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -107,7 +106,7 @@ pub fn failure(
     let untold = Untold::of(row);
     let mut check = row.check();
     if untold.as_ref().is_some_and(|untold| untold.raise(timing.finished_at)) {
-        // Each level of an alert's escalation counts its attempts from zero.
+        // The attempts start again at zero, because each level of an alert's escalation counts its own attempts.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);

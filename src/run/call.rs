@@ -1,7 +1,7 @@
 //! Calls a job's function with the rights and settings of its role, and within its limits.
 //!
-//! Invariant: when [`ask`] returns, the commit will execute no more code of the run, and settings and current user are
-//! restored. After an error, the abort of the transaction restores them.
+//! Invariant: when [`ask`] returns, no code of the run is left to execute at commit. Settings and current user are
+//! restored, after an error by the abort of the transaction.
 
 use crate::error::Error;
 use crate::failpoint::failpoint;
@@ -17,7 +17,7 @@ use pgrx::{FromDatum, pg_sys};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A worker calls the function. Its transaction contains nothing else.
+    /// A worker calls the function in a transaction that contains nothing else.
     Worker,
     /// A client's session calls the function in a subtransaction. The client's own cursors and queries stay open.
     Client,
@@ -64,7 +64,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
 /// Calls a function with at most one argument, and then runs the work that the function has deferred. An ERROR of this
 /// work counts as the function's own.
 ///
-/// # Safety The function must take this argument, and a transaction with a snapshot must be open.
+/// # Safety The function must take `argument`, and a transaction with a snapshot must be open.
 unsafe fn call(
     function: pg_sys::Oid,
     argument: Option<pg_sys::Datum>,
@@ -102,9 +102,8 @@ unsafe fn call(
     Ok(result)
 }
 
-/// Executes SET CONSTRAINTS ALL IMMEDIATE, and then fires the triggers that were deferred again. So a violation is an
-/// error of this run, and deferred triggers run under the role's settings and limits. At commit they would run while
-/// the check's row is locked.
+/// Executes SET CONSTRAINTS ALL IMMEDIATE, and then fires the triggers that were deferred meanwhile. So deferred
+/// triggers run under the role's settings and limits, and before the check's row is locked.
 ///
 /// For the same reason all cursors are closed, because commit executes the queries of cursors WITH HOLD. A client's
 /// transaction does not commit here, and the client's own cursors stay.

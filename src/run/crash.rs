@@ -1,4 +1,4 @@
-//! Handles checks with which the server, or a process, went down.
+//! Handles checks that were running when the server or a process crashed.
 //!
 //! 1. Before a worker runs a batch, it writes a row with the batch's checks to `awty_internal.in_flight` and flushes
 //!    (`worker`).
@@ -24,7 +24,7 @@ use crate::{error, settings};
 use std::collections::HashSet;
 
 /// Counts a crash or an exit against checks. If the run had only one check, the check is held after too many crashes or
-/// exits. Otherwise all checks but one are innocent, so each runs alone next.
+/// exits. If the run had several checks, only one of them is to blame, so each runs alone next.
 ///
 /// Returns `false` if the only check of a run could not be counted, because a client has locked it.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
@@ -42,15 +42,15 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
 }
 
 /// Removes the rows of dead workers from `awty_internal.in_flight`. After a crash the checks in these rows become
-/// suspects. Returns the abandoned entries that were seen, with their generations.
+/// suspects. Returns the entries of abandoned runs, with their generations.
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // The rows are read before the workers, because a worker that has written a row and is not alive afterwards is
-    // dead.
+    // The rows are read before the list of live workers. So if a row's worker is not in the list, the worker is dead
+    // and not just starting.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // Only entries of this database count, because the entry of a worker that crashed here may now belong to
-        // another database.
+        // Only entries of this database are used. The entry of a worker that crashed here may now belong to another
+        // database.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);
@@ -63,16 +63,16 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // If one worker helps another, both may name the same check. A row that names only this check is counted first, so
-    // shorter rows come first.
+    // Two rows may name the same check if one worker takes over checks of another. Shorter rows come first, so that a
+    // row with only this check is counted first.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // This worker was not in quarantine. If one of its checks is a suspect, its run has lasted longer than a
-            // quarantine, so the check is not blamed.
+            // This worker was not in quarantine. A suspect among its checks has outlasted its quarantine, so the crash
+            // is not counted against the suspect.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

@@ -1,7 +1,7 @@
 //! Runs checks, in one transaction per run. If the run fails, a second transaction stores the failure.
 //!
-//! Invariant (P1): the effects of a run, its history row and its next slot are committed together. (P4): if another
-//! session has changed the check's row during the run, the run is rolled back.
+//! Invariant: the effects of a run, its history row and its next slot are committed together. If another session has
+//! changed the check's row during the run, the run is rolled back.
 
 pub mod book;
 pub mod call;
@@ -28,14 +28,14 @@ use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunResult {
-    /// The checks were ended, moved to a later slot, or no longer pending.
+    /// The checks were ended or moved to a later slot, or are no longer pending.
     Booked,
     /// The checks were not tried, because a job has changed since the worker chose them.
     Stale,
     Locked,
     /// awty could not read the checks, or could not store their results.
     Left,
-    /// The extension no longer exists, or another version is being installed, so the worker must leave.
+    /// The extension no longer exists, or another version is being installed, so the worker must exit.
     NoExtension,
 }
 
@@ -66,11 +66,11 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// Runs checks of one slot. A set-based job's function first gets all of them together. After a failure it gets
-    /// smaller sets, down to single checks, so that a bad row fails alone.
+    /// Runs checks of one slot. A set-based job's function gets all of them together. After a failure, the set is
+    /// halved until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The run is tried again later, because the cause of the failed cleanup may pass, as a lock does.
+            // The run is tried again later, because the cleanup may succeed then, for example when a lock is free.
             return RunResult::Locked;
         }
         let began = clock::mono();
@@ -78,8 +78,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // A late cancellation is cleared only after the watchdog has lost the right to interrupt the run, because the
-        // watchdog could send another one in between.
+        // A late cancellation is cleared only now, because the launcher could send another one until
+        // [`Self::note_end`].
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
@@ -209,7 +209,6 @@ impl RunContext<'_> {
         }
     }
 
-    /// Stores the failure of a run that ignored its timeout, and whose process has ended.
     pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> RunResult {
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),
