@@ -1,4 +1,4 @@
-//! Manages the checks that workers claim and prefetch, and the entries of workers in shared memory. The caller holds
+//! Manages the entries of workers in shared memory, and the checks that workers claim and prefetch. All callers hold
 //! the lock on shared memory.
 //!
 //! Invariant: no check has two claims. The entry of an abandoned run keeps the run's claim until the entry is reused.
@@ -10,12 +10,12 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Longest time that suspects wait for the maintainer to remove an abandoned run from `awty_internal.in_flight`.
+/// Maximum time for which suspects wait until the maintainer removes an abandoned run from `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
     /// Reserves an entry for a worker that the launcher will request. If no entry is free, the oldest abandoned entry
-    /// is reused, and its run is not counted against a check.
+    /// is reused, and the run of that entry is not counted against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -41,8 +41,7 @@ impl SharedState {
         Some(entry.run.map_or(now, |run| run.began))
     }
 
-    /// Reserves checks that a worker reads ahead, in addition to its earlier ones. Checks that another worker has
-    /// prefetched are left out.
+    /// Reserves more checks that a worker reads ahead. Checks that another worker has prefetched are left out.
     pub fn prefetch(&mut self, worker: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].prefetched, Ids::NONE);
@@ -51,7 +50,7 @@ impl SharedState {
         free
     }
 
-    /// The iterator stops at `used`, because entries are large and scanning all of them would be slow.
+    /// Later entries were never used. Scanning all of them would be slow, because entries are large.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -73,8 +72,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// While `awty_internal.in_flight` still names the checks of an abandoned run, a crash would be blamed on these
-    /// checks. So no suspect may run meanwhile.
+    /// No suspect may run while `awty_internal.in_flight` still names the checks of an abandoned run, because a crash
+    /// would be counted against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)
@@ -97,8 +96,8 @@ impl SharedState {
         }
     }
 
-    /// Notes that `awty_internal.in_flight` no longer names the checks of abandoned entries, which are given by index
-    /// and generation.
+    /// Records that `awty_internal.in_flight` no longer names the checks of these abandoned entries. Each entry is
+    /// given by index and generation.
     pub fn forget_names(&mut self, gone: &[(usize, u64)]) {
         for &(index, generation) in gone {
             let entry = &mut self.workers[index];

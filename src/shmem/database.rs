@@ -5,14 +5,14 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// The database was not inspected since the server started. Next: any other state.
+    /// The database was not inspected since the server started. The state can change to any other state.
     Unknown,
-    /// The database's checks run. Next: `Held`, `Unserved`, or forgotten.
+    /// The database's checks run. The state can change to `Held` or `Unserved`, or the database can be forgotten.
     Ready,
-    /// The database's rows come from another database. Next: `Ready`, through `awty.adopt()`.
+    /// The database's rows come from another database. `awty.adopt()` changes the state to `Ready`.
     Held,
-    /// The library does not serve the version of the database's SQL objects. Next: `Ready`, through ALTER EXTENSION or
-    /// a restart.
+    /// The library does not serve the version of the database's SQL objects. ALTER EXTENSION or a restart changes the
+    /// state to `Ready`.
     Unserved(Unserved),
 }
 
@@ -58,7 +58,7 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Time since when the database's checks can run. Checks with earlier slots were missed.
+    /// Time from which on the database's checks can run. Checks with earlier slots were missed.
     pub able_since: Timestamp,
     /// Latest slot of a check that was run since the server started. Zero if no check was run.
     pub last_slot_run: Timestamp,
@@ -78,7 +78,7 @@ pub struct Database {
     pub looked_after: Option<Mono>,
     /// Whether a job's counters have left shared memory since the counters were last stored.
     pub jobs_left: bool,
-    /// OID of the table from which the jobs' counters were read. Invalid before they were read.
+    /// OID of the table from which the jobs' counters were read, or `InvalidOid` if they were not read yet.
     pub jobs_of: pg_sys::Oid,
 }
 

@@ -1,7 +1,7 @@
 //! Keeps the counters and the log state of each job in shared memory.
 //!
-//! Invariant: when a job's row leaves shared memory, the line of its database says so, and the maintainer removes the
-//! job from the table. `awty_core::job_table` chooses the row that leaves.
+//! Invariant: when a job's row is evicted from shared memory, `jobs_left` is set for its database, and the maintainer
+//! removes the job from the table. `awty_core::job_table` chooses the row.
 
 use super::SharedState;
 use awty_core::figures::Figures;
@@ -101,8 +101,8 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Adds the counters that the table has stored. Counters in shared memory that belong to another table are dropped,
-    /// because the extension of that table no longer exists.
+    /// Adds counters that were read from the table. Drops counters of an earlier table, because the extension was
+    /// dropped together with that table.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {
@@ -120,8 +120,8 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// Returns the counters that have changed since they were last stored. If a job's row has left shared memory, also
-    /// returns the names of all remaining jobs.
+    /// Returns the counters that have changed since they were last stored. If a job's row was evicted, also returns the
+    /// names of all jobs that are still in shared memory.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -141,7 +141,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The table may have the job's counters even if shared memory has not.
+        // The table may have counters of the job even if shared memory has none.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

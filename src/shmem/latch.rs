@@ -1,5 +1,5 @@
-//! Wakes a process by the address of its latch. A latch is part of a PGPROC, which stays in shared memory as long as
-//! the server runs.
+//! Wakes a process by the address of its latch. The address stays valid, because a latch is part of a PGPROC, which
+//! exists as long as the server runs.
 
 use pgrx::pg_sys;
 

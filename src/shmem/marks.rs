@@ -7,12 +7,12 @@
 //!   suspects.
 //! - The other file names the suspect in quarantine. A crash is blamed on this suspect only.
 //!
-//! Both files are hints: a missing or broken file costs time or a wrong count, but never a check. The files are not
-//! flushed, because the kernel's memory survives a crash of PostgreSQL.
+//! Both files are hints: a missing or broken file can cause a delay or a wrong number of crashes, but loses no check.
+//! The files are not flushed, because the kernel's memory survives a crash of PostgreSQL.
 
 use pgrx::{pg_guard, pg_sys};
 
-// Path in the data directory, which is the working directory of each server process.
+// Path of the file, relative to the data directory, in which every server process works.
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
@@ -31,7 +31,7 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that each process sets when it starts.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // A write error is ignored, because without the mark only some checks run alone unnecessarily.
+        // A write error is ignored. Without the mark, some innocent checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

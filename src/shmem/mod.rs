@@ -5,9 +5,8 @@
 //! - A *worker entry* belongs to one worker. It has the worker's claims, and the start and time limit of the worker's
 //!   run.
 //!
-//! Invariant: everything is a hint that the tables can restore, with two exceptions, which a server crash may forget:
-//! the claims on running checks, which end with the worker's process, and terminated runs until their results are
-//! stored. No process waits or reads a table while it holds the lock.
+//! Invariant: the tables can restore everything except the claims on running checks, and terminated runs whose results
+//! are not stored yet. A server crash may lose both. No process waits or reads a table while it holds the lock.
 
 mod claims;
 mod database;
@@ -37,13 +36,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
 /// Maximum number of roles with work, in all databases together. If there are more, the roles with the latest due times
-/// wait for the audit.
+/// wait until the next audit finds them.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
     /// Address of the launcher's latch while the launcher runs. The address is the same in all processes.
     launcher: usize,
-    /// Time when the launcher wakes up without being woken.
+    /// Time at which the launcher's sleep ends if no process wakes it earlier.
     wakes_at: Timestamp,
     /// Time when the launcher last worked, which it does at least once a second. Zero if it has not worked since the
     /// server started.
@@ -53,18 +52,17 @@ pub struct SharedState {
     pub quarantined: Option<marks::EntryId>,
     /// This counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// This counter grows when a worker starts or ends. Roles keep its value in `last_served`.
+    /// Number of starts and ends of workers. `last_served` of a role has the number at which the role was last served.
     pub served: u64,
     /// Number of roles with due checks that have no worker. While the number is not 0, workers end after their batch.
     pub waiting: u32,
-    /// Says which worker may run a suspect, which is a check that may have crashed the server.
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// Number of worker entries that were ever used since the server started. Later entries are free.
+    /// Number of worker entries that were ever used since the server started. All entries after these are free.
     used: usize,
 }
 
@@ -117,11 +115,11 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's line, or creates it. Never replaces another role's line that is due before `due`.
+    /// Returns the role's entry, or creates it. Never replaces an entry of another role that is due before `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
-            // A free line is preferred, then a line without work, and then the line with the latest due time.
+            // Chooses a free line, else a line without work, else the line with the latest due time.
             None => (0..ROLES).max_by_key(|&index| (self.roles[index].is_free(), self.roles[index].due)).unwrap_or(0),
         };
         let line = &mut self.roles[index];
@@ -163,7 +161,8 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// Sets the number of waiting roles. If any role waits, wakes the workers that only wait for their next slot.
+    /// Sets the number of roles that wait for a worker. If it is not 0, wakes workers that are idle until their next
+    /// slot, so that they end.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -204,7 +203,7 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
 
 /// Records that a role has work at a slot, and wakes the role's workers or the launcher.
 ///
-/// The caller has committed its transaction, so that the woken processes see its rows.
+/// The caller's transaction is committed, so that the woken processes see the rows of the work.
 pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     let known = read(|shared| shared.role(database, role).is_some_and(|line| line.due <= due));
     if known {
@@ -260,7 +259,6 @@ pub fn launcher_is(latch: *mut pg_sys::Latch) {
     write(|shared| shared.launcher = latch as usize);
 }
 
-/// Notes that the launcher is awake. From now on, [`post`] wakes the launcher again.
 pub fn launcher_is_awake(now: Timestamp) {
     write(|shared| (shared.wakes_at, shared.heartbeat) = (NEVER, now));
 }

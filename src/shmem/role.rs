@@ -8,18 +8,17 @@ pub const NEVER: Timestamp = i64::MAX;
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// Earliest slot with possible work that no worker has. [`NEVER`] if no such slot is known.
+    /// Earliest slot that may have work which no worker has taken, or [`NEVER`].
     pub due: Timestamp,
     /// Earliest slot with work that the role's workers have not taken yet. [`NEVER`] if there is none.
     pub backlog: Timestamp,
-    /// Time when a worker looks for work again, and the slot at which it then begins. A prepared transaction has
-    /// announced work at that slot and has not committed yet. [`NEVER`] if there is no such transaction.
+    /// A prepared transaction has announced work at a slot and has not committed yet. The first value is the time when
+    /// a worker looks again, the second value is the slot. Both are [`NEVER`] if there is no such transaction.
     pub look_again: (Timestamp, Timestamp),
-    /// Time before which the launcher starts no worker for the role.
     pub parked_until: Option<Mono>,
-    /// Number of workers in a row that could not connect, read or write, or that were terminated during a run.
+    /// Failures in a row of the role's workers: a worker could not connect, read or write, or was terminated during a
+    /// run.
     pub failures: u32,
-    /// Value of `SharedState::served` when a worker last served the role.
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged for the role. Zero if there were none.
     pub complaint: u64,

@@ -2,8 +2,8 @@
 //!
 //! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
 //! slot. A lost or needless announcement costs time but never a check, because the audit finds all checks. So a
-//! rolled-back savepoint may announce its checks. PREPARE TRANSACTION announces as well, because the session that
-//! commits later knows nothing of the checks, and usually commits soon.
+//! rolled-back savepoint may announce its checks. PREPARE TRANSACTION also announces the checks, because the session
+//! that commits later does not know them.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -39,8 +39,8 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// Announces at commit that a role has work at a slot. If the role is `None`, external workers run the checks and
-/// nothing is announced.
+/// Announces at commit that a role has work at a slot. Announces nothing if the role is `None`, because external
+/// workers then run the checks.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {

@@ -1,9 +1,8 @@
 //! A worker's entry in shared memory, with the worker's claims.
 //!
-//! A claim says that this worker runs this check. A claim cannot be a PostgreSQL lock, because an ordinary session lock
-//! would not survive the abort of a failed run, and a job's `pg_advisory_unlock_all()` would release an advisory lock.
-//! Like a lock, a claim ends with its process: the entry is freed when the process ends, and a crash resets all
-//! entries.
+//! A claim says that this worker runs this check. A claim ends with its process: the entry is freed when the process
+//! ends, and a crash resets all entries. A claim cannot be a PostgreSQL lock, because the abort of a failed run would
+//! release a session lock, and a job's `pg_advisory_unlock_all()` would release an advisory lock.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -34,7 +33,6 @@ pub struct WorkerEntry {
     /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
-    /// Time since when the worker has been busy without a pause. `None` while the worker waits.
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
     /// Whether the worker has repeatedly found more checks than it prefetches at a time.
