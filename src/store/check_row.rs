@@ -2,7 +2,7 @@
 //! the row without waiting.
 //!
 //! The lock is taken through the table's access method and not by SQL, because only the access method says who has
-//! changed the row. After a change by another transaction, the run must be undone. After a change by the run itself,
+//! changed the row. If another transaction has changed it, the run must be undone. If the run itself has changed it,
 //! the run has ended its own check.
 //!
 //! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
@@ -22,12 +22,11 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// The table `awty.future_job`, open until the transaction ends.
 pub struct Table {
     relation: pg_sys::Relation,
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
-    /// Whether this table has pushed a snapshot, which its `drop` must pop.
+    /// Whether a snapshot was pushed for this table, so that `drop` must pop it.
     is_latest: bool,
     /// Whether locks are given back at once, as in `awty.travel()`.
     gives_back: bool,
@@ -50,11 +49,9 @@ pub struct Row {
 /// Says who has changed a check's row when its run wants to lock it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
-    /// Nobody has changed the row, and the lock on it is taken.
     Same,
     /// The run itself has replaced, cancelled or rescheduled its check.
     Own,
-    /// Another transaction has changed or locked the row.
     Other,
 }
 
@@ -131,7 +128,7 @@ impl Table {
     /// Reads checks in one scan of the primary key. Skips ids without a row.
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
         // Without an index, each check is read alone, because a sequential scan cannot search for an array.
-        // SAFETY: a setting of this session.
+        // SAFETY: the code only reads a setting of this session.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
             return ids.filter_map(|id| self.read(id)).collect();
@@ -202,7 +199,7 @@ impl Table {
     }
 
     /// # Safety
-    /// The datum must be a row of this table without external values.
+    /// The datum must be a row of this table, without values that are stored out of line.
     unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
         // SAFETY: by the contract of this function. The vectors have room for all columns.
         unsafe {
@@ -239,7 +236,8 @@ impl Table {
     /// Locks a check, or returns [`Busy`] if another transaction holds its lock. The table must be opened by
     /// [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
-        // Another transaction may have changed and unlocked the check since the first snapshot.
+        // The first attempt may use an old snapshot, and another transaction may have changed and unlocked the check
+        // since. The second attempt uses a new snapshot.
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
             match self.lock(&row) {

@@ -1,5 +1,5 @@
-//! SQL statements on `awty_internal.check_stat`, which counts a pending check's usage and the crashes and exits during
-//! its runs.
+//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check, and
+//! stores their times and the last error.
 
 use super::arg;
 use super::typed::statement;
@@ -13,8 +13,8 @@ pub enum Suspicion {
     Exit,
 }
 
-// The check's row is locked before its row in check_stat. SKIP LOCKED is needed because a client that has locked the
-// check's row may be waiting for the row in check_stat.
+// The check's row is locked first, then its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has
+// locked the check's row and waits for the row in check_stat.
 statement!(
     count_suspicion,
     [INT8ARRAYOID, INT4OID, INT4OID],
@@ -31,8 +31,8 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
-// The condition is IS DISTINCT FROM true, because with NOT f.held a planner without statistics may read the whole index
-// of checks that are not held. The last column of that index is the id.
+// The condition is IS DISTINCT FROM true instead of NOT f.held, because a planner without statistics might otherwise
+// read the whole index of checks that are not held.
 statement! {
     /// Holds a check after too many crashes and exits. Returns whether the check became held. The caller has locked the
     /// check's row.
@@ -76,8 +76,8 @@ statement! {
 }
 
 // Reads the table by key and in pieces, because the table is large if many checks are pending again after a run. A
-// piece that is not full counts as the last piece, because with a steady stream of new rows an empty piece would never
-// come.
+// piece that is not full is the last piece. The loop must not go on until a piece is empty, because new rows may arrive
+// all the time.
 statement!(
     select_piece,
     [INT8OID, INT8OID],
@@ -104,7 +104,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
         .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
 }
 
-/// Removes rows of ended checks among the next `piece` rows, and returns the id after which the next call continues.
+/// Reads the next `piece` rows and removes those of ended checks. Returns the id after which the next call continues.
 ///
 /// Such rows exist because a worker that had read the suspects earlier may have ended a check without removing its row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {

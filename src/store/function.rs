@@ -46,7 +46,8 @@ statement! {
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 }
 
-/// Finds a function with one argument of the type `argument`, or without arguments if the type is invalid.
+/// Finds a function with one argument of the type `argument`, or a function without arguments if `argument` is
+/// `InvalidOid`.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
     select_function().query(
         &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],

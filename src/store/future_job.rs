@@ -172,7 +172,8 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// Locks the pending check of a job and entity. The lock keeps out other clients and the end of a run.
+/// Locks the pending check of a job and entity. Until the lock is released, no other client changes the check and no
+/// run of it can end.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }

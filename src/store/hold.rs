@@ -2,8 +2,8 @@
 //! note.
 //!
 //! A hold may name a check whose run is in progress. If this run commits before it sees the hold, the hold names an
-//! ended check for a short while. Such a hold names the repetition as well, so that an inspection can hold the next
-//! occurrence.
+//! ended check until the next inspection. A hold also names the check's repetition, so that the inspection can hold the
+//! next occurrence.
 //!
 //! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A
 //! worker only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the holds of ended
@@ -37,11 +37,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// Here and below, SKIP LOCKED skips holds that a client is releasing. A client that wants to release a locked hold
+// SKIP LOCKED in these statements skips holds that a client is releasing. A client that wants to release a locked hold
 // waits for this transaction, and then looks again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions, because the runs in
-    /// between could not see the hold. The copies do not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions, because the run that
+    /// scheduled the occurrence could not see the hold. The copies do not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id

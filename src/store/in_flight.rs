@@ -22,8 +22,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes a row only if it is unchanged since it was read, because a new worker may have written its own row since.
-// Returns one id per row, because an administrator may have written an array that this program could not read.
+// Deletes a row only if it was not changed after it was read, because a new worker may have written its own row in its
+// place. Returns one id per row, because an administrator may have written an array that this program cannot read.
 statement!(
     delete_read,
     [INT4ARRAYOID, INT8ARRAYOID],
@@ -50,7 +50,7 @@ pub struct Read {
 
 row!(Read { worker, xid });
 
-/// Deletes rows that are unchanged since they were read, and returns the checks that each worker's row named. Writes
+/// Deletes the rows that were not changed after they were read. Returns each deleted row's worker and checks. Writes
 /// nothing in an idle database.
 pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     if read.is_empty() {

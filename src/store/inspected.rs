@@ -30,7 +30,7 @@ statement!(
 );
 
 statement! {
-    /// Whether the database has a job. Before the first job, a restore may be about to create its own tables.
+    /// Whether the database has a job. Without a job, a restore may be in progress, which must create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
@@ -67,7 +67,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks checks whose client committed after `awty.unregister()` had looked for checks of the job.
+/// Locks checks that were committed after `awty.unregister()` had looked for checks of the job.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     let found = select_orphans().query(&[arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)

@@ -180,7 +180,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // The width is computed again, because `awty.slot` may have changed since the job was cached.
+        // The slot width is computed again, because `awty.slot` may have changed since the job was cached.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -209,7 +209,6 @@ pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     })
 }
 
-/// Runs a statement, which waits up to `PATIENCE` for another transaction's change of this job.
 fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| Error::JobBusy { job: name.to_string() }, run)
 }

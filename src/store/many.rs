@@ -1,7 +1,7 @@
 //! SQL statements that read or write many checks of `awty.future_job` at once, in the order of the given keys.
 //!
 //! Invariant: rows are written and locked in that order, so that callers with overlapping keys wait for each other and
-//! cannot deadlock. One statement writes and locks, because two statements would each start at the first key.
+//! cannot deadlock. One statement both writes and locks, because two statements would go through the keys twice.
 
 use super::statement::Arg;
 use super::typed::statement;
@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() is in the select list, because in FROM it would first write its rows to disk. ON CONFLICT is left out,
-// because it would double the cost per row.
+// unnest() is in the select list, because in FROM its rows would first be written to disk. The statement has no ON
+// CONFLICT, which would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -21,8 +21,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// PostgreSQL locks the conflicting row, although the WHERE excludes the update. SET names a column of a unique index,
-// so that the lock is as strong as that of FOR UPDATE.
+// PostgreSQL locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index, so
+// that the lock is as strong as that of FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -34,8 +34,8 @@ statement!(
       RETURNING f.id"
 );
 
-// OFFSET 0 makes the plan look up each key by index. Otherwise a plan that was made with few statistics would compare
-// each key with each check.
+// OFFSET 0 makes the planner look up each key by index. A plan without it, made with few statistics, might compare each
+// key with each check.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -123,7 +123,6 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
 
 /// A pending check of an entity, or a repetition without a pending check.
 pub struct EntityCheck {
-    /// Position of the entity's key among the given keys, from 0.
     pub place: usize,
     /// Id of the pending check. `None` if there is only a repetition.
     pub check: Option<i64>,
@@ -138,7 +137,7 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
     };
     let mut found: Vec<EntityCheck> = select_of_entities()
         .query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| rows.all(|row| read(rows, row)));
-    // A repetition sorts after the check of the same job and key, so this keeps the check.
+    // A check sorts before the repetition of the same job and key, so that removing duplicates keeps the check.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found
 }

@@ -1,8 +1,8 @@
-//! SQL statements on the engine's tables, one file per table. A part such as `lease` or `repeat` keeps the statements
-//! on its own tables itself.
+//! SQL statements on the engine's tables, one file per table. Modules with their own tables, such as `lease` and
+//! `repeat`, have their own statements.
 //!
-//! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs with the owner's
-//! rights (`crate::pg::owner::as_owner`).
+//! Invariant: every statement is prepared, passes all values as parameters, qualifies every name, and runs with the
+//! owner's rights (`crate::pg::owner::as_owner`).
 
 pub mod check_row;
 pub mod check_stat;

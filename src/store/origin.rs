@@ -10,10 +10,10 @@ use crate::settings;
 use crate::store::typed::number;
 use pgrx::datum::TimestampWithTimeZone;
 
-// A dump contains this table last. So if there are jobs or checks but no row here, a restore is in progress.
+// A dump contains this table last. If there are jobs or checks but no row here, a restore is therefore in progress.
 //
-// No database has the OID 0. An inspection writes 0 after a restore of the server, so that pg_upgrade and a dump keep
-// the hold.
+// No database has the OID 0. An inspection writes 0 after a restore of the server, so that the database stays held
+// after pg_upgrade or a dump.
 statement!(
     select_hold,
     [OIDOID, TIMESTAMPTZOID],
@@ -40,8 +40,7 @@ statement!(
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 );
 
-// Writes nothing if the table has a row, so that two sessions that both register their first job do not wait for each
-// other.
+// Writes nothing if the table has a row. Otherwise two sessions that register jobs would wait for each other.
 statement!(
     claim_own,
     [OIDOID, TIMESTAMPTZOID],
@@ -72,7 +71,7 @@ pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// Returns the hold that the table records, even if `awty.auto_adopt` is on.
+/// Returns the reason why the database is held, as the table says, even if `awty.auto_adopt` is on.
 pub fn stored_hold() -> Option<Hold> {
     match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),

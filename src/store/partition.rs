@@ -2,7 +2,7 @@
 //! partitions that are too old.
 //!
 //! Invariant: history is removed by whole days. Only rows that move out of the default partition are deleted one by
-//! one. A client waits for a lock taken here no longer than the caller's `lock_timeout`. Does not: run while the
+//! one. A client waits for a lock of this module no longer than the caller's `lock_timeout`. Does not: run while the
 //! database has no job, so that a restore can create the partitions under their own names.
 
 use super::statement::Rows;
@@ -16,8 +16,8 @@ use std::ffi::CString;
 
 /// Number of days for which partitions are created in advance.
 const AHEAD: i64 = 7;
-/// Maximum number of rows that are moved from the default partition to a new partition, because writers wait during the
-/// move.
+/// Maximum number of rows that are moved from the default partition to a new partition. The number is limited, because
+/// writers wait during the move.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -130,9 +130,9 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // A reader that waited for the default partition alone would not see the new partition, and would miss the
-            // rows that moved there. A row that was routed to the default partition meanwhile would violate its
-            // constraint. So readers and writers wait before they look for partitions.
+            // Both tables are locked before the partition is created, so that readers and writers wait before they look
+            // for partitions. A reader that waited only for the default partition would miss the rows that moved to the
+            // new partition. A writer that had already chosen the default partition would violate its constraint.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -195,7 +195,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
     // Revokes all rights on the new partition, as the install script does, because ALTER DEFAULT PRIVILEGES may have
-    // granted some, also to roles that may read or write all data.
+    // granted rights, even to roles that may read or write all data.
     for role in grantees(&name) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }

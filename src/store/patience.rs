@@ -7,10 +7,11 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// Longest wait for a lock, as a setting and in milliseconds. A prepared transaction may hold its lock for days.
+/// Longest wait for a lock, once as the value of a setting and once in milliseconds. The wait is limited, because a
+/// prepared transaction may hold its lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
-/// Runs statements. Raises `busy` if they have to wait too long for a lock.
+/// Runs statements. If they wait too long for a lock, raises the error `busy`.
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {
     let busy = AssertUnwindSafe(busy);
     PgTryBuilder::new(AssertUnwindSafe(|| {

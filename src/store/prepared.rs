@@ -1,4 +1,4 @@
-//! Looks for transactions after PREPARE TRANSACTION that are not committed yet.
+//! Looks for prepared transactions that are not finished yet.
 
 use super::typed::statement;
 use crate::settings;
@@ -10,8 +10,8 @@ statement!(
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 );
 
-/// Whether a transaction of this database was prepared within the last minute, which is the time between two audits.
-/// The launcher knows of the transaction's checks, which appear with COMMIT PREPARED.
+/// Whether a transaction of this database was prepared within the last minute and is not finished. Its checks are
+/// announced, but appear only with COMMIT PREPARED. After a minute, an audit finds them.
 pub fn any_young() -> bool {
     if settings::max_prepared_transactions() == 0 {
         return false;

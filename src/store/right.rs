@@ -11,9 +11,7 @@ use pgrx::pg_sys;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,
-    /// The role may schedule, cancel, run now, hold and release checks.
     Schedule,
-    /// The role may claim checks as an external worker.
     Claim,
 }
 
@@ -71,7 +69,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Whether a role has a right to the job. `may_be` says whether the role is a member of another role.
+    /// Whether a role has a right to the job. `may_be` tests whether the role is a member of the role that it gets.
     pub fn has(&self, right: Right, may_be: impl Fn(pg_sys::Oid) -> bool) -> bool {
         let (schedulers, claimers) = (&self.schedulers[..], &self.claimers[..]);
         let granted = match right {

@@ -1,7 +1,7 @@
 //! Prepares a statement on awty's tables, and keeps its plan until the process ends.
 //!
-//! Invariant: a statement is planned once for all parameters, and reads tables by index, because a table that was empty
-//! when the process began must not be scanned when it has ten million rows.
+//! Invariant: a statement is planned once for all parameters, and reads tables by index. A table that was empty at
+//! planning time may later have ten million rows.
 
 use crate::pg::owner;
 use crate::pg::relations;
@@ -16,8 +16,8 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Stands in a statement's list of types for an array of rows of `awty.future_job`, because the OID of that type
-/// differs between databases.
+/// Placeholder in a statement's list of types for an array of rows of `awty.future_job`. The OID of that type differs
+/// between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
@@ -29,7 +29,7 @@ impl Prepared {
         self.query(args, |rows| rows.processed)
     }
 
-    /// Passes the statement's rows to `read`, whose result must not borrow from the rows.
+    /// Executes the statement, and calls `read` with the rows. The result of `read` must not borrow from the rows.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, false, read))
     }
@@ -68,7 +68,7 @@ impl Statement {
         result
     }
 
-    /// Executes the statement. With `read_only`, the active snapshot is used unchanged.
+    /// Executes the statement. If `read_only` is set, the active snapshot is used unchanged.
     fn run<R>(&self, args: &[Arg], read_only: bool, read: impl FnOnce(&Rows) -> R) -> R {
         assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
@@ -87,7 +87,7 @@ impl Statement {
         }
     }
 
-    /// Returns the statement's plan. Plans again if the tables or their statistics have changed.
+    /// Returns the statement's plan. If the tables or their statistics have changed, plans the statement again.
     ///
     /// # Safety SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
@@ -98,7 +98,7 @@ impl Statement {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
             }
-            // `as_owner` restores these settings after the statement.
+            // These planner settings are restored by `as_owner` after the statement.
             for (name, value) in [
                 (c"enable_seqscan", c"off"),
                 (c"enable_bitmapscan", c"off"),
@@ -112,7 +112,8 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // The plan is discarded, because the extension may have been created again with another type of rows.
+                // The old plan is discarded, because the type of its rows has changed if the extension was created
+                // again.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }
@@ -195,7 +196,6 @@ impl Rows {
         }
     }
 
-    /// Returns a value that stays in SPI's memory.
     pub fn raw(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         self.get::<Raw>(row, column).map(|Raw(datum)| datum)
     }

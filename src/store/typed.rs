@@ -6,8 +6,8 @@ use pgrx::pg_sys::{self, Oid};
 
 /// Declares a function that runs an SQL statement.
 ///
-/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Instead of `query`, it may name another
-/// method of [`super::statement::Prepared`], or `query(reader)` for a result that is no [`Outcome`].
+/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
+/// [`super::statement::Prepared`] can replace `query`. `query(reader)` is for a result that is no [`Outcome`].
 ///
 /// The plain form declares a function that returns the statement, for types that the typed form does not support.
 macro_rules! statement {
