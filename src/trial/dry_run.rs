@@ -1,7 +1,7 @@
-//! `awty.dry_run()`: shows what a check would do if it ran now.
+//! Implements `awty.dry_run()`, which shows what a check would do if it ran now.
 //!
-//! Invariant: only values taken from sequences remain, and the check's row is not locked. The function runs with the
-//! rights of its job's role, because the caller must be this role in a session of this role.
+//! Invariant: the run leaves nothing behind, except that sequences advance. The check's row is not locked. The caller
+//! and the session's user must be the job's role, with whose rights the function runs.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -23,7 +23,6 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// The columns of `awty.tried`.
 type Row = (
     Option<i64>,
     Text,
@@ -77,7 +76,7 @@ fn try_check(args: &Args) -> Result<Row> {
     let trial = dry_run::pending(name, key, &job.name)
         .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
-    // Before its slot, the check is tried as if its slot were now.
+    // A check whose slot is in the future is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
         Before::End(outcome) => (After::End(outcome), None),
@@ -99,7 +98,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         let function = function::of_job(job)?;
         timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
         let mut answers = ask(job, function, &[trial.row], Caller::Client)?;
-        // A run that has cancelled or replaced its own check has answered.
+        // If a run cancelled or replaced its own check, this counts as a successful answer.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });
     let struck = timer::disarm_cancel();
@@ -109,7 +108,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // The cancellation is for the client's statement.
+                // The user cancelled the client's statement and not the run, so the error is raised again.
                 error::cancelled(failure.message);
             }
             if is_cancelled {

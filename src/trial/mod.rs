@@ -1,4 +1,4 @@
-//! Runs that a client makes on trial: [`dry_run`] rolls one run back; [`travel`] makes runs in a transaction that
+//! Lets a client try out runs of checks: [`dry_run`] rolls one run back; [`travel`] makes runs in a transaction that
 //! cannot commit.
 
 mod dry_run;

@@ -1,7 +1,8 @@
-//! `awty.travel()` and `awty.now()`, for tests: moves a transaction's clock ahead and runs the checks that become due.
+//! Implements `awty.travel()`, which moves a transaction's clock ahead for a test and runs the checks that become due,
+//! and `awty.now()`.
 //!
-//! Invariant (P13): a transaction that has travelled cannot commit. No role is switched: jobs run only if their role is
-//! the session's only role. Checks that are held, paused, or locked by another session do not run.
+//! Invariant: a transaction that has called `awty.travel()` cannot commit. Jobs run only if their role is the session's
+//! only role, so the role is never switched. Checks that are held, paused, or locked by another session do not run.
 
 use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
@@ -29,13 +30,13 @@ use pgrx::prelude::*;
 use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, register_subxact_callback, register_xact_callback};
 use std::cell::{Cell, RefCell};
 
-/// Largest number of runs of a transaction, because each run holds locks and memory until the rollback.
+/// Maximum number of runs in one transaction, because each run holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
-    /// Number of runs of this transaction; `None` if it has not travelled.
+    /// Number of runs of this transaction, or `None` if it has not called `awty.travel()`.
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
-    /// The subtransaction of each journey, and the clock before it.
+    /// For each call of `awty.travel()`: its subtransaction, and the state of the clock before the call.
     static JOURNEYS: RefCell<Vec<(pg_sys::SubTransactionId, (i64, clock::Timestamp))>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -60,7 +61,7 @@ fn travel(
     >,
     ErrorReport,
 > {
-    // A walk or a sweep of a rule is no check of an entity.
+    // Checks that rules schedule for themselves are not shown, because they belong to no entity.
     let is_entity =
         |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
@@ -73,7 +74,7 @@ fn travel(
     })))
 }
 
-/// Returns the time for jobs and rules: `now()`, or the travelled clock.
+/// Returns `now()`, or the time to which `awty.travel()` has moved the clock.
 #[pg_extern(sql = false)]
 fn now(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     let _ = Args::new(fcinfo);
@@ -102,7 +103,8 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Checks before the last slot were worked on, and their dead row versions would be read again at each step.
+    // The search starts at the last slot. Earlier checks have run, and their dead row versions would be read again at
+    // each step.
     let mut from = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
     while catalog::is_alone(role)
@@ -122,7 +124,8 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// Prevents the transaction from committing, and notes the clock for ROLLBACK TO SAVEPOINT.
+/// Prevents the transaction from committing, and stores the clock's state, so that ROLLBACK TO SAVEPOINT can restore
+/// it.
 fn begin() {
     // SAFETY: a getter.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -142,7 +145,8 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Undoes the journeys of a subtransaction and of those that began in it, which have higher numbers.
+/// Restores the clock when a subtransaction is undone. Calls in nested subtransactions, which have higher numbers, are
+/// undone too.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -153,8 +157,8 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// Runs checks of one slot. A failed set runs in smaller sets, down to single checks. Returns the ids of checks that
-/// were left.
+/// Runs checks of one slot. If a set fails, runs its two halves, down to single checks. Returns the ids of checks that
+/// did not run.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -162,7 +166,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
     RUNS.set(Some(count));
     let (began, started_at) = (clock::mono(), clock::now());
-    // The history must show how a check ended.
+    // The caller shows how each check ended, and reads this in the history. So the history is kept here even if the job
+    // keeps none.
     let mut kept_job = job.clone();
     kept_job.options.limits.keep_history = KeepHistory::All;
     let ids: Vec<i64> = checks.iter().map(|due| due.id).collect();
@@ -184,7 +189,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // The cancellation is for the client's statement.
+                // The user cancelled the client's statement and not the run, so the error is raised again.
                 error::cancelled(failure.message);
             }
             if timed_out {

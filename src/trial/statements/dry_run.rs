@@ -1,4 +1,5 @@
-//! The row of a check for a trial, without a lock, or a made-up row for an entity that has none.
+//! SQL statements that read a check's row for a dry run without locking it, or compute a row for an entity without a
+//! check.
 
 use crate::pg::text::Text;
 use crate::store::statement::Kept;
@@ -25,10 +26,8 @@ statement!(
 statement!(select_version, [INT8OID], c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1");
 
 pub struct Trial {
-    /// Id of the pending check, if there is one.
     pub id: Option<i64>,
     pub check: Check,
-    /// The row as the job function's argument.
     pub row: pg_sys::Datum,
     version: Option<Text>,
 }
@@ -47,7 +46,7 @@ pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     select_row().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
 }
 
-/// Returns the row as it would be scheduled. It is not written, but takes a number from the sequence.
+/// Returns the row that a new check would have. The row is not written, but its id is taken from the sequence.
 pub fn imagined(
     entity: (pg_sys::Datum, pg_sys::Datum),
     job: &Text,
