@@ -1,4 +1,4 @@
-//! `awty.watch()` and `awty.unwatch()`.
+//! Implements `awty.watch()` and `awty.unwatch()`.
 
 use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::Source;
@@ -28,7 +28,6 @@ use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
 
-/// The schemas of awty and awty_http.
 const OWN_SCHEMAS: [&str; 4] = ["awty", "awty_internal", "awty_http", "awty_http_internal"];
 
 calls! {
@@ -115,8 +114,8 @@ fn watch_table(args: &Args) -> Result<Text> {
     Ok(name)
 }
 
-/// Returns the older rule of this name, which the caller may change. If the table of that rule is gone, the rule ends
-/// here.
+/// Returns the existing rule of this name, if the caller may change it. Ends the rule instead if its table no longer
+/// exists.
 fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     let Some(old) = rule::find(name) else { return Ok(None) };
     if !may_change(&old) {
@@ -148,7 +147,7 @@ fn check_room(
     }
 }
 
-/// Refuses if the caller may not become the table's owner.
+/// Returns an error if the caller may not become the table's owner.
 fn own_table(args: &Args) -> Result<Described> {
     let oid = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
     let judge = || -> Result<Described> {
@@ -172,7 +171,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // A caller must not lock a table of others, so the check comes first, and again under the lock.
+    // The caller's right is checked before the lock, because a caller must not lock other users' tables, and again
+    // under the lock.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -279,8 +279,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // No limits, because a level must not be lost if a row is asked about often, or if a function is broken for a
-        // while.
+        // The number of checks and attempts is not limited. Otherwise an alert could miss a level if its row is checked
+        // often, or if a function fails for a while.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

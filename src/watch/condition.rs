@@ -1,4 +1,4 @@
-//! Validates a rule's expressions: each must be over one row, and keep its value until the row is written again.
+//! Validates a rule's expressions. Each may use only one row, and its value may change only when the row is written.
 
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;

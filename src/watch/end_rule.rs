@@ -1,4 +1,4 @@
-//! Ends a rule, and all checks of a job. A rule leaves only its cleared alerts and its history.
+//! Ends a rule, and all checks of a job. The cleared alerts and the history of an ended rule stay.
 
 use super::statements::rule::{self, Rule};
 use super::statements::{alert, rule_function, rule_objects};
@@ -9,10 +9,9 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// Error: this transaction's snapshot cannot see an open alert.
+/// This transaction's snapshot cannot see an open alert, so the rule cannot be ended.
 pub struct Unseen;
 
-/// Returns the number of ended checks.
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
@@ -26,8 +25,8 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Ends a rule if its table is gone. Locks the job before it looks, because a call of `watch` may give the name to
-/// another table at the same time.
+/// Ends a rule whose table no longer exists. The job is locked first, because a call of `awty.watch()` may change the
+/// rule to another table meanwhile.
 pub fn without_table(name: &Text) -> Result<(), Unseen> {
     drop(job::lock(name));
     match rule::find(name) {
@@ -41,7 +40,7 @@ pub fn alerts(rule: &Text) -> Result<(), Unseen> {
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
-/// Ends all pending checks of a job as cancelled. Returns their number.
+/// Cancels all pending checks of a job, and returns their number.
 pub fn checks(job: &Text) -> i64 {
     let ids = future_job::lock_job(job);
     wakeup::count_ended(ids.len() as u64);

@@ -1,6 +1,6 @@
-//! The part that a stopped rule lacks, and the command that repairs the rule.
+//! Names the part that a stopped rule lacks, and the command that repairs the rule.
 //!
-//! Does not: find the part (see `functions`).
+//! Does not: find out which part is missing (see `functions`).
 
 use super::statements::rule::Rule;
 use crate::error::{WatchError, quote};
@@ -13,15 +13,15 @@ use pgrx::pg_sys;
 pub enum Fault {
     /// The table has lost its primary key.
     NoKey,
-    /// A column of an expression is gone.
+    /// A column that an expression uses no longer exists.
     Column(String),
-    /// The function of an expression is gone, or its signature has changed.
+    /// An expression's function no longer exists, or its signature has changed.
     Function(String),
     /// The function's owner is not the table's owner.
     NotOwners { function: String, table_owner: pg_sys::Oid },
-    /// Triggers of the rule are gone.
+    /// A trigger of the rule no longer exists.
     Triggers,
-    /// Triggers of the rule are disabled.
+    /// A trigger of the rule is disabled.
     Disabled(Vec<String>),
 }
 
@@ -31,7 +31,6 @@ pub fn stopped(rule: &Rule, table: &Described, fault: &Fault) -> WatchError {
     WatchError::Stopped { rule: rule.name.to_string(), why, not_owners, fix }
 }
 
-/// Returns the reason and the command that repairs the rule.
 pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) {
     let relation = table.qualified();
     let why = match fault {
@@ -56,7 +55,6 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     (why, fix)
 }
 
-/// Returns the call of `awty.watch()` that repairs the rule.
 fn call(rule: &Rule, table: &Described) -> String {
     let terms = &rule.terms;
     let is_open_time = terms.calendar.is_some();

@@ -1,7 +1,7 @@
 //! Finds the functions of a rule, and the first part that the rule lacks.
 //!
-//! Invariant: a function counts only if the table's owner owns it. It is found by its OID, or by its name and signature
-//! if OIDs have changed. It is never found through a trigger, because the table's owner writes triggers.
+//! Invariant: a function is used only if the table's owner owns it. It is found by its OID, or by its name and
+//! signature if OIDs have changed, but never through a trigger, because any trigger could be the table owner's own.
 
 use super::fault::Fault;
 use super::statements::rule::Rule;
@@ -38,7 +38,7 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     Ok(Functions { until, start })
 }
 
-/// Returns `None` if the rule is complete.
+/// Returns the first missing part, or `None` if the rule is complete.
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     if table::primary_key(table.oid).is_none() {
         return Some(Fault::NoKey);
@@ -81,7 +81,8 @@ fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<Ro
     Ok(RowFunction { argument: stored.argument.clone(), oid: function.oid, name: function.qualified(), columns })
 }
 
-/// Prefers functions of the table's owner, and among them the one in the table's schema.
+/// Finds a function of this name that fits. Prefers functions of the table's owner, and of these the function in the
+/// table's schema.
 fn by_signature(name: &str, table: &Described, fits: impl Fn(&Procedure) -> bool) -> Option<Procedure> {
     let mut found: Vec<Procedure> = procedure::by_name(name).into_iter().filter(fits).collect();
     found.sort_by_key(|function| (function.owner != table.owner, function.schema != table.schema));

@@ -1,8 +1,8 @@
-//! The run of a rule's job: reads the rows of its checks, and raises alerts for late rows.
+//! Runs a rule's job: reads the rows of its checks, and raises alerts for late rows.
 //!
-//! Invariant: this code waits for no client, and a client does not wait for a function called here, because open alerts
-//! are locked only afterwards. A client that changed a row meanwhile has locked its check, so this run will be rolled
-//! back.
+//! Invariant: this code waits for no client. It locks open alerts only after the rule's function has returned, so that
+//! no client waits for the function. A client that changes a row meanwhile locks the row's check, and this run is then
+//! rolled back.
 
 use super::statements::alert::{self, Open, Raised};
 use super::statements::rule_check::RuleCheck;
@@ -115,7 +115,6 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     Ok(answers)
 }
 
-/// Writes new alerts, and tells all of these alerts.
 fn tell(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
     if raised.is_empty() {
         return Ok(());

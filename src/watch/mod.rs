@@ -1,16 +1,17 @@
-//! Watching: a rule has a check for each row of its table that is not met yet, and an alert for each late row.
+//! Rules watch tables. A rule has a check for each row that does not meet its condition yet, and an alert for each late
+//! row.
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
-//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert of a run that failed to tell it.
+//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
-//! - [`silence`] silences rows; [`hold`] holds their alerts.
-//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
-//!   missing parts.
+//! - [`silence`] silences rows.
+//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
+//!   parts.
 //! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
 //!
-//! Invariant (P12): state about a row is read from the row itself, in the same transaction, after its check was locked.
-//! A session that ends or moves a check locks its row, so a run that has read the row before is rolled back.
+//! Invariant: a row is read in the same transaction, after its check was locked. A session that ends or moves a check
+//! also locks the check, so a run that has read the row earlier is rolled back.
 
 mod api;
 mod condition;
@@ -46,7 +47,7 @@ use std::rc::Rc;
 
 /// The job function of all rules.
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// The `entity_name` of the check that walks through the rows from before the rule.
+/// The `entity_name` of the check that walks through the rows that existed before the rule.
 pub const BACKFILL: &str = "awty.backfill";
 /// The `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
@@ -55,7 +56,7 @@ pub const SWEEP: &str = "awty.sweep";
 const MOST_NAMED: usize = 20;
 
 thread_local! {
-    /// Cached rules, with the change counts when each was read.
+    /// Cached rules, each with the counts of changes when it was read.
     static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
 }
 
@@ -71,14 +72,14 @@ pub struct Watched {
 pub enum Missing {
     Rule,
     Table,
-    /// The table exists, but another part of the rule is missing.
+    /// The table exists, but a function or trigger of the rule, the primary key or a column is missing.
     Part(Rc<Rule>, Box<Described>, Fault),
 }
 
 impl Watched {
     /// Finds a rule and its parts. The rule is cached until a catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // This also receives pending invalidations, so it comes first.
+        // This call also receives pending invalidations, so it comes before the counts are read.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {

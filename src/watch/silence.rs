@@ -1,7 +1,7 @@
-//! Silences rows: `awty.cancel()` with the name of a rule.
+//! Silences a row when `awty.cancel()` is called with the name of a rule.
 //!
-//! The check of a silenced row stays pending and is held, so that no walk schedules the row again. The trigger of an UPDATE that changes
-//! the row's `since`, its key or its being met ends the silence.
+//! The check of a silenced row stays pending and is held, so that it is not scheduled again. The silence ends when an
+//! UPDATE changes the row's key, its `since`, or whether it meets the rule.
 //!
 //! Does not: check rights, or clear an open alert.
 
@@ -16,7 +16,7 @@ use crate::store::job::Job;
 use awty_core::Time;
 use awty_core::watch::{self, Alert};
 
-/// Whether a cancelled check of this job and entity name silences a row.
+/// Whether cancelling a check of this job and entity name silences a row.
 pub fn applies(job: &Job, entity_name: &Text) -> bool {
     let is_row = ![BACKFILL, SWEEP].map(str::as_bytes).contains(&entity_name.as_bytes());
     is_row && super::is_rules(job) && Watched::find(&job.name).is_ok()
@@ -43,7 +43,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     count
 }
 
-/// Writes the checks of rows that the walk has not reached.
+/// Writes checks of rows that the walk through the existing rows has not reached.
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let seen = reported(|| watched.source.by_keys(keys));
     let limits = &watched.job.options.limits;

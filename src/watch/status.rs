@@ -1,4 +1,4 @@
-//! The functions behind the views that show rules: whether a rule works, and which triggers are its own.
+//! Implements the functions that show in views whether a rule works, and which triggers belong to a rule.
 //!
 //! They only read, and also work on a standby and without the preloaded library.
 
@@ -16,7 +16,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 calls! {
-    /// Why a rule has stopped, and the command that repairs it. The rule of a dropped table ends by itself.
+    /// Returns why a rule has stopped, and the command that repairs it. A rule without a table is not reported, because
+    /// the maintainer ends it.
     fn cannot_watch -> Option<Vec<String>> = rule_trouble;
     /// When the alert of a late row reaches its next level.
     fn next_level_at -> Option<TimestampWithTimeZone> = next_level;

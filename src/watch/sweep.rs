@@ -1,5 +1,5 @@
-//! Compares a rule's open alerts with their rows, because triggers may have been bypassed. An alert is cleared only
-//! because of its row's present state.
+//! Compares a rule's open alerts with their rows. The comparison is needed because writes can bypass the triggers. Only
+//! the row's present state decides whether its alert is cleared.
 
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
@@ -16,10 +16,10 @@ use std::collections::HashMap;
 
 /// Time between two sweeps of a rule's alerts.
 const EVERY: TimeDelta = TimeDelta::days(1);
-/// Number of alerts that are compared at a time.
+/// Number of alerts that one step compares.
 const ALERTS: i64 = 5_000;
 
-/// Schedules a sweep of each rule whose last sweep is too long ago. An inspection calls this.
+/// Schedules a sweep of each rule that was not swept for [`EVERY`]. The maintainer calls this function.
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
     for name in rule::to_sweep(then) {
@@ -29,9 +29,9 @@ pub fn schedule_due(now: Time) {
     }
 }
 
-/// Clears the open alerts whose rows are there, gone, or no longer late. The last get a check for when they will be
-/// late. Returns when to sweep again if another session has an alert locked, because that session may leave the alert
-/// open.
+/// Clears open alerts whose rows meet the rule, no longer exist, or are no longer late. Rows that will be late again
+/// get a check. If another session has locked an alert, returns when to sweep again, because that session may leave the
+/// alert open.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
     let mut is_over = true;

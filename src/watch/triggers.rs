@@ -16,7 +16,8 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 
-// pgrx's macro would raise the errors of a user's expressions and functions without their SQLSTATE and CONTEXT.
+// pgrx's macro is not used, because it would raise the errors of users' expressions and functions without their
+// SQLSTATE and CONTEXT.
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
 #[unsafe(no_mangle)]
@@ -29,10 +30,10 @@ pub extern "C" fn pg_finfo_check_rows_wrapper() -> &'static pg_sys::Pg_finfo_rec
     &PLAIN
 }
 
-/// Runs after rows of a watched table were written.
+/// Trigger function that runs after rows of a watched table were written.
 ///
 /// # Safety
-/// Only PostgreSQL may call it.
+/// Only PostgreSQL may call this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn row_changed_wrapper(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     raising(|| {
@@ -41,10 +42,10 @@ pub unsafe extern "C-unwind" fn row_changed_wrapper(fcinfo: pg_sys::FunctionCall
     })
 }
 
-/// The function of the jobs of rules.
+/// The job function that all rules use.
 ///
 /// # Safety
-/// Only PostgreSQL may call it.
+/// Only PostgreSQL may call this function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn check_rows_wrapper(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     raising(|| {
@@ -80,8 +81,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// Warns once per session. A write does not fail because its rule has stopped or is gone, such as after a restore of
-/// the table alone.
+/// Warns once per session that a rule has stopped or no longer exists. The write itself must not fail.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };
@@ -112,7 +112,7 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     let answers = match Watched::find(&first.job) {
         Ok(watched) => judge::answers(&watched, &given)?,
         Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
-        // The table is gone, and the rule will end as well.
+        // The checks end here, because the rule or its table no longer exists.
         Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
     Ok(answers.into_iter().map(|answer| answer.and_then(alert::moment)).collect())

@@ -1,10 +1,12 @@
-//! An alert never waits for the function of its rule: what a run was about to tell, for the transaction that books its failure.
+//! Keeps the alert that a failed run was about to report, so that the transaction that stores the failure can raise the
+//! alert's level. So no alert waits for the rule's function.
 //!
-//! That transaction raises the level without telling it, and retries of the check tell it. After `max_attempts` failures the telling is
-//! given up, and the check continues with the next level.
+//! Retries of the check report the alert. After `max_attempts` failures the report is given up, and the check continues
+//! with the next level.
 //!
-//! Invariant: the level is raised only if the check is as the run has read it. A client that changes the row changes its check.
-//! Does not: tell (see `judge`), or evaluate the row again. A run that ends its process raises nothing.
+//! Invariant: the level is raised only if the check is as the run has read it. A client that changes the row also
+//! changes its check.
+//! Does not: report the alert (see `judge`), or evaluate the row again. If a run ends its process, no level is raised.
 
 use super::Watched;
 use super::statements::alert::{self, Raised};
@@ -22,7 +24,6 @@ thread_local! {
     static UNTOLD: RefCell<Option<Untold>> = const { RefCell::new(None) };
 }
 
-/// An alert that a run was about to tell.
 pub struct Untold {
     rule: Rc<Rule>,
     check: (i64, Time, i32, Time),
@@ -56,12 +57,12 @@ pub fn remember(watched: &Watched, check: &RuleCheck, raised: &Raised, next: Opt
 }
 
 impl Untold {
-    /// Returns the alert that the failed run of this check was about to report. The caller has locked the row.
+    /// Returns the alert that the failed run of this check was about to report. The caller has locked the check's row.
     pub fn of(row: &Row) -> Option<Self> {
         UNTOLD.take().filter(|untold| untold.check == (row.id, row.slot, row.attempt, row.scheduled_at()))
     }
 
-    /// Raises the level. Returns `false` if it is raised already, or cannot be raised.
+    /// Raises the alert's level. Returns `false` if the alert already has the level, or if the level cannot be stored.
     pub fn raise(&self, now: Time) -> bool {
         let Self { alert: id, ref key, from, level, since, due_at, .. } = *self;
         let raised = Raised { id, key, from, level, since, due_at };
@@ -70,7 +71,8 @@ impl Untold {
         is_raised
     }
 
-    /// Lets no level wait for retries, and continues with the next level after the last one.
+    /// Returns what happens to the check of a failed run. The next level never waits for retries. After the last retry,
+    /// the check continues with the next level.
     pub fn fate(&self, fate: After) -> After {
         match (fate, self.next) {
             (After::Again(retry), Some(next)) => After::Again(retry.min(next)),

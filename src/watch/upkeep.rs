@@ -1,4 +1,4 @@
-//! The maintainer's work for rules: ends rules without a table, and deletes old alerts.
+//! Ends rules without a table, deletes old alerts, and repairs the functions of rules. The maintainer calls this code.
 
 use super::statements::rule::{self, Rule};
 use super::statements::{alert, rule_function, rule_objects};
@@ -9,18 +9,16 @@ use crate::settings;
 use awty_core::Time;
 use std::time::Duration;
 
-/// Number of alerts that one statement deletes.
 const ALERTS: i64 = 10_000;
-/// Time limit for deleting in one inspection.
 const MOST: Duration = Duration::from_secs(1);
 
-/// Ends rules without a table. For the others, records where their functions are now, and restores the functions'
-/// dependency on their tables, which a restore from a dump loses.
+/// Ends rules without a table. For other rules, stores the functions' current OIDs, and restores the dependency of the
+/// functions on their table. A dump does not include this dependency.
 pub fn repair(_now: Time) {
     for name in rule::names() {
         let Some(found) = rule::find(&name) else { continue };
         match table::describe(found.relation) {
-            // An inspection sees all commits, so this cannot fail.
+            // `without_table` fails only under an older snapshot, and an inspection always has a new one.
             None => drop(end_rule::without_table(&name)),
             Some(table) => mend_functions(&found, &table),
         }

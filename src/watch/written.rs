@@ -1,7 +1,7 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: the verdict on an inserted row uses the inserted values. Any other row is read again by its key, so that
-//! the order of the triggers' reports does not matter.
+//! Invariant: an inserted row is evaluated by the inserted values. Any other row is read again by its key, so that the
+//! order in which triggers fire does not matter.
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 const PIECE: i64 = 10_000;
 
 pub enum Refusal {
-    /// The key has this many bytes, which is too long.
+    /// The key is too long. The number is its length in bytes.
     KeyTooLong(usize),
     /// Another transaction has written the row's check or alert, and this transaction's snapshot cannot see the change.
     Changed,
@@ -66,7 +66,7 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
     Ok(())
 }
 
-/// Handles an update or a deletion, or an insertion into a partition.
+/// Updates checks and alerts after an UPDATE or a DELETE, or after an INSERT into a partition.
 pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let Some(key) = table::primary_key(firing.table()) else { return Ok(()) };
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
@@ -84,7 +84,8 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // Locking the checks undoes a run in progress, or waits for its end.
+    // A run that has read these checks is rolled back because of the lock. If the run is already at its end, the lock
+    // waits for it.
     hold::unsilence(&rule_check::lock(rule, keys));
     let seen = watched.source.by_keys(keys);
     let states = current(watched, keys, seen);
@@ -136,8 +137,8 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the states of rows by their given keys. If a row's key is now spelled differently, the row is gone under its
-/// old key, and its open alert gets the new key.
+/// Returns the states of rows by the given keys. If a row's key is now spelled differently, the open alert gets the new
+/// key, and no row is left under the old key.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, State> {
     let mut states = HashMap::new();
     for (place, row) in seen {
@@ -150,7 +151,6 @@ fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> 
     states
 }
 
-/// At commit, tells the launcher to start a worker for these slots.
 pub(super) fn note(watched: &Watched, slots: &[Time]) {
     wakeup::count_written(slots.len() as u64);
     if let Some(first) = slots.iter().min() {

@@ -1,10 +1,10 @@
-//! Statements on `awty.alert`: the open and cleared alerts of watched rows.
+//! SQL statements that read and write `awty.alert`, which has the open and cleared alerts of watched rows.
 //!
 //! Lock order: a check's row, then the alert of its row. A run and a client never wait for each other: a run locks
 //! alerts only after all user functions have returned, and skips alerts that a client has locked. Such a client has
 //! locked the check, too.
 //!
-//! LATERAL with LIMIT makes the plan look each key up by the index, even if the table had few alerts at planning time.
+//! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table had few alerts at planning time.
 
 use super::rule::Rule;
 use crate::pg::clock;
@@ -214,7 +214,7 @@ statement! {
 }
 
 statement! {
-    /// Returns their number.
+    /// Deletes cleared alerts, and returns the number of deleted alerts.
     pub fn delete_cleared(then: Time, limit: i64) -> u64 = query,
     c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
@@ -244,15 +244,16 @@ impl Row for Open {
     }
 }
 
-/// Returns all open alerts of these rows, and whether each is locked here. Skips alerts that another transaction has
-/// locked.
+/// Returns all open alerts of these rows, and whether this call has locked each alert. Alerts that another transaction
+/// has locked are not locked.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 7)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Writes new alerts that are told. Returns key, id and row of all told alerts, including open ones as
-/// [`escalate`] will write them. Without `tells`, no listener needs the rows, and the result may be empty.
+/// Writes new alerts of level 1. If `tells` is set, returns key, id and row of all raised alerts. Open alerts are not
+/// written yet, but returned as [`escalate`] will write them. Otherwise no listener needs the rows, and the result may
+/// be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -262,7 +263,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     let mut written = Vec::new();
     if !first.is_empty() {
         let args = new_alerts(rule, &first, now, 1);
-        // The run has seen no open alert for these keys.
+        // The run found no open alerts for these keys, so a plain INSERT usually succeeds.
         let add = || {
             add_all().execute(&args);
         };
@@ -276,7 +277,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises open alerts to a higher level, and counts that they were told.
+/// Raises open alerts to a higher level, and counts one more report of each.
 pub fn escalate(raised: &[Raised], now: Time) {
     let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
     if higher.peek().is_some() {
@@ -328,7 +329,7 @@ fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 
     [arg(ids), arg(levels), time(now)]
 }
 
-/// Returns their number.
+/// Clears the open alerts of these rows, and returns the number of cleared alerts.
 pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     if keys.is_empty() {
         return 0;
@@ -336,7 +337,7 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     clear_keys().execute(&[Some(rule.datum()), keys_arg(keys), time(now)])
 }
 
-/// Skips alerts that another transaction has locked, and returns their keys.
+/// Clears the open alerts of these rows. Skips alerts that another transaction has locked, and returns their keys.
 pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();

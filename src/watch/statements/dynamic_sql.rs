@@ -1,4 +1,4 @@
-//! Statements whose text contains the names of a user's table. Plans are cached by text and role.
+//! Executes SQL statements with the names of a user's table and columns. Plans are cached by text and role.
 //!
 //! Invariant: every name in the text is quoted and qualified, and no value is part of the text. A cached plan is used
 //! only while PostgreSQL says that it is valid.
@@ -12,7 +12,6 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Above this number, all plans are dropped.
 const MAX_PLANS: usize = 500;
 
 thread_local! {
@@ -30,8 +29,8 @@ pub fn command(sql: &str) {
     }
 }
 
-/// Executes a query that calls a user's function, under the current settings. The plan is not cached, because it depends on the settings.
-/// An ERROR is [carried](crate::pg::reraise).
+/// Executes a query that calls a user's function, under the current settings. The plan is not cached, because it
+/// depends on the settings. An ERROR is passed up by [`crate::pg::reraise`].
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     let (source, mut types) = (text::server(sql), types.to_vec());
     let (mut values, nulls) = parameters(&types, args);
@@ -46,8 +45,9 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// Executes a query that evaluates a user's expressions and hands the rows to `read`, whose result must not borrow from them. With
-/// `firing`, the query can read the trigger's transition tables. An ERROR is [carried](crate::pg::reraise).
+/// Executes a query that evaluates a user's expressions, and calls `read` with the rows. The result of `read` must not
+/// borrow from the rows. If `firing` is given, the query can read the trigger's transition tables. An ERROR is passed
+/// up by [`crate::pg::reraise`].
 pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -70,12 +70,12 @@ pub fn evaluate<R>(
     }
 }
 
-/// Like [`evaluate`], for a query without a user's expression.
+/// Executes a query without a user's expressions.
 pub fn query<R>(sql: &str, types: &[pg_sys::Oid], args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
     reported(|| evaluate(sql, types, args, None, read))
 }
 
-/// Executes a query and hands its rows to `read` in pieces of `piece` rows.
+/// Executes a query, and calls `read` for every `piece` rows.
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
     // SAFETY: as above; the cursor is closed before SPI is.
     unsafe {
@@ -107,7 +107,7 @@ fn parameters(types: &[pg_sys::Oid], args: &[Arg]) -> (Vec<pg_sys::Datum>, Vec<s
 }
 
 /// # Safety
-/// `SPI_finish` must follow.
+/// The caller must call `SPI_finish` afterwards.
 unsafe fn connect(firing: Option<Firing>) {
     // SAFETY: by the contract of this function; the trigger's data live as long as the call.
     unsafe {
@@ -129,8 +129,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
     {
         return plan;
     }
-    // These settings hold until the caller's settings are restored. They make the plan find rows by key, even if the
-    // table is small when it is planned.
+    // With these settings the plan finds rows by key, even if the table is small when it is planned. They hold until
+    // the caller restores its own settings.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {

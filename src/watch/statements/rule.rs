@@ -60,9 +60,9 @@ pub struct Rule {
 /// State of the walk through the rows that existed before the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Walk {
-    /// Pending checks keep their slots.
+    /// The rule is new, so pending checks keep their slots.
     New,
-    /// Pending checks move to the slots of the changed rule.
+    /// The rule was changed, so pending checks move to new slots.
     Changed,
     Done,
 }
@@ -116,7 +116,6 @@ statement! {
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// Records that the open alerts of a rule have been compared with their rows.
     pub fn set_swept(name: &Text, now: Time) = query,
     c"UPDATE awty.rule SET swept_at = $2 WHERE rule = $1"
 }
@@ -200,7 +199,8 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Reads by the latest snapshot, because rows that are written under an older snapshot are watched as well.
+/// Finds a rule with the latest snapshot, so that a transaction with an older snapshot also watches the rows that it
+/// writes.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }

@@ -1,4 +1,4 @@
-//! Statements on the checks of rules, by the keys of rows.
+//! SQL statements that find or write the checks of rules by the keys of the watched rows.
 
 use super::rule::Rule;
 use crate::pg::clock;
@@ -44,8 +44,8 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Each selected row is pending, so each INSERT conflicts. This finds the row by the index, whatever plan an UPDATE
-// would get.
+// Each selected row is pending, so each INSERT conflicts and updates. Unlike an UPDATE, ON CONFLICT always finds the
+// row by the index.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
@@ -99,13 +99,11 @@ pub struct RuleCheck {
     pub scheduled_at: Time,
     pub id: i64,
     pub slot: Time,
-    /// Failed runs in a row.
     pub attempt: i32,
 }
 
 row!(RuleCheck { job, entity_name, key, scheduled_at, id, slot, attempt });
 
-/// The role that schedules a check, and when it does so.
 #[derive(Clone, Copy)]
 pub struct ScheduledBy {
     pub role: pg_sys::Oid,
@@ -124,7 +122,7 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::
     ]
 }
 
-/// Writes checks of rows. Checks that are already pending move to the given slots.
+/// Inserts checks of rows. Checks that are already pending move to the given slots.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     put_all().execute(&args(rule, keys, slots, by));
 }
@@ -134,7 +132,7 @@ pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     add_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Returns `false` if a check is pending.
+/// Inserts a check. Returns `false` if the check is already pending.
 pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     let args = [
         Some(rule.name.datum()),
@@ -152,7 +150,7 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Schedules a check of the rule itself, which is due now, unless one is pending.
+/// Schedules a walk or a sweep of a rule for now, unless it is already pending.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let slot = clock::to_timestamptz(now);
     let args = [
@@ -166,19 +164,16 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
     keep_all().execute(&args);
 }
 
-/// Moves pending checks, and writes no new ones.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     move_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Returns the pending checks of rows, with the time when each check was scheduled.
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
     select_pending().query(&given, |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Returns their ids.
 pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     if keys.is_empty() {
         return Vec::new();

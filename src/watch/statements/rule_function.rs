@@ -1,5 +1,5 @@
-//! Statements on `awty_internal.rule_function`: the functions that evaluate the expressions of rules.
-//! `watch::functions` checks that a function still exists, and its owner.
+//! SQL statements on `awty_internal.rule_function`, which lists the functions that evaluate the expressions of rules.
+//! `watch::functions` checks whether a function still exists and who owns it.
 
 use crate::pg::array::{self, TEXT};
 use crate::pg::text::Text;
@@ -8,21 +8,20 @@ use crate::store::statement::Rows;
 use crate::store::typed::{Row, statement};
 use pgrx::{FromDatum, pg_sys};
 
-/// The function of an expression, as it was when the row was written.
+/// The function of a rule's expression, as it was when the rule was created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredFunction {
-    /// The argument that the function evaluates: `until`, `since` or `due`.
     pub argument: Text,
     pub function: pg_sys::Oid,
     /// Numbers of the columns that the function takes, in the order of its arguments.
     pub numbers: Vec<i16>,
-    /// Names of the columns. A restore changes OIDs and numbers, and keeps names.
+    /// Names of the columns. Restoring a dump changes OIDs and column numbers, but no names.
     pub columns: Vec<Text>,
 }
 
 statement! {
-    /// Returns the functions of a rule, `until` first. Uses a new snapshot, because a transaction with an older
-    /// snapshot must watch its rows as well.
+    /// Returns the functions of a rule, `until` first. Uses a new snapshot, so that a transaction with an older
+    /// snapshot also watches the rows that it writes.
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"
@@ -41,7 +40,7 @@ statement! {
 }
 
 statement! {
-    /// Makes every rule find its functions by their names again.
+    /// Clears the stored OIDs, so that each rule finds its functions by name.
     pub fn forget_oids() = query,
     c"UPDATE awty_internal.rule_function SET function = 0"
 }
@@ -62,7 +61,6 @@ fn texts(datum: pg_sys::Datum) -> Option<Vec<Text>> {
     unsafe { array::elements(datum, TEXT)?.into_iter().map(|text| Text::from_datum(text?, false)).collect() }
 }
 
-/// Replaces the older function of the expression.
 pub fn put(rule: &Text, stored: &StoredFunction) {
     let args = [
         Some(rule.datum()),

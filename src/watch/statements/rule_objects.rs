@@ -1,7 +1,8 @@
 //! The objects that a rule creates beside its table: functions that evaluate a row, and triggers.
 //!
-//! Invariant: the functions belong to the table's owner and take columns, so that the table can be altered. The
-//! triggers are created with awty's rights, because only awty may use its trigger function. DROP TABLE drops both.
+//! Invariant: the functions belong to the table's owner. Their arguments are columns and not rows, so that the table
+//! can be altered. The triggers are created with awty's rights, because only awty may use its trigger function. DROP
+//! TABLE drops functions and triggers.
 
 use super::dynamic_sql::{call, command, query};
 use super::rule;
@@ -20,10 +21,8 @@ use crate::store::typed::statement;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// The events for which a rule has triggers.
 pub const EVENTS: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"];
 
-/// The name has no quotes.
 fn trigger_name(rule: &Text, event: &str) -> String {
     object_name(&rule.to_string(), &format!("_{}", event.to_lowercase()))
 }
@@ -32,7 +31,6 @@ pub fn is_trigger_name(rule: &Text, name: &str) -> bool {
     EVENTS.iter().any(|event| trigger_name(rule, event) == name)
 }
 
-/// The name has no quotes.
 pub fn function_name(rule: &Text, argument: &str) -> String {
     let suffix = if argument == "until" { String::new() } else { format!("_{argument}") };
     object_name(&rule.to_string(), &suffix)
@@ -42,7 +40,8 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if argument == "until" { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// A dump keeps the comment, so it identifies a function that awty has left behind.
+/// Returns the comment that marks a function as awty's. A dump includes the comment, so awty recognises functions of an
+/// ended rule.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -59,7 +58,7 @@ fn is_awtys(rule: &Text, function: &Procedure) -> bool {
     has_comment().query(&args, |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// Returns the user's object that has the name of the rule's function or trigger.
+/// Returns an object of a user that already has the name of a function or trigger of the rule.
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()
@@ -82,7 +81,6 @@ fn columns(table: &Described, expression: &Expression) -> Vec<Column> {
     expression.columns.iter().filter_map(|number| Column::by_number(table.oid, *number)).collect()
 }
 
-/// Creates the function as the table's owner.
 pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
     let bare = function_name(rule, argument);
     let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
@@ -105,7 +103,8 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// An argument has the collation of its type, so the body adds the collation of a column that differs.
+/// An argument of a function has the default collation of its type. For a column with another collation, the function's
+/// body names the collation.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -128,7 +127,8 @@ statement!(
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 );
 
-/// Makes PostgreSQL drop the function together with the table. A dump does not include this dependency.
+/// Makes PostgreSQL drop the function together with the table. The dependency must be created again after a restore,
+/// because a dump does not include it.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     let recorded = [crate::store::arg(function.oid), crate::store::arg(table.oid)];
     if has_dependency().query(&recorded, |rows| rows.first(1)).unwrap_or(false) {
@@ -157,7 +157,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         };
         changes.push(format!("{} IS NOT TRUE AND {differs}", until.over("NEW")));
     }
-    // An INSERT into a partition fires no statement trigger of the table that is watched.
+    // An INSERT into a partition fires no statement trigger of the partitioned table, so such a table gets a row
+    // trigger.
     let inserted = match table.kind {
         Kind::Plain => format!("REFERENCING NEW TABLE AS {NEW_ROWS} FOR EACH STATEMENT"),
         _ => "FOR EACH ROW".into(),
@@ -225,8 +226,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Returns the rule's triggers. Looks for them by name first, because a table may have thousands of triggers. If a name
-/// is missing, searches all triggers, because the table's owner may have renamed one.
+/// Returns the rule's triggers. Looks for them by name first, because a table may have thousands of triggers. If one is
+/// not found, the table's owner may have renamed it, so all triggers are searched.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let names: Vec<Text> = EVENTS.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
@@ -234,14 +235,14 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     if named.len() == EVENTS.len() { named } else { triggers(rule, table) }
 }
 
-/// Drops the objects of a rule, and the leftovers of an older rule of this name. The row of the rule goes first,
-/// because `awty_internal.refuse_drop()` keeps the objects of a rule.
+/// Drops the objects of a rule, and the leftovers of an older rule of this name. The rule's row is deleted first,
+/// because `awty_internal.refuse_drop()` prevents drops of a rule's objects.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // DROP TRIGGER takes this lock. A run that reads the table waits for the rows of the rule, so they must be
-        // changed later.
+        // DROP TRIGGER takes this lock on the table. It is taken before the rule's rows are deleted, because a run that
+        // reads the table may wait for those rows.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);
@@ -266,7 +267,8 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// Calls the function as the session's role. A policy that would hide rows raises an error.
+/// Calls a rule's function with alerts, as the session's role. Raises an error if a row-level security policy would
+/// hide rows.
 pub fn call_with(schema: &Text, name: &Text, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let function = format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()));
     let sql = format!("SELECT {function}(a) FROM pg_catalog.unnest($1) AS a");

@@ -1,5 +1,5 @@
-//! Statements on a watched table. They read rows by their keys, in the order of their keys, or as a statement has just
-//! inserted them.
+//! SQL statements that read rows of a watched table: by their keys, in the order of their keys, or all rows that a
+//! statement has inserted.
 //!
 //! Invariant: rows are read and evaluated with the rights of the table's owner, because the functions are the owner's
 //! code. Names come quoted and qualified from PostgreSQL's catalogs.
@@ -17,7 +17,6 @@ use awty_core::Time;
 use awty_core::watch::RowState;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
-/// How the rows of a table are read and evaluated.
 #[derive(Clone)]
 pub struct Source {
     pub table: Described,
@@ -28,17 +27,14 @@ pub struct Source {
     pub start: Option<RowFunction>,
     /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
-    /// The query of the rows that a statement has inserted.
     new_rows: String,
 }
 
 /// A function that evaluates a row by some of its columns.
 #[derive(Clone, Debug)]
 pub struct RowFunction {
-    /// The argument of `awty.watch()` that the function evaluates.
     pub argument: Text,
     pub oid: pg_sys::Oid,
-    /// Schema and name of the function as SQL writes them.
     pub name: String,
     /// The columns that the function takes, in the order of its arguments.
     pub columns: Vec<Column>,
@@ -76,7 +72,7 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The row does not meet the rule, which has neither `since` nor `due`.
+    /// The row does not meet the rule, and the rule has no `since`.
     WaitingSinceAppearance,
 }
 
@@ -101,21 +97,20 @@ impl Source {
         source
     }
 
-    /// Returns SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started or when it
-    /// is due.
+    /// Returns SQL for three values of a row: its key, whether the row meets the rule, and its `since`.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
         format!("{}, {}, {start}", key.join(", "), self.until.over(row))
     }
 
-    /// ONLY excludes tables that inherit from a plain table.
+    /// ONLY excludes child tables, which may inherit from a plain table.
     fn from(&self) -> String {
         let only = if self.table.kind == Kind::Partitioned { "" } else { "ONLY " };
         format!("{only}{}", self.table.qualified())
     }
 
-    /// Returns SQL for the values of the key's columns, from a key as text.
+    /// Returns SQL that converts a key from text to the values of the key's columns.
     fn values(&self, key: &str) -> Vec<String> {
         let part = |(place, column): (usize, &KeyColumn)| match self.key.len() {
             1 => format!("{key}::{}", column.kind_name()),
@@ -124,7 +119,7 @@ impl Source {
         self.key.iter().enumerate().map(part).collect()
     }
 
-    /// Returns rows with the positions of their keys. Missing rows are left out.
+    /// Returns rows, each with the position of its key in `keys`. Missing rows are left out.
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, WatchedRow)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
             .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
@@ -144,7 +139,7 @@ impl Source {
         })
     }
 
-    /// Returns rows in the order of their keys, after a key or from the first.
+    /// Returns rows in the order of their keys, beginning after `key` or at the first row.
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<WatchedRow> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {
@@ -168,7 +163,7 @@ impl Source {
         })
     }
 
-    /// Hands the rows to `read` in pieces of `piece` rows.
+    /// Calls `read` for every `piece` rows that the trigger's statement has inserted.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {
