@@ -1,5 +1,5 @@
-//! Handles runs that have ended their worker's process. The checks of such a run stay claimed until the run is stored
-//! or counted against them.
+//! Handles runs during which the worker's process has ended. The checks of such a run stay claimed until the run is
+//! stored, or counted as an exit of its checks.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -11,8 +11,8 @@ use crate::store::check_stat::Suspicion;
 
 impl Worker {
     /// Handles the abandoned runs of the worker's role. A run that ignored its timeout is stored as timed out. Any
-    /// other run is counted against its checks, which from now on run alone and last, and are held after too many such
-    /// runs.
+    /// other run is counted against its checks. From then on, these checks run alone and last. After too many such runs
+    /// they are held.
     ///
     /// Returns `false` if a run cannot be counted yet, because a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {
@@ -28,7 +28,7 @@ impl Worker {
                 {
                     self.context(task, true).book_terminated(check, abandoned.run_time);
                 } else {
-                    // Any check of a set may have caused the end, so each check of the set runs alone from now on.
+                    // Any check of a set may have ended the process, so from now on each check of the set runs alone.
                     self.fetcher.isolate(ids);
                 }
             } else {
@@ -38,7 +38,7 @@ impl Worker {
                 });
                 self.fetcher.isolate(ids);
                 if !counted.unwrap_or(false) {
-                    // The entry keeps its claims, so that the checks do not run meanwhile.
+                    // The dead worker's entry keeps its claims, so that the checks do not run meanwhile.
                     return false;
                 }
                 self.entry.note_blamed();

@@ -1,8 +1,8 @@
 //! Runs the tasks of a turn. The worker names their checks in `awty_internal.in_flight`, flushes, and runs one task
 //! after the other.
 //!
-//! Invariant: a running check is claimed, and its name was on disk before the run. With `awty.synchronous_commit`, its
-//! name was also on the standbys. Suspects run alone, in quarantine.
+//! Invariant: a running check is claimed, and its id was on disk before the run. If `awty.synchronous_commit` is on,
+//! the id was also on the standbys. Suspects run alone, in quarantine.
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -18,7 +18,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Interval at which a worker with quick runs looks whether it must leave.
+/// Interval at which a worker with quick runs tests whether it must exit.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -79,7 +79,7 @@ impl Worker {
                 RunResult::Stale => return BatchEnd::Stale,
                 RunResult::Booked | RunResult::Locked | RunResult::Left => {}
             }
-            // If the worker leaves here, the remaining checks stay due, and no worker has claimed them.
+            // If the worker exits here, the remaining checks stay due, and no worker has claimed them.
             if self.is_time_to_look() && (self.has_to_leave() || self.should_yield()) {
                 return BatchEnd::Leave;
             }
@@ -89,8 +89,8 @@ impl Worker {
 
     /// Writes the ids of the batch to `awty_internal.in_flight` and flushes, which also flushes earlier runs.
     ///
-    /// With `awty.synchronous_commit`, waits until the standbys have acknowledged the write. Otherwise a primary that
-    /// was cut off could run checks that its successor also runs.
+    /// If `awty.synchronous_commit` is on, waits until the standbys have acknowledged the write. Without this wait, a
+    /// primary that lost its connections could run checks that its successor also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -152,8 +152,8 @@ impl Worker {
         RunContext { worker, able_since, suspected, job: &task.job, epoch, called, account }
     }
 
-    /// Returns `true` at most once per [`LOOK`], because looking at the database's lock and shared memory costs more
-    /// than a quick run.
+    /// Returns `true` at most once per [`LOOK`]. The worker then tests whether it must exit, which costs more than a
+    /// quick run.
     fn is_time_to_look(&mut self) -> bool {
         let now = clock::mono();
         let is_time = now.since(self.looked) >= LOOK;
@@ -174,7 +174,7 @@ impl Worker {
 }
 
 /// Removes a worker's checks from `awty_internal.in_flight`, and flushes all earlier commits. If this fails, the
-/// maintainer removes them later.
+/// maintainer removes the checks later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

@@ -1,8 +1,8 @@
-//! The worker's own entry in shared memory.
+//! Manages the worker's own entry in shared memory.
 //!
-//! Invariant: however the process ends, unfinished work is due again, and the entry is freed. If a run ended the
-//! process, the entry keeps its claims until the next worker has handled the run. A crash of the server forgets all
-//! workers.
+//! Invariant: when the process ends, in any way, its unfinished checks are due again and the entry is freed. If a run
+//! ended the process, the entry keeps its claims until the next worker has handled the run. A crash of the server
+//! forgets all workers.
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
@@ -13,11 +13,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Index of the worker's entry, which the exit callback frees. `usize::MAX` if the process has no entry.
+/// Index of the worker's entry, which the exit callback frees, or `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// First slot of the work that the worker has taken. [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has achieved anything. If not, its role pauses.
+/// Whether the worker has run a check or found that none is due. If not, its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -67,14 +67,14 @@ impl MyWorker {
 
     /// Takes the role's work that is due by now, and returns its first slot.
     ///
-    /// The slot is cleared in shared memory before the table is read. A session that commits a check later sets it
-    /// again.
+    /// The slot is cleared in shared memory before the table is read. A session that commits a check later sets the
+    /// slot again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// Takes work that was committed while the worker is running checks, and returns its first slot. The slot may be
-    /// before the worker's position.
+    /// Takes work that was committed while the worker is running checks, and returns its first slot. This slot may be
+    /// earlier than the slots that the worker is reading.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -103,8 +103,8 @@ impl MyWorker {
         });
     }
 
-    /// Notes that the worker has run all due checks. `next` is the next slot of a check. At `look_again`, a worker
-    /// searches the same slots again.
+    /// Records that the worker has run all due checks. `next` is the next slot of a check. At the time `look_again`, a
+    /// worker searches the same slots again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -142,8 +142,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Claims checks. Returns the granted claims and the server's count of suspects. The count shows whether the
-    /// worker's list of suspects is outdated, because the claim on a check becomes free when the check becomes suspect.
+    /// Claims checks. Returns the granted claims and the server's count of suspects. If the count has changed, the
+    /// worker's list of suspects is outdated. A check may have become a suspect when its claim became free.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -272,10 +272,10 @@ fn give_back() {
         // If another process ended the worker, the run is due again and is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // Work that the worker has begun is due now, even if the clock was set back since.
+            // Work that the worker has begun is due now, even if the clock was set back meanwhile.
             shared.note_due(database, role, begun.min(now));
         }
-        // Roles that a worker served longer ago come before this role now.
+        // The role was served just now, so roles that were served longer ago come first.
         shared.served += 1;
         let served = shared.served;
         if let Some(line) = shared.role_mut(database, role) {
@@ -283,7 +283,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // If a run ended the process, the role pauses, because the server must start a new process.
+            // If a run ended the process, the role gets no worker for a while, because starting a process is expensive.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }

@@ -4,8 +4,8 @@
 //! Each search begins where the last turn stopped. If it began at the first row, it would read dead rows, which stay in
 //! the index for as long as any session of the server holds an old snapshot.
 //!
-//! The workers of a role divide the due checks. A worker skips the checks that another worker has prefetched, and looks
-//! for these checks again at the end of its pass, in case the other worker had to leave.
+//! The workers of a role divide the due checks. A worker skips the checks that another worker has prefetched. At the
+//! end of its pass it looks for them again, because the other worker may have exited.
 //!
 //! Invariant: a pass returns a check a second time only if the check could not run and is due for another try. Two
 //! workers may fetch the same check; then one of them finds that the check is claimed or gone.
@@ -37,15 +37,14 @@ const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
-    /// Says whether the server or a process went down with the check. Such a check runs alone.
     pub suspicion: Option<Suspicion>,
 }
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// Position among the slots since checks can run.
+    /// Position of the search among the slots after the time since which checks can run.
     new: Cursor,
-    /// Position among the earlier slots, which were missed.
+    /// Position of the search among the earlier slots, whose checks were missed.
     missed: Cursor,
 }
 
@@ -57,17 +56,17 @@ pub struct Fetcher {
     pub epoch: u64,
     positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
-    /// Checks that run alone because of a crash or an exit. The rank of the most suspected check is the highest.
+    /// Checks that run alone because of a crash or an exit. Each has a rank, which is highest for the most suspected
+    /// check.
     suspects: HashMap<i64, (usize, Suspicion)>,
     /// The server's count of suspects when `suspects` was read. `None` before the first reading.
     read_at: Option<u64>,
-    /// The server's count of suspects at the start of the turn.
     pub suspected: u64,
     /// Checks that run alone because a run of their set was terminated.
     isolated: HashSet<i64>,
-    /// Time until the catch-up rate allows the next missed check. `None` if the rate holds no check back.
+    /// Time until the catch-up rate allows the next missed check, or `None` if no missed check has to wait.
     held_back: Option<Duration>,
-    /// First slot of a pending check that is not due yet, if known.
+    /// First known slot of a pending check that is not due yet.
     next: Timestamp,
     look_again: Option<Timestamp>,
     /// Number of checks in the next turn. Checks of set-based jobs do not count.
@@ -106,7 +105,7 @@ impl Fetcher {
         self.pauses.begin_pass();
     }
 
-    /// Moves the pass back to a slot at which checks were committed during the pass.
+    /// Continues the search at an earlier slot, because checks were committed there during the pass.
     pub fn go_back_to(&mut self, from: Timestamp) {
         self.from = self.from.min(from);
         for place in self.positions.values_mut() {
@@ -123,13 +122,13 @@ impl Fetcher {
     /// longer exists or the library does not serve its version.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
-        // Releases the session locks, because they may be on the relations of an extension that was dropped and created
-        // again since the last turn.
+        // Releases the session locks, because the extension may have been dropped and created again since the last
+        // turn.
         session_locks::let_go();
         if !session_locks::hold() {
             return None;
         }
-        // ALTER EXTENSION … UPDATE may have run since the last turn.
+        // ALTER EXTENSION … UPDATE may have changed the version since the last turn.
         if extension::unserved().is_some() {
             shmem::request_inspection(catalog::database(), false);
             return None;
@@ -146,7 +145,8 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // This is read before the due checks, so that the next look finds a check that is committed in between.
+        // Prepared transactions are read before the due checks, so that the next search finds a check that is committed
+        // in between.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -159,7 +159,8 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // If all found checks are paused or belong to other workers, the next checks may be free.
+            // If all found checks are paused or belong to other workers, the search continues, because later checks may
+            // be free.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -176,7 +177,7 @@ impl Fetcher {
     }
 
     /// Fetches a job's checks of new slots first, and then its missed checks at the catch-up rate. Returns the number
-    /// of checks that the search has passed, whether or not they will run.
+    /// of checks that the search has visited, including checks that will not run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -204,7 +205,7 @@ impl Fetcher {
             let passed = waiting.len();
             let mut missed = self.prefetch(job, waiting, entry);
             let allowed = self.allow(missed.len());
-            // Missed checks that exceed the catch-up rate wait.
+            // Missed checks wait if the catch-up rate does not allow them yet.
             (place.missed, found) = match missed.get(allowed) {
                 Some(_) => (missed[..allowed].last().map_or(place.missed, Cursor::after), found + allowed),
                 None => (end, found + passed),
@@ -280,7 +281,7 @@ impl Fetcher {
         checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
     }
 
-    /// Pauses suspects until another worker's suspect has left quarantine.
+    /// Postpones suspects until another worker's suspect has left quarantine.
     pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.quarantine_is_taken(check.id, check.slot, mono));
@@ -339,7 +340,7 @@ impl Fetcher {
 }
 
 /// Returns the jobs of a role. A job with an unreadable row is left out, so that it does not stop the others. The log
-/// names such a job when it is found or when it changes, and not once per worker.
+/// names such a job once, and again when the row changes.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

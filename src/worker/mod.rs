@@ -1,10 +1,11 @@
-//! The worker connects to a database as one role, runs the role's due checks, and leaves when no check is due.
+//! The worker connects to a database as one role, runs the role's due checks, and exits when no check is due.
 //!
-//! A *turn* takes a share of each job's due checks, names them in `awty_internal.in_flight`, flushes, and runs them one
-//! by one. The flush of the next turn, or of the worker's end, makes their results durable.
+//! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
+//! them one by one. The flush of the next turn, or of the worker's end, makes their results durable.
 //!
-//! Invariant: one job's backlog leaves a share of each turn to the role's other jobs and to new slots. The worker
-//! leaves as soon as a command waits for the database, awty is disabled, or another role has been waiting for a worker.
+//! Invariant: one job's backlog leaves a share of each turn to the role's other jobs and to new slots. The worker exits
+//! as soon as a command such as DROP DATABASE waits for the worker, awty is disabled, or another role has been waiting
+//! for a worker.
 
 mod abandoned;
 mod batch;
@@ -24,9 +25,9 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// Shortest time that a worker stays while other roles wait, so that its connection is worthwhile.
+/// Minimum time for which a worker stays connected while other roles wait, so that connecting was worthwhile.
 const QUANTUM: Duration = Duration::from_millis(50);
-/// Time for which the role gets no worker if a run that ended its process cannot be counted yet.
+/// A run that ended its process may not be counted yet. The role then gets no worker for this time.
 const UNCOUNTED: Duration = Duration::from_secs(1);
 /// Longest time that a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP
 /// DATABASE gives up after five seconds.
@@ -134,7 +135,7 @@ impl Worker {
                 self.fetcher.go_back_to(from);
             }
             if !self.see_to_abandoned() {
-                // The role runs nothing until the run that ended its process is counted.
+                // The role runs no check until the run that ended its process is counted against its checks.
                 self.entry.park_role(UNCOUNTED);
                 return Next::Leave;
             }
@@ -196,8 +197,8 @@ impl Worker {
         }
         let left = clock::until(clock::clamped(due));
         if !left.is_zero() && shmem::read(|shared| shared.waiting > 0) {
-            // If the worker only waits, it makes room for other roles at once. The launcher starts another worker in
-            // time.
+            // A worker that only waits for its next slot exits when other roles wait. The launcher starts another
+            // worker in time.
             return Next::Leave;
         }
         if left > IDLE {
@@ -212,14 +213,13 @@ impl Worker {
         stayed >= QUANTUM && shmem::read(|shared| shared.waiting > 0)
     }
 
-    /// Flushes this worker's commits to disk, and releases its session locks.
     fn flush(&self) {
         session_locks::let_go();
         // SAFETY: the end of this process's last commit. Flushing it again costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
-    /// Ends the worker's work: flushes everything, and leaves no check in in_flight.
+    /// Flushes the worker's commits, and removes its checks from `awty_internal.in_flight`.
     fn finish(&mut self) {
         failpoint!("worker.leaving");
         self.clear_in_flight();
