@@ -1,8 +1,8 @@
 //! Failpoints are steps of the code at which a test can make a process fail. Without the feature `failpoints`, they do
 //! nothing.
 //!
-//! A file `awty_failpoints/STEP` in the data directory holds the action for the next process at the step: `error`,
-//! `term` or `kill`. The process removes the file first, so that the action happens once.
+//! A file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`) for the next
+//! process that reaches the step. The process removes the file first, so that the action happens once.
 //!
 //! Invariant: a step whose [`Step::may_raise`] is false raises nothing, because no real error is possible there.
 
@@ -51,7 +51,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Adds the moments before and after a commit's WAL record as steps.
+    /// Makes the moments before and after a commit's WAL record failpoints.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

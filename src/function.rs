@@ -121,7 +121,7 @@ struct Key {
 }
 
 /// Finds the function of a job that `registered_by` has registered, and checks that `role` may run it. `set_based` is
-/// `None` during the registration.
+/// `None` during the registration, which determines the function's form.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -141,7 +141,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // The rights to awty's own functions are not checked, because no role can name such a function in a registration.
+    // Rights to functions of awty itself are not checked, because no role can register a job with such a function.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -150,8 +150,8 @@ pub fn resolve(
     Ok(Function { oid: found.oid, takes, answers: found.result != pg_sys::VOIDOID })
 }
 
-/// Returns an error if the role may not execute the function, or if the function would lend the role's rights to
-/// others.
+/// Returns an error if the role may not execute the function, or if another user who owns the function could misuse the
+/// role's rights.
 fn trusted(
     found: &store::CatalogFunction,
     signature: &str,
@@ -162,7 +162,7 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since the registration, another user may have created a function of this name.
+    // The name may now refer to a function that another user has created since the registration.
     if !found.owned_by_superuser && found.owner != registered_by && !catalog::is_member(role, found.owner) {
         let owner = catalog::role_label(found.owner);
         return Err(Error::ForeignFunction { function: signature(), owner, role: catalog::role_label(role) });
@@ -186,8 +186,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// Finds the function that a job calls. At registration exactly one function must fit. Functions that are created later
-/// change nothing, except that a function that takes a check wins over a function without arguments.
+/// Finds the function that a job calls. At registration exactly one function must fit. If a function that takes a check
+/// is created later, it replaces a function without arguments.
 fn find(
     schema: &Text,
     name: &Text,

@@ -3,8 +3,8 @@
 //! The modules, from the ground up:
 //!
 //! - [`version`], [`settings`], [`error`] and [`failpoint`] are used by all modules.
-//! - [`pg`] makes PostgreSQL's functions safe to call. Its README lists every departure from plain use. [`mod@process`]
-//!   does the same for background processes.
+//! - [`pg`] makes PostgreSQL's functions safe to call. Its README lists unusual uses of these functions.
+//!   [`mod@process`] does the same for background processes.
 //! - [`shmem`] is the processes' shared memory. [`restore`] recognises a restored server.
 //! - [`store`] has the SQL statements on the tables of the engine.
 //! - [`mod@function`] finds a job's function, which has one of the forms of [`signature`].

@@ -1,10 +1,9 @@
 //! Detects that the server was restored from a backup. The databases of such a server run no checks until
 //! `awty.adopt()`.
 //!
-//! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not, which takes
-//! precedence, as in PostgreSQL. A crash, a standby and a promotion are no restores. A file keeps the time of the last
-//! restore, so that restarts change nothing. Each database stores in `awty_internal.origin` the restore after which it
-//! was adopted.
+//! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not. Crashes, standbys
+//! and promotions are no restores. A file keeps the time of the last restore, so that restarts change nothing. Each
+//! database stores in `awty_internal.origin` the restore after which it was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
 //! detected, because PostgreSQL treats such a start as one after a crash.
@@ -17,7 +16,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-// Path in the data directory, which is the working directory of each server process.
+// Path of the file, relative to the data directory, in which every server process works.
 const FILE: &CStr = c"pg_stat/awty_restored";
 const NEW: &CStr = c"pg_stat/awty_restored.new";
 
@@ -25,7 +24,6 @@ const NEW: &CStr = c"pg_stat/awty_restored.new";
 pub enum Hold {
     /// The database's rows come from another database.
     Foreign,
-    /// The server was restored from a backup.
     Restored,
 }
 
@@ -37,8 +35,8 @@ pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// Notes whether the server starts from a backup. The postmaster calls this function before recovery, because recovery
-/// removes the signal files.
+/// Records whether the server starts from a backup. The postmaster calls this function before recovery, because
+/// recovery removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

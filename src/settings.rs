@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// Number of worker entries in shared memory. It is a constant, because shared memory has its size when the server
-/// starts.
+/// Number of worker entries in shared memory. It is a constant, because the size of shared memory is fixed when the
+/// server starts.
 pub const MAX_WORKERS: usize = 64;
 /// Maximum number of checks in one batch, or in one call of a set-based job's function.
 pub const MAX_BATCH: usize = 1000;
@@ -46,7 +46,7 @@ pub fn enabled() -> bool {
 }
 
 pub fn slot() -> Width {
-    // The fallback is never used, because the check hook refuses invalid values of `awty.slot`.
+    // The default `MINUTE` is never used, because the check hook refuses invalid values of `awty.slot`.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
@@ -54,7 +54,6 @@ pub fn max_workers() -> u32 {
     WORKERS.get().unsigned_abs()
 }
 
-/// Returns the maximum number of workers for one role in one database.
 pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
@@ -68,12 +67,12 @@ pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// Returns how long the history is kept. `None` stands for ever.
+/// Returns how long the history is kept. `None` means for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// Returns how long attempts are kept. `None` stands for ever.
+/// Returns how long attempts are kept. `None` means for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -83,7 +82,6 @@ fn retention(setting: &GucSetting<i32>) -> Option<TimeDelta> {
     (minutes > 0).then(|| TimeDelta::minutes(minutes))
 }
 
-/// Returns the number of crashes after which a check is held.
 pub fn max_crashes() -> i32 {
     MAX_CRASHES.get()
 }
@@ -97,7 +95,7 @@ pub fn time_travel() -> bool {
     TIME_TRAVEL.get()
 }
 
-/// Whether each run is flushed by itself, and not once per batch.
+/// Whether each run is flushed separately, instead of once per batch.
 pub fn synchronous_commit() -> bool {
     SYNCHRONOUS_COMMIT.get()
 }
@@ -116,7 +114,7 @@ pub fn max_prepared_transactions() -> i32 {
 
 /// Refuses values of `awty.slot` that do not divide a day.
 ///
-/// # Safety Only PostgreSQL calls it, with a pointer to the new value.
+/// # Safety Only PostgreSQL may call this function, with a pointer to the new value.
 unsafe extern "C-unwind" fn check_slot(
     new_value: *mut i32,
     _extra: *mut *mut std::ffi::c_void,
