@@ -78,8 +78,8 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // The error must not suggest the name that the caller gave. The job may exist, if the role has only another
-            // right to it.
+            // The error must not suggest the name that the caller gave. A job of this name may exist, but give the
+            // caller only another right.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })

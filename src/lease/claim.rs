@@ -111,8 +111,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sort key of a job within its role: the position of its next check, the time when the job was last served, the
-/// check's slot and id.
+/// Sort key of a job within its role: the position of its next check, the time when the job was last served, and the
+/// slot and id of the check.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));

@@ -67,7 +67,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// Sets a configuration parameter for the rest of the enclosing [`as_user`].
+/// Sets a configuration parameter for the rest of the enclosing call of `as_user`.
 pub fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: valid C strings. awty changes only settings that any user may change.
     unsafe {

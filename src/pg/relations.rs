@@ -49,7 +49,7 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// For every purpose, awty locks this many relations at the start of `RELATIONS`.
+/// The first relations in `RELATIONS`, up to this number, are locked for every purpose.
 const COMMON: usize = 14;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);

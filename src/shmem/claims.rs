@@ -50,7 +50,7 @@ impl SharedState {
         free
     }
 
-    /// Later entries were never used. Scanning all of them would be slow, because entries are large.
+    /// Iterates only over entries that were ever used, because scanning all of the large entries would be slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }

@@ -52,7 +52,7 @@ pub struct SharedState {
     pub quarantined: Option<marks::EntryId>,
     /// This counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Number of starts and ends of workers. `last_served` of a role has the number at which the role was last served.
+    /// Number of starts and ends of workers. Each role stores this number when the role is served.
     pub served: u64,
     /// Number of roles with due checks that have no worker. While the number is not 0, workers end after their batch.
     pub waiting: u32,

@@ -69,7 +69,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Whether a role has a right to the job. `may_be` tests whether the role is a member of the role that it gets.
+    /// Whether a role has a right to the job. `may_be` tests whether the role is a member of a given role.
     pub fn has(&self, right: Right, may_be: impl Fn(pg_sys::Oid) -> bool) -> bool {
         let (schedulers, claimers) = (&self.schedulers[..], &self.claimers[..]);
         let granted = match right {

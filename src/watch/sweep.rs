@@ -19,7 +19,7 @@ const EVERY: TimeDelta = TimeDelta::days(1);
 /// Number of alerts that one step compares.
 const ALERTS: i64 = 5_000;
 
-/// Schedules a sweep of each rule that was not swept for [`EVERY`]. The maintainer calls this function.
+/// Schedules a sweep of each rule that was not swept for a day. The maintainer calls this function.
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
     for name in rule::to_sweep(then) {

@@ -6,7 +6,7 @@ use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// A number of repetitions in the order of their ids, and the work that they need.
+/// Repetitions that need work. One search looks at a limited number of repetitions, in the order of their ids.
 pub struct Piece {
     /// Last id that was looked at. `None` if there are no further repetitions.
     pub last: Option<i64>,

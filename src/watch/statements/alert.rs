@@ -252,8 +252,8 @@ pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
 }
 
 /// Writes new alerts of level 1. If `tells` is set, returns key, id and row of all raised alerts. Open alerts are not
-/// written yet, but returned as [`escalate`] will write them. Otherwise no listener needs the rows, and the result may
-/// be empty.
+/// written yet, but returned as [`escalate`] will write them. If `tells` is not set, no listener needs the rows, and
+/// the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
