@@ -68,7 +68,12 @@ pub fn answers(
         account.settled(row.id, fate, continuation.next_of(row.id));
         match fate {
             After::Again(slot) => {
-                future_job::put_again(&row, &Rescheduled { slot, done: 1, attempt: 0, failure: None }, &run);
+                future_job::put_again(
+                    row.id,
+                    row.place(),
+                    &Rescheduled { slot, done: 1, attempt: 0, failure: None },
+                    &run,
+                );
             }
             After::End(outcome)
                 if suspected || row.check_count > 0 || row.attempt > 0 || continuation.is_noted(row.id) =>
@@ -117,7 +122,7 @@ pub fn failure(
     match fate {
         After::Again(slot) => {
             let again = Rescheduled { slot, done: 0, attempt, failure: Some(failure) };
-            future_job::put_again(row, &again, &run);
+            future_job::put_again(row.id, row.place(), &again, &run);
         }
         After::End(outcome) => {
             history::end_run(row.id, job, &run, &End { outcome, done: 0, failure: Some(failure) });

@@ -9,15 +9,13 @@
 //! snapshot that sees the row, so the row stays where it is.
 
 mod own;
+mod row;
 
-use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations;
 use crate::pg::subtransaction::undone_or_raised;
-use crate::pg::text::Text;
 use crate::store::future_job;
-use crate::store::statement::Arg;
-use awty_core::{Answer, Check, Time};
+use awty_core::{Answer, Time};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -324,50 +322,6 @@ impl Drop for Table {
                 pg_sys::table_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE);
             }
         }
-    }
-}
-
-impl Row {
-    pub fn label(&self) -> Label {
-        Label { name: self.text(ENTITY_NAME), key: self.text(ENTITY_KEY) }
-    }
-
-    fn text(&self, column: usize) -> String {
-        // SAFETY: the column is a text, and in the transaction's memory.
-        let text = self.column(column).and_then(|datum| unsafe { Text::from_datum(datum, false) });
-        text.map(|text| text.to_string()).unwrap_or_default()
-    }
-
-    fn column(&self, column: usize) -> Arg {
-        let (values, nulls) = &self.columns;
-        (!nulls[column - 1]).then_some(values[column - 1])
-    }
-
-    /// Returns the place of the row version that was read. The caller has locked the row or has written it.
-    pub fn place(&self) -> Arg {
-        Some(pg_sys::Datum::from(&raw const self.tid))
-    }
-
-    pub fn subject(&self) -> [Arg; 3] {
-        [ENTITY_NAME, ENTITY_KEY, JOB].map(|column| self.column(column))
-    }
-
-    pub fn first(&self) -> Time {
-        self.column(FIRST_CHECK_AT).map_or(self.slot, |first| clock::clamped(first.value() as Timestamp))
-    }
-
-    pub fn scheduled_at(&self) -> Time {
-        self.column(SCHEDULED_AT).map_or(self.slot, |at| clock::clamped(at.value() as Timestamp))
-    }
-
-    /// Returns the columns of a check that are copied to the history.
-    pub fn scheduled(&self) -> [Arg; 9] {
-        [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
-            .map(|column| self.column(column))
-    }
-
-    pub fn check(&self) -> Check {
-        Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }
     }
 }
 

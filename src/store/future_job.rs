@@ -1,4 +1,3 @@
-use super::check_row::Row;
 use super::record::{Candidate, Cursor, Rescheduled, RunRecord};
 use super::statement::{Arg, Rows};
 use super::typed::statement;
@@ -260,11 +259,11 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// Stores the error if the run failed. The caller has locked the row.
-pub fn put_again(row: &Row, again_at: &Rescheduled, run: &RunRecord) {
+/// Stores the error if the run failed. The caller has locked the row, which is at `place`.
+pub fn put_again(id: i64, place: Arg, again_at: &Rescheduled, run: &RunRecord) {
     let failure = again_at.failure;
     again().execute(&[
-        arg(row.id),
+        arg(id),
         time(again_at.slot),
         arg(again_at.done),
         arg(again_at.attempt),
@@ -275,7 +274,7 @@ pub fn put_again(row: &Row, again_at: &Rescheduled, run: &RunRecord) {
         failure.and_then(|failure| super::message(&failure.message)),
         failure.and_then(|failure| super::context(&failure.context)),
         failure.and_then(|_| time(run.finished_at)),
-        row.place(),
+        place,
     ]);
 }
 
