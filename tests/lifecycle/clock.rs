@@ -53,9 +53,11 @@ fn what_falls_due_by_a_jump_forward_runs_and_not_before() {
 #[test]
 fn nothing_runs_twice_when_the_clock_is_set_back() {
     let shop = open();
-    shop.job("note", NOTE, ", on_missed => 'skip'");
+    shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
+    // Until the first inspection of the database, a slot may be missed.
+    shop.run("SELECT awty.alter('note', on_missed => 'skip')");
     shop.schedule("2", "note", "after => '5 minutes'");
     shop.cluster.set_clock(-3600);
     shop.schedule("3", "note", "after => '0'");
