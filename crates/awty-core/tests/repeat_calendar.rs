@@ -111,3 +111,16 @@ fn another_calendar_moves_the_pending_occurrence() {
     assert_eq!(before.replaced_by(&never, &pending, now), Change::Moves(None));
     assert_eq!(before.replaced_by(&evening, &pending, at("2026-11-23T13:00:00Z")), Change::Stays { passed: None });
 }
+
+/// A calendar has 96 openings a day. The first open moment of the plan comes after 24,000 closed ones.
+#[test]
+fn a_search_for_an_open_moment_ends_after_thousands_of_closed_ones() {
+    let clock = |minute: usize| format!("{:02}:{:02}", minute / 60, minute % 60);
+    let hours = (0..1440).step_by(15).map(|minute| format!("mon-sun {}-{}", clock(minute), clock(minute + 1)));
+    let hours: Vec<String> = hours.collect();
+    let calendar = calendar(&hours.iter().map(String::as_str).collect::<Vec<_>>());
+    let start = at("2026-01-01T00:07:00Z");
+    let plan = |micros| Plan::new(every((0, 0, micros)), zone("UTC"), Some(start), None).within(calendar.clone());
+    assert_eq!(plan(900_020_000).next(start), None);
+    assert_eq!(plan(901_000_000).next(start), Some(at("2026-01-06T00:15:00Z")));
+}

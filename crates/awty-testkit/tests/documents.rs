@@ -19,7 +19,6 @@ const FOLDERS: &[&str] = &[
     "tests/lifecycle/watch",
     "tests/operations",
     "crates/awty-core/tests",
-    "crates/awty-core/src/repeat",
     "crates/awty-gateway/tests/gateway",
     "crates/awty-gateway/src/deliver",
     "crates/awty-gateway/src/net",
