@@ -162,8 +162,10 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // The name may now refer to a function that another user has created since the registration.
-    if !found.owned_by_superuser && found.owner != registered_by && !catalog::is_member(role, found.owner) {
+    // Since registration, the name may have become that of another user's function, and the role that registered the job
+    // may have lost the job's role.
+    let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
+    if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
         return Err(Error::ForeignFunction { function: signature(), owner, role: catalog::role_label(role) });
     }

@@ -133,3 +133,24 @@ fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     field.sql("postgres", "SELECT awty.register('given', 'alice.f', run_as => 'alice')");
     field.run("alice", "given").is_done();
 }
+
+/// A role that has lost the membership by which it registered a job runs no code as the job's role any more.
+#[test]
+fn a_former_member_runs_no_code_as_the_role() {
+    let field = field();
+    field.sql(
+        "postgres",
+        "CREATE ROLE team LOGIN; GRANT USAGE ON SCHEMA awty TO team; GRANT team TO mallory; GRANT USAGE ON SCHEMA mallory TO team",
+    );
+    field.sql("mallory", &format!("CREATE FUNCTION mallory.work{HARMLESS}"));
+    field.sql("mallory", "SELECT awty.register('teams', 'mallory.work', run_as => 'team', max_attempts => 1)");
+    field.run("mallory", "teams").is_done();
+    field.sql("mallory", "SELECT awty.pause('teams')");
+    let id = field.schedule("mallory", "teams", "after");
+    field.sql("postgres", "REVOKE team FROM mallory");
+    field.refused("postgres", "SELECT awty.schedule('thing', 'more', 'teams', at => now())", "42501");
+    field.sql("postgres", "SELECT awty.resume('teams')");
+    field.end_of(id).failed_with("42501");
+    field.sql("postgres", "GRANT team TO mallory");
+    field.run("mallory", "teams").is_done();
+}
