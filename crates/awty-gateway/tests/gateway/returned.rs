@@ -15,7 +15,7 @@ fn put_takes_what_get_returns_and_changes_nothing() {
     for (path, fields) in [
         (
             "/json",
-            "every => '1500 ms', body => '{\"a\": 1}', headers => '{\"X-Api-Key\": \"s3cret\", \"X-From\": \"shop\"}'",
+            "every => '3600.5 s', body => '{\"a\": 1}', headers => '{\"X-Api-Key\": \"s3cret\", \"X-From\": \"shop\"}'",
         ),
         ("/null", "cron => '0 9 * * *', zone => 'UTC', body => 'null', labels => '{a,b}'"),
         ("/text", "every => '1 mon', zone => 'UTC', body_text => 'x', jitter => '0', catch_up => '1 day'"),
