@@ -89,7 +89,7 @@ fn what_was_missed_is_counted_by_job() {
     let series = "awty_missed_total{job=\"http.app\"}";
     until_value(&gateway, series, |value| value == 0.0);
     shop.cluster.execute("postgres", &["SELECT awty.pause('http.app')"]);
-    shop.app("SELECT awty_http.send('http://127.0.0.1:9/' || n, '{}') FROM generate_series(1, 3) AS n");
+    shop.app("SELECT awty_http.send('http://127.0.0.1:9009/' || n, '{}') FROM generate_series(1, 3) AS n");
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
     shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
