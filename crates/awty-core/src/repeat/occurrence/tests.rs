@@ -13,6 +13,7 @@ fn by(rhythm: Rhythm) -> Repetition<Fixed> {
     Repetition { plan, jitter: Jitter::default(), width: width(60), catch_up: TimeDelta::zero() }
 }
 
+/// Returns a plan for each day at nine with a delay in minutes.
 fn daily(minutes: i64) -> Repetition<Fixed> {
     let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
     let jitter = Jitter { hash: 1 << 63, at_most: TimeDelta::minutes(2 * minutes) };
