@@ -1,39 +1,15 @@
 //! Reads the credentials folder. It has one file per secret, and the master key, from which signing keys are derived.
 //! An existing master key is never overwritten.
 
-use crate::config::{Grants, grants};
-use crate::deliver::unmade::Unmade;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Name of the file with the master key.
 pub const MASTER_KEY: &str = "master-key";
 const SHORTEST: usize = 32;
-/// Maximum number of bytes of a tenant's secret.
-pub const LONGEST: usize = 8 * 1024;
-
-#[derive(Debug, Default)]
-pub struct Secrets {
-    pub credentials: PathBuf,
-    /// Origins to which each secret may be sent.
-    pub grants: Grants,
-}
-
-impl Secrets {
-    /// Reads a secret of a tenant's role without its last line break, if the secret may be sent to the origin.
-    pub fn of(&self, role: &str, origin: &str, name: &str) -> Result<String, Unmade> {
-        let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
-        if !self.grants.allows(&path, origin) {
-            return Err(Unmade::not_allowed(name, origin, &grants::line(&path, origin)));
-        }
-        let text = std::fs::read_to_string(self.credentials.join(path)).map_err(|_| Unmade::missing(name))?;
-        let text = text.trim_end_matches(['\r', '\n']);
-        if text.len() <= LONGEST { Ok(text.to_owned()) } else { Err(Unmade::missing(name)) }
-    }
-}
 
 /// Creates a master key if there is none. Returns whether a key was created.
 pub fn init(folder: &Path) -> Result<bool, String> {

@@ -4,7 +4,7 @@
 //! Leases that are left expire, and their calls are made again with the same key.
 
 use crate::api::Api;
-use crate::config::Config;
+use crate::config::{Config, Secrets};
 use crate::db::Db;
 use crate::lease::{Worker, WorkerConfig, beat, book, claim};
 use crate::metrics::Metrics;
@@ -13,7 +13,6 @@ use crate::net::guard::{Guard, Shared};
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
-use crate::secrets::Secrets;
 use crate::{api, health, listen, scrape, secrets};
 use std::future::Future;
 use std::net::SocketAddr;

@@ -2,11 +2,11 @@
 
 use super::permits::Permits;
 use super::rates::Rates;
+use crate::config::Secrets;
 use crate::db::Db;
 use crate::duration::Length;
 use crate::metrics::Metrics;
 use crate::net::guard::Shared;
-use crate::secrets::Secrets;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 

@@ -5,10 +5,12 @@
 
 mod bird;
 pub mod grants;
+pub mod secrets;
 mod settings;
 mod values;
 
 pub use grants::Grants;
+pub use secrets::Secrets;
 pub use settings::{SETTINGS, Setting};
 pub use values::{Config, files, show};
 

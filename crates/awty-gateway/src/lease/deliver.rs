@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::room::ReservedRoom;
+use crate::config::secrets;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
 use crate::deliver::request::{Delivery, LARGEST_HEADERS, MOST_REFERENCES, REFERENCE, RequestContext, request};
@@ -9,7 +10,6 @@ use crate::deliver::result::{Facts, of_call, of_none};
 use crate::deliver::retry;
 use crate::deliver::unmade::{SECRET_NOT_ALLOWED, Unmade};
 use crate::deliver::verdict::{Failed, Verdict, dropped, verdict};
-use crate::secrets;
 use serde_json::Value;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

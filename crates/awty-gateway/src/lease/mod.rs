@@ -17,11 +17,11 @@ pub use answers::book;
 pub use beats::beat;
 pub use claims::claim;
 
+use crate::config::Secrets;
 use crate::db::{Booking, Db, Job, Standing, Trouble};
 use crate::duration::Length;
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
-use crate::secrets::Secrets;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

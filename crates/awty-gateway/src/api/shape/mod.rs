@@ -139,23 +139,6 @@ pub struct Schedule {
     deleted_at: Option<DateTime<Utc>>,
 }
 
-/// Fields of a schedule that appear only in answers. PUT ignores them, so that a client may send back what GET
-/// returned.
-pub const SCHEDULE_ANSWERS: &[&str] = &[
-    "id",
-    "state",
-    "why",
-    "next_slot",
-    "in_flight",
-    "last",
-    "failing_since",
-    "counts",
-    "rounded_from",
-    "created_by",
-    "created_at",
-    "deleted_at",
-];
-
 /// A page of schedules, or one schedule of a URI.
 #[derive(ToSchema)]
 pub struct Schedules {

@@ -143,7 +143,23 @@ pub struct Target {
     why: Option<String>,
 }
 
-/// Fields of a target that appear only in answers. PUT ignores them.
+/// Fields of a schedule that only answers have. PUT ignores them, so that it takes what GET returns.
+pub const SCHEDULE_ANSWERS: &[&str] = &[
+    "id",
+    "state",
+    "why",
+    "next_slot",
+    "in_flight",
+    "last",
+    "failing_since",
+    "counts",
+    "rounded_from",
+    "created_by",
+    "created_at",
+    "deleted_at",
+];
+
+/// Fields of a target that only answers have. PUT ignores them.
 pub const TARGET_ANSWERS: &[&str] = &["origin", "in_flight", "state", "blocked_until", "why"];
 
 #[derive(ToSchema)]
