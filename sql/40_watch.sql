@@ -11,6 +11,8 @@ CREATE TABLE awty.rule (
     within          interval,
     escalate        interval[] NOT NULL,
     calendar        text COLLATE "C",
+    remind          interval[] NOT NULL,
+    every           interval,
     call_schema     text COLLATE "C",
     call_name       text COLLATE "C",
     notify          text COLLATE "C",
@@ -37,6 +39,8 @@ COMMENT ON COLUMN awty.rule.until IS 'Condition that each row must meet in time'
 COMMENT ON COLUMN awty.rule.within IS 'Time after the start of its clock at which a row that does not meet the condition becomes late; NULL: due says so';
 COMMENT ON COLUMN awty.rule.escalate IS 'Times after the start of the clock, or after the due time, at which the alert of a row that is still late reaches level 2, 3 and so on';
 COMMENT ON COLUMN awty.rule.calendar IS 'Calendar whose open time the rule counts; NULL: all time is open';
+COMMENT ON COLUMN awty.rule.remind IS 'Times before level 1 at which the alert is told at level 0, as a reminder';
+COMMENT ON COLUMN awty.rule.every IS 'Time after which the alert of the last level is told again, until it is cleared; NULL: it is told once';
 COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is called with the alert at each level; NULL: none';
 COMMENT ON COLUMN awty.rule.call_name IS 'Name of that function';
 COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the number of the alert at each level; NULL: none';
@@ -81,6 +85,7 @@ CREATE TABLE awty.alert (
     role            regrole NOT NULL,
     told            bigint NOT NULL DEFAULT 0,
     told_at         timestamptz,
+    reminded_at     timestamptz,
     held_by         regrole,
     held_until      timestamptz,
     note            text,
@@ -101,7 +106,7 @@ COMMENT ON COLUMN awty.alert.id IS 'Number of the alert; no check has the same n
 COMMENT ON COLUMN awty.alert.rule IS 'Name of the rule';
 COMMENT ON COLUMN awty.alert.entity_name IS 'Name of the table at awty.watch()';
 COMMENT ON COLUMN awty.alert.entity_key IS 'Primary key of the row as text; for several columns, the text that awty.key() makes';
-COMMENT ON COLUMN awty.alert.level IS 'Level of escalation, from 1; 0: the row is not late yet, and its alert is held';
+COMMENT ON COLUMN awty.alert.level IS 'Level of escalation, from 1; 0: the row is not late yet, but a reminder has come or its alert is held';
 COMMENT ON COLUMN awty.alert.since IS 'Start of the row''s clock; NULL: the rule has due';
 COMMENT ON COLUMN awty.alert.due_at IS 'Time at which the row became late: since + within, or due';
 COMMENT ON COLUMN awty.alert.raised_at IS 'Time at which the alert was raised; NULL while its level is 0';
@@ -110,6 +115,7 @@ COMMENT ON COLUMN awty.alert.cleared_at IS 'Time at which the row met the condit
 COMMENT ON COLUMN awty.alert.role IS 'Role of the rule when the alert was raised';
 COMMENT ON COLUMN awty.alert.told IS 'How often the alert was told, to call and notify if the rule has them. If several levels are due, only the highest is raised and told';
 COMMENT ON COLUMN awty.alert.told_at IS 'Time of the last telling; NULL: the alert has not been told, or not since awty.release()';
+COMMENT ON COLUMN awty.alert.reminded_at IS 'Time of the last reminder; NULL: there was none';
 COMMENT ON COLUMN awty.alert.held_by IS 'Role that has called awty.hold() for the row: the alert is not told; NULL: it is not held';
 COMMENT ON COLUMN awty.alert.held_until IS 'Time at which the hold ends; NULL: awty.release() ends it';
 COMMENT ON COLUMN awty.alert.note IS 'Note that was given to awty.hold()';
@@ -131,10 +137,12 @@ CREATE FUNCTION awty.watch(
     run_as name DEFAULT NULL,
     replace boolean DEFAULT false,
     due text DEFAULT NULL,
-    calendar text DEFAULT NULL
+    calendar text DEFAULT NULL,
+    remind interval[] DEFAULT '{}',
+    every interval DEFAULT NULL
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'watch_wrapper';
 
-COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean, text, text)
+COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean, text, text, interval[], interval)
     IS 'Watches a table: a row that does not meet the condition until within a time, counted from since or given by due, gets an alert in awty.alert; returns the name of the rule; for the owner of the table';
 
 CREATE FUNCTION awty.unwatch(rule text) RETURNS bigint

@@ -93,7 +93,19 @@ BEGIN ATOMIC
                 ', escalated at ' || a.escalated_at::text)
         FROM awty.alert AS a
         WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
-            AND a.cleared_at IS NULL
+            AND a.cleared_at IS NULL AND a.level > 0
+        UNION ALL
+        SELECT a.reminded_at, a.id, 8, a.rule, 'reminded', format('alert %s of level 0, because the row is due at %s', a.id, a.due_at)
+        FROM awty.alert AS a
+        WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
+            AND a.cleared_at IS NULL AND a.reminded_at IS NOT NULL
+        UNION ALL
+        SELECT clock_timestamp(), a.id, 8, a.rule, 'waiting',
+            format('alert %s is held by %s%s%s; SELECT awty.release(%L, %L, %L);', a.id, a.held_by, ' until ' || a.held_until::text,
+                ': ' || a.note, a.entity_name, a.entity_key, a.rule)
+        FROM awty.alert AS a
+        WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
+            AND a.cleared_at IS NULL AND a.held_by IS NOT NULL
         UNION ALL
         SELECT clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', concat_ws('; ', s.why, s.mend)
         FROM awty_internal.standstill AS s

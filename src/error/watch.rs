@@ -1,6 +1,6 @@
 use super::Label;
 use super::phrase::{Words, call, ident, quote, say};
-use awty_core::watch::{LevelError, MAX_LEVELS};
+use awty_core::watch::{LevelError, MAX_LEVELS, MAX_REMINDERS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]
@@ -51,6 +51,10 @@ pub enum WatchError {
         both: bool,
     },
     SinceAndDue,
+    /// `every` is shorter than a slot.
+    EveryUnderSlot {
+        slot: String,
+    },
     NameTooLong {
         max: usize,
     },
@@ -200,6 +204,28 @@ impl WatchError {
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("a rule cannot have more than {MAX_LEVELS} levels"),
                 "Use fewer elements in \"escalate\".",
+            ),
+            WatchError::Levels(LevelError::Remind(place)) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!(
+                    "element {place} of argument \"remind\" must be positive, and shorter than the reminder before it"
+                ),
+                "Each reminder counts back from level 1, as in remind => '{1 day, 4 hours}'.",
+            ),
+            WatchError::Levels(LevelError::TooManyReminders) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("a rule cannot have more than {MAX_REMINDERS} reminders"),
+                "Use fewer elements in \"remind\".",
+            ),
+            WatchError::Levels(LevelError::Every) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                "argument \"every\" must be positive",
+                "Use every => '1 day', for example.",
+            ),
+            WatchError::EveryUnderSlot { slot } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"every\" must be at least one slot of {slot}"),
+                "Use every => '1 day', for example.",
             ),
             WatchError::WithinOrDue { both } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,

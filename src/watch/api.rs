@@ -22,6 +22,7 @@ use crate::store::job_option::Options;
 use crate::store::origin;
 use awty_core::Time;
 use awty_core::calendar::Length;
+use awty_core::limits::Shown;
 use awty_core::repeat::Zone;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
@@ -197,12 +198,16 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
     let calendar = args.optional_name(12, "calendar", MAX_CALENDAR)?;
     let length = |interval: &Interval, argument| rule::length(interval, argument, calendar.is_some());
     let within = args.get::<Interval>(2).map(|within| length(&within, "within")).transpose()?;
-    let escalate: Vec<Length> = args
-        .get::<Vec<Option<Interval>>>(3)
-        .unwrap_or_default()
-        .iter()
-        .map(|level| length(level.as_ref().ok_or(Error::DurationOutOfRange { argument: "escalate" })?, "escalate"))
-        .collect::<Result<_>>()?;
+    let lengths = |index, argument| -> Result<Vec<Length>> {
+        let given = args.get::<Vec<Option<Interval>>>(index).unwrap_or_default();
+        given.iter().map(|one| length(one.as_ref().ok_or(Error::DurationOutOfRange { argument })?, argument)).collect()
+    };
+    let (escalate, remind) = (lengths(3, "escalate")?, lengths(13, "remind")?);
+    let every = args.get::<Interval>(14).map(|every| length(&every, "every")).transpose()?;
+    let slot = crate::settings::slot().delta();
+    if matches!(every, Some(Length::Time(time)) if time > 0 && TimeDelta::microseconds(time) < slot) {
+        return Err(WatchError::EveryUnderSlot { slot: Shown(slot).to_string() }.into());
+    }
     let role = run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)), true)?;
     let owner = || catalog::role_label(table.owner);
     if !table::may_select(table.oid, table.owner) {
@@ -231,7 +236,7 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
     if let Some(calendar) = &calendar {
         calendar::for_use(calendar, role)?;
     }
-    Ok(Definition { since, due, until, within, escalate, calendar, call, notify, existing, role })
+    Ok(Definition { since, due, until, within, escalate, calendar, remind, every, call, notify, existing, role })
 }
 
 /// Refuses a level that a row that starts now would not reach within the search of a calendar.
@@ -255,13 +260,17 @@ fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {
         let offset = zone.as_ref().map_or(0, |zone| zone.span_at(time.timestamp_micros()).offset);
         (time.naive_utc() + TimeDelta::seconds(i64::from(offset))).format("%a %Y-%m-%d %H:%M")
     };
-    let times: Vec<String> =
-        (1..).zip(times(levels, now)).map(|(level, time)| format!("level {level} {}", local(time))).collect();
+    let reminders = levels.reminders(now).filter(|time| *time > now).map(|time| format!("reminder {}", local(time)));
+    let levels = (1..).zip(times(levels, now)).map(|(level, time)| format!("level {level} {}", local(time)));
+    let times: Vec<String> = reminders.chain(levels).collect();
     error::log::notice(format!("a row that starts now: {}", times.join(", ")));
-    let weeks = terms.within.iter().chain(&terms.escalate).find_map(|length| match length {
-        Length::Days(days) if days % 7 == 0 => Some(days),
-        _ => None,
-    });
+    let weeks =
+        terms.within.iter().chain(&terms.escalate).chain(&terms.remind).chain(&terms.every).find_map(|length| {
+            match length {
+                Length::Days(days) if days % 7 == 0 => Some(days),
+                _ => None,
+            }
+        });
     if let Some(days) = weeks {
         let week = calendar.calendar.hours().weekdays();
         error::log::notice(format!("{days} days are {days} open days; one week of this calendar is {week} days"));

@@ -77,6 +77,13 @@ fn call(rule: &Rule, table: &Described) -> String {
         let levels: Vec<String> = terms.escalate.iter().map(|level| interval(*level, is_open_time)).collect();
         named("escalate", quote(&format!("{{{}}}", levels.join(", "))));
     }
+    if !terms.remind.is_empty() {
+        let lengths: Vec<String> = terms.remind.iter().map(|length| interval(*length, is_open_time)).collect();
+        named("remind", quote(&format!("{{{}}}", lengths.join(", "))));
+    }
+    if let Some(every) = terms.every {
+        named("every", quote(&interval(every, is_open_time)));
+    }
     if let Some((schema, name)) = &terms.call {
         named("call", quote(&format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()))));
     }

@@ -55,7 +55,7 @@ fn add_level_0(watched: &Watched, key: &Text) -> bool {
     let keys = std::slice::from_ref(key);
     let Some((_, scheduled_at)) = rule_check::pending(&watched.rule, keys).pop() else { return false };
     let Some((_, row)) = reported(|| watched.source.by_keys(keys)).pop() else { return false };
-    let RowState::Waiting(start) = row.state.found(scheduled_at) else { return false };
+    let RowState::Waiting { start, .. } = row.state.found(scheduled_at) else { return false };
     alert::put_level_0(&watched.rule, key, watched.since(start), watched.levels.due(start));
     true
 }

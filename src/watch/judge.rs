@@ -63,7 +63,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
         let alert = known.map_or(Alert::NONE, |open| open.alert);
         let verdict = judge(found, alert, &watched.levels, limits, now);
         let mut raise = |level| {
-            if let RowState::Waiting(start) = found {
+            if let RowState::Waiting { start, .. } = found {
                 let (since, due_at) = (watched.since(start), watched.levels.due(start));
                 let id = known.map(|open| open.id);
                 let to = if alert.is_held(now) { &mut silent } else { &mut raised };
@@ -79,6 +79,10 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
                 clear.extend(known.filter(|open| open.alert.level > 0).map(|open| open.key.clone()));
                 Some(slot)
             }
+            Verdict::Remind(slot) => {
+                raise(0);
+                Some(slot)
+            }
             Verdict::Stay(again) => again,
             Verdict::Tell(again) => {
                 raise(alert.level);
@@ -89,7 +93,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
                 again
             }
         };
-        if alert.is_hold_over(now) && !matches!(verdict, Verdict::Tell(_) | Verdict::Raise(..)) {
+        if alert.is_hold_over(now) && !matches!(verdict, Verdict::Remind(_) | Verdict::Tell(_) | Verdict::Raise(..)) {
             over.extend(known.map(|open| open.id));
         }
         if let ([place], [raised]) = (places, raised.as_slice()) {
@@ -103,7 +107,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     if !over.is_empty() {
         alert::end_holds(&over, now);
     }
-    let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0).count();
+    let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
     // If another session has locked the alert, the row is checked again, because that session may leave the alert open.
     let left = alert::clear_free(&rule.name, &clear, now);

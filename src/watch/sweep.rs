@@ -55,7 +55,7 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
                     ahead.0.push(key);
                     ahead.1.push(slot);
                 }
-                Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => {}
+                Verdict::Remind(_) | Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => {}
             }
         }
         is_over &= alert::clear_free(name, &settled, now).is_empty();

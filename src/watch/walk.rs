@@ -92,5 +92,5 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
 
 /// Whether the row's first level is still in the future.
 fn is_ahead(watched: &Watched, found: RowState, now: Time) -> bool {
-    matches!(found, RowState::Waiting(start) if watched.levels.due(start) > now)
+    matches!(found, RowState::Waiting { start, .. } if watched.levels.due(start) > now)
 }

@@ -99,13 +99,13 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // Held before it was late.
-            Verdict::Ahead(_) => !open.contains_key(key) || alert.level > 0,
+            // An alert of level 0 is held, or was a reminder.
+            Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
         };
         if is_cleared {
             clear.push(key.clone());
-        } else if let RowState::Waiting(start) = found {
+        } else if let RowState::Waiting { start, .. } = found {
             alert::set_since(&rule.name, key, watched.since(start), watched.levels.due(start));
         }
         match watch::start(found, alert, &watched.levels, limits, by.at) {

@@ -49,10 +49,10 @@ statement!(
     select_open,
     [TEXTOID, TEXTARRAYOID],
     c"SELECT a.entity_key, a.id, a.level, a.told_at >= COALESCE(a.escalated_at, a.raised_at), a.held_by IS NOT NULL, a.held_until,
-             l.id IS NOT NULL
+             a.told_at, a.reminded_at, l.id IS NOT NULL
       FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at, o.held_by, o.held_until FROM awty.alert AS o
+          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at, o.held_by, o.held_until, o.reminded_at FROM awty.alert AS o
           WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
       ) AS a
       LEFT JOIN LATERAL (
@@ -65,7 +65,8 @@ statement!(
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
     c"SELECT a.entity_key, a.id,
              pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level,
-                 'raised_at', COALESCE(a.raised_at, $3),
+                 'raised_at', CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, $3) END,
+                 'reminded_at', CASE WHEN n.level = 0 THEN $3 ELSE a.reminded_at END,
                  'escalated_at', CASE WHEN n.level > a.level AND a.level > 0 THEN $3 ELSE a.escalated_at END,
                  'told', a.told + 1, 'told_at', $3, 'held_by', NULL, 'held_until', NULL, 'note', NULL))
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
@@ -74,10 +75,11 @@ statement!(
 
 statement! {
     pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> = query,
-    c"SELECT a.entity_key, a.id, a.level, a.told_at >= COALESCE(a.escalated_at, a.raised_at), a.held_by IS NOT NULL, a.held_until
+    c"SELECT a.entity_key, a.id, a.level, a.told_at >= COALESCE(a.escalated_at, a.raised_at), a.held_by IS NOT NULL, a.held_until,
+             a.told_at, a.reminded_at
       FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at, o.held_by, o.held_until FROM awty.alert AS o
+          SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at, o.held_by, o.held_until, o.reminded_at FROM awty.alert AS o
           WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
       ) AS a"
 }
@@ -95,8 +97,9 @@ statement!(
         INT8OID,
         INT4ARRAYOID
     ],
-    c"INSERT INTO awty.alert AS a (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at)
-      SELECT $1, $2, n.key, n.level, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
+    c"INSERT INTO awty.alert AS a (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at, reminded_at)
+      SELECT $1, $2, n.key, n.level, n.since, n.due_at, CASE WHEN n.level > 0 THEN $4 END, $3, $8, CASE WHEN $8 > 0 THEN $4 END,
+          CASE WHEN n.level = 0 THEN $4 END
       FROM ROWS FROM (pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7), pg_catalog.unnest($9))
           AS n (key, since, due_at, level)
       ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING
@@ -116,8 +119,9 @@ statement!(
         INT8OID,
         INT4ARRAYOID
     ],
-    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at)
-      SELECT $1, $2, n.key, n.level, n.since, n.due_at, $4, $3, $8, CASE WHEN $8 > 0 THEN $4 END
+    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role, told, told_at, reminded_at)
+      SELECT $1, $2, n.key, n.level, n.since, n.due_at, CASE WHEN n.level > 0 THEN $4 END, $3, $8, CASE WHEN $8 > 0 THEN $4 END,
+          CASE WHEN n.level = 0 THEN $4 END
       FROM (SELECT pg_catalog.unnest($5) AS key, pg_catalog.unnest($6) AS since, pg_catalog.unnest($7) AS due_at,
                 pg_catalog.unnest($9) AS level) AS n"
 );
@@ -125,7 +129,8 @@ statement!(
 statement!(
     update_level,
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID],
-    c"UPDATE awty.alert AS a SET level = n.level, raised_at = COALESCE(a.raised_at, $3),
+    c"UPDATE awty.alert AS a SET level = n.level, raised_at = CASE WHEN n.level > 0 THEN COALESCE(a.raised_at, $3) END,
+          reminded_at = CASE WHEN n.level = 0 THEN $3 ELSE a.reminded_at END,
           escalated_at = CASE WHEN n.level > a.level AND a.level > 0 THEN $3 ELSE a.escalated_at END,
           told = a.told + $4, told_at = CASE WHEN $4 > 0 THEN $3 ELSE a.told_at END,
           held_by = CASE WHEN $4 = 0 THEN a.held_by END, held_until = CASE WHEN $4 = 0 THEN a.held_until END,
@@ -239,7 +244,9 @@ impl Row for Open {
         };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
         // An alert of level 0 has nothing to tell.
-        let alert = Alert { level, is_told: level == 0 || rows.get(row, 4).unwrap_or(false), hold };
+        let is_told = level == 0 || rows.get(row, 4).unwrap_or(false);
+        let (told_at, reminded_at) = (rows.get(row, 7).map(from_timestamptz), rows.get(row, 8).map(from_timestamptz));
+        let alert = Alert { level, is_told, told_at, reminded_at, hold };
         Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, alert })
     }
 }
@@ -247,7 +254,7 @@ impl Row for Open {
 /// Returns all open alerts of these rows, and whether this call has locked each alert. Alerts that another transaction
 /// has locked are not locked.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
-    let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 7)?));
+    let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 

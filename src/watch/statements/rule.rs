@@ -22,6 +22,8 @@ pub struct Definition {
     pub within: Option<Length>,
     pub escalate: Vec<Length>,
     pub calendar: Option<Text>,
+    pub remind: Vec<Length>,
+    pub every: Option<Length>,
     /// The function that gets the alert.
     pub call: Option<(Text, Text)>,
     pub notify: Option<Text>,
@@ -41,7 +43,7 @@ impl Definition {
     /// remove it.
     pub fn levels(&self) -> Result<Levels<Local>, LevelError> {
         let calendar = self.calendar.as_ref().and_then(calendar::find).map(|known| Rc::clone(&known.calendar));
-        Levels::new(self.within, self.escalate.clone(), calendar)
+        Levels::new(self.within, self.escalate.clone(), calendar)?.telling(self.remind.clone(), self.every)
     }
 }
 
@@ -88,7 +90,8 @@ statement!(
     select_one,
     [TEXTOID],
     c"SELECT r.rule, r.relation::pg_catalog.oid, r.entity_name, r.since, r.until, r.within, r.escalate, r.call_schema, r.call_name,
-             r.notify, r.existing, r.role::pg_catalog.oid, r.watched_by::pg_catalog.oid, r.watched_at, r.walk, r.walked_to, r.due, r.calendar
+             r.notify, r.existing, r.role::pg_catalog.oid, r.watched_by::pg_catalog.oid, r.watched_at, r.walk, r.walked_to, r.due, r.calendar,
+             r.remind, r.every
       FROM awty.rule AS r WHERE r.rule = $1"
 );
 
@@ -96,16 +99,16 @@ statement!(
     insert_one,
     [
         TEXTOID, OIDOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, INTERVALARRAYOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, OIDOID,
-        OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID
+        OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INTERVALARRAYOID, INTERVALOID
     ],
     c"INSERT INTO awty.rule (rule, relation, entity_name, since, until, within, escalate, call_schema, call_name, notify, existing,
-          role, watched_by, watched_at, walk, due, calendar)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+          role, watched_by, watched_at, walk, due, calendar, remind, every)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
       ON CONFLICT (rule) DO UPDATE SET relation = excluded.relation, since = excluded.since, until = excluded.until,
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
           watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, swept_at = NULL, due = excluded.due,
-          calendar = excluded.calendar"
+          calendar = excluded.calendar, remind = excluded.remind, every = excluded.every"
 );
 
 statement! {
@@ -172,6 +175,11 @@ fn read(rows: &Rows) -> Option<Rule> {
         Some(within) => Some(length(&within)?),
         None => None,
     };
+    let remind = rows.first::<Vec<Interval>>(19)?.iter().map(length).collect::<Option<_>>()?;
+    let every = match rows.first::<Interval>(20) {
+        Some(every) => Some(length(&every)?),
+        None => None,
+    };
     let walk: Text = rows.first(15)?;
     Some(Rule {
         name: rows.first(1)?,
@@ -184,6 +192,8 @@ fn read(rows: &Rows) -> Option<Rule> {
             within,
             escalate,
             calendar,
+            remind,
+            every,
             call: rows.first(8).zip(rows.first(9)),
             notify: rows.first(10),
             existing: rows.first(11)?,
@@ -211,8 +221,9 @@ pub fn put(rule: &Rule) {
     let terms = &rule.terms;
     let stored = |length: &Length| interval(*length, terms.calendar.is_some());
     let escalate: Option<Vec<Interval>> = terms.escalate.iter().map(stored).collect();
+    let remind: Option<Vec<Interval>> = terms.remind.iter().map(stored).collect();
     let (schema, name) = terms.call.clone().unzip();
-    let args: [Arg; 17] = [
+    let args: [Arg; 19] = [
         Some(rule.name.datum()),
         arg(rule.relation),
         Some(rule.entity_name.datum()),
@@ -230,6 +241,8 @@ pub fn put(rule: &Rule) {
         Some(Text::from(rule.walk.word()).datum()),
         text(&terms.due),
         text(&terms.calendar),
+        remind.and_then(IntoDatum::into_datum),
+        terms.every.as_ref().and_then(stored).and_then(IntoDatum::into_datum),
     ];
     insert_one().execute(&args);
 }

@@ -77,13 +77,14 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the state of a row. `appeared` is the time when the row appeared.
+    /// Returns the state of a row. `appeared` is the time when the row appeared, or when its clock was
+    /// written.
     pub fn found(self, appeared: Time) -> RowState {
         match self {
             State::Met => RowState::Met,
             State::NotStarted => RowState::Gone,
-            State::Waiting(since) => RowState::Waiting(since),
-            State::WaitingSinceAppearance => RowState::Waiting(appeared),
+            State::Waiting(start) => RowState::Waiting { start, seen: appeared },
+            State::WaitingSinceAppearance => RowState::Waiting { start: appeared, seen: appeared },
         }
     }
 }

@@ -41,6 +41,14 @@ fn a_held_alert_is_told_again_after_its_release() {
     assert_eq!((held(&shop), state(&shop)), ("1:1:1:shop:Anna calls".into(), "late 1:1; pending -".into()));
     let shown = "SELECT held_by = 'shop' AND held_until IS NULL AND note = 'Anna calls' AND next_level_at IS NULL FROM awty.late";
     assert!(shop.cluster.value::<bool>("postgres", shown));
+    let shown =
+        "SELECT detail LIKE 'alert % is held by shop: Anna calls; SELECT awty.release(''orders'', ''1'', ''orders'');'
+        FROM awty.explain('orders', 1) WHERE detail LIKE '%held%'";
+    assert!(
+        shop.cluster.value::<bool>("postgres", shown),
+        "{:?}",
+        shop.cluster.psql("postgres", "SELECT * FROM awty.explain('orders', 1)")
+    );
     shop.run("SELECT awty.hold('orders', 1, 'orders', note => 'Ben calls')");
     assert_eq!(held(&shop), "1:1:1:shop:Ben calls", "the last call replaces the note");
     shop.run("SELECT awty.release('orders', 1)");

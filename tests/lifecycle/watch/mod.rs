@@ -16,6 +16,7 @@ mod rights;
 mod silence;
 mod sweeps;
 mod tables;
+mod tellings;
 mod untold;
 mod walks;
 mod writes;

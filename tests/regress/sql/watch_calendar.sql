@@ -10,7 +10,6 @@ CREATE FUNCTION test.watched(args text) RETURNS text LANGUAGE sql AS $$ SELECT t
 
 -- What is refused leaves nothing behind.
 SELECT args, test.watched(args) FROM unnest(ARRAY[
-    '',
     'within => NULL',
     'within => ''1 hour'', due => ''created_at''',
     'since => ''created_at'', due => ''created_at''',
@@ -25,9 +24,15 @@ SELECT args, test.watched(args) FROM unnest(ARRAY[
     'within => ''-1 hour'', calendar => ''office''',
     'within => ''1 hour'', escalate => ''{1 day, 30 min}'', calendar => ''office''',
     'within => ''1 day'', escalate => ''{1 hour, NULL}'', calendar => ''office''',
+    'within => ''1 day'', remind => ''{1 hour, 2 hours}''',
+    'within => ''1 day'', remind => ''{1 hour, 0}''',
+    'within => ''1 day'', remind => ''{6 h, 5 h, 4 h, 3 h, 2 h, 1 h}''',
+    'within => ''1 day'', every => ''1 ms''',
+    'within => ''1 day'', every => ''-1 h''',
+    'within => ''1 day'', every => ''1 day 1 h'', calendar => ''office''',
     'within => ''9000 days'', calendar => ''office''',
-    'within => ''1 hour'', since => $a$awty.due(created_at, '1 day', 'office')$a$'
-]) AS args WHERE args <> '';
+    'within => ''1 hour'', since => $a$awty.due(created_at, ''1 day'', ''office'')$a$'
+]) AS args;
 SELECT test.raises($$SELECT awty.watch('shop.ticket', until => 'done')$$);
 SELECT test.raises($$SELECT awty.watch('shop.ticket', until => $a$awty.open_time(created_at, created_at, 'office') > '1 hour'$a$, within => '1 hour')$$);
 SELECT count(*) FROM awty.rule;

@@ -10,12 +10,19 @@ use std::rc::Rc;
 /// The largest number of levels of a rule.
 pub const MAX_LEVELS: usize = 100;
 
+/// The largest number of reminders of a rule.
+pub const MAX_REMINDERS: usize = 5;
+
 /// When a row reaches each level. Level 1 is due a length after the start of the row's clock, or the rows have due times
 /// of their own. The further levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
     escalate: Vec<Length>,
+    /// Times before level 1 at which a row is reminded of.
+    remind: Vec<Length>,
+    /// The last level is told again after this time.
+    every: Option<Length>,
     /// Lengths are open time of this calendar. Without a calendar, all time is open.
     calendar: Option<Rc<Calendar<Z>>>,
 }
@@ -29,6 +36,12 @@ pub enum LevelError {
     Escalate(usize),
     /// More than [`MAX_LEVELS`] levels.
     TooMany,
+    /// This element of `remind`, from 1, is not positive, or not shorter than the element before.
+    Remind(usize),
+    /// More than [`MAX_REMINDERS`] reminders.
+    TooManyReminders,
+    /// `every` is zero or negative.
+    Every,
 }
 
 impl<Z: Zone> Levels<Z> {
@@ -48,7 +61,7 @@ impl<Z: Zone> Levels<Z> {
         if escalate.len() >= MAX_LEVELS {
             return Err(LevelError::TooMany);
         }
-        let levels = Self { within, escalate, calendar };
+        let levels = Self { within, escalate, remind: Vec::new(), every: None, calendar };
         for (place, length) in levels.escalate.iter().enumerate() {
             let before = levels.below(place + 1).find(|other| is_same_kind(other, length)).map_or(0, amount);
             if amount(*length) <= before {
@@ -56,6 +69,49 @@ impl<Z: Zone> Levels<Z> {
             }
         }
         Ok(levels)
+    }
+
+    /// Adds reminders before level 1, the longest first, and the time after which the last level is told again.
+    ///
+    /// # Errors
+    /// [`LevelError`] unless each length is positive, and each reminder shorter than the one of the same kind before.
+    pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
+        if remind.len() > MAX_REMINDERS {
+            return Err(LevelError::TooManyReminders);
+        }
+        for (place, length) in remind.iter().enumerate() {
+            let before = remind[..place].iter().rev().find(|other| is_same_kind(other, length));
+            if amount(*length) <= 0 || before.is_some_and(|before| amount(*before) <= amount(*length)) {
+                return Err(LevelError::Remind(place + 1));
+            }
+        }
+        if every.is_some_and(|every| amount(every) <= 0) {
+            return Err(LevelError::Every);
+        }
+        (self.remind, self.every) = (remind, every);
+        Ok(self)
+    }
+
+    /// Returns the times of a row's reminders.
+    pub fn reminders(&self, start: Time) -> impl Iterator<Item = Time> {
+        let due = self.due(start);
+        self.remind.iter().filter_map(move |length| self.before(due, *length))
+    }
+
+    fn before(&self, due: Time, length: Length) -> Option<Time> {
+        if [Time::MIN_UTC, Time::MAX_UTC].contains(&due) {
+            return None;
+        }
+        match (&self.calendar, length) {
+            (None, Length::Time(time)) => due.checked_sub_signed(TimeDelta::microseconds(time)),
+            (None, Length::Days(days)) => due.checked_sub_signed(TimeDelta::days(days.into())),
+            (Some(calendar), length) => calendar.before(due, length),
+        }
+    }
+
+    /// Returns when an alert of the last level is told again.
+    pub fn again(&self, told_at: Time) -> Option<Time> {
+        self.every.map(|every| self.after(told_at, Some(every)))
     }
 
     /// Returns the calendar.

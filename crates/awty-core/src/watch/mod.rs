@@ -12,7 +12,7 @@
 mod levels;
 mod name;
 
-pub use levels::{LevelError, Levels, MAX_LEVELS};
+pub use levels::{LevelError, Levels, MAX_LEVELS, MAX_REMINDERS};
 pub use name::object_name;
 
 use crate::limits::Limits;
@@ -26,18 +26,27 @@ pub enum RowState {
     Met,
     /// The row is gone, or its clock has not started.
     Gone,
-    /// The condition does not hold. The clock has started at this time; `-infinity` is [`Time::MIN_UTC`]. A rule with a
-    /// due time of its own has the due time instead.
-    Waiting(Time),
+    /// The condition does not hold.
+    Waiting {
+        /// Start of the row's clock, or the due time if the rule has `due`; `-infinity` is [`Time::MIN_UTC`].
+        start: Time,
+        /// When awty first saw this start.
+        seen: Time,
+    },
 }
 
 /// The open alert of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. 0: the row is not late yet, but its alert is held.
+    /// The highest level that was raised. 0: the row is not late yet, but a reminder has come, or
+    /// its alert is held.
     pub level: u32,
     /// Whether the alert was told at this level, and since the last hold.
     pub is_told: bool,
+    /// When the alert was last told.
+    pub told_at: Option<Time>,
+    /// When the last reminder was told, or came during a hold.
+    pub reminded_at: Option<Time>,
     /// The hold, if a role has taken the alert over.
     pub hold: Option<Hold>,
 }
@@ -53,7 +62,7 @@ pub enum Hold {
 
 impl Alert {
     /// The row has no open alert.
-    pub const NONE: Alert = Alert { level: 0, is_told: true, hold: None };
+    pub const NONE: Alert = Alert { level: 0, is_told: true, told_at: None, reminded_at: None, hold: None };
 
     /// Whether the alert is held: it rises, but is not told.
     pub fn is_held(&self, now: Time) -> bool {
@@ -73,6 +82,8 @@ pub enum Verdict {
     Settled,
     /// Level 1 is not due yet. An open alert of level 1 or above is cleared, and the row is checked at this slot.
     Ahead(Time),
+    /// Level 1 is not due yet, and a reminder is told unless the alert is held. The row is checked at this slot.
+    Remind(Time),
     /// The open alert keeps its level. The row is checked again at this slot, or never.
     Stay(Option<Time>),
     /// The open alert keeps its level and is told. The row is checked again at this slot, or never.
@@ -83,7 +94,7 @@ pub enum Verdict {
 
 /// Returns the verdict on a row and its open alert.
 pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits: &Limits, now: Time) -> Verdict {
-    let RowState::Waiting(start) = found else { return Verdict::Settled };
+    let RowState::Waiting { start, seen } = found else { return Verdict::Settled };
     let width = limits.width;
     let slot = |level| levels.time(level, start).map(|time| width.round_up(time));
     // A slot beyond the horizon is replaced by the horizon.
@@ -97,17 +108,38 @@ pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    let first = slot(1);
-    if first.is_some_and(|first| first > now) {
-        return again(first).map_or(Verdict::Settled, Verdict::Ahead);
+    if let Some(first) = slot(1).filter(|first| *first > now) {
+        let reminders = || levels.reminders(start).filter(|time| *time > seen).map(|time| width.round_up(time));
+        let is_due = |slot: &Time| *slot <= now && alert.reminded_at.is_none_or(|last| *slot > last);
+        let next = |slot: Option<Time>| again(slot.into_iter().chain([first]).min()).unwrap_or(first);
+        let ahead = reminders().filter(|slot| *slot > now).min();
+        return match reminders().filter(|slot| *slot < first).filter(is_due).max() {
+            None => Verdict::Ahead(next(ahead)),
+            // The alert is cleared first.
+            Some(_) if alert.level > 0 => Verdict::Ahead(next(Some(width.after(now)))),
+            Some(due) => match levels.shut_until(due, width, now) {
+                Some(opening) => Verdict::Ahead(next(Some(width.round_up(opening)))),
+                None => Verdict::Remind(next(ahead)),
+            },
+        };
     }
     let is_due = |level| slot(level).filter(|slot| *slot <= now).map(|slot| (level, slot));
     let highest = (alert.level + 1..).map_while(is_due).last();
+    // After the last level, a telling is repeated after its slot. A held alert repeats nothing.
+    let repeat = |told_at: Option<Time>| {
+        let last = told_at.filter(|_| !alert.is_held(now)).map(|told_at| width.floor(told_at))?;
+        levels.again(last).map(|time| width.round_up(time))
+    };
+    let next = |level: u32, told_at| slot(level + 1).or_else(|| repeat(told_at));
+    let coming = next(alert.level, alert.told_at);
     let is_told = alert.is_held(now) || alert.is_told && !alert.is_hold_over(now);
     let (due, verdict) = match highest {
-        Some((level, due)) => (due, Verdict::Raise(level, again(slot(level + 1)))),
-        None if is_told => return Verdict::Stay(again(slot(alert.level + 1))),
-        None => (slot(alert.level).unwrap_or(now), Verdict::Tell(again(slot(alert.level + 1)))),
+        Some((level, due)) => (due, Verdict::Raise(level, again(next(level, Some(now))))),
+        None if !is_told => (slot(alert.level).unwrap_or(now), Verdict::Tell(again(next(alert.level, Some(now))))),
+        None => match coming.filter(|slot| *slot <= now) {
+            Some(due) => (due, Verdict::Tell(again(next(alert.level, Some(now))))),
+            None => return Verdict::Stay(again(coming)),
+        },
     };
     match levels.shut_until(due, width, now) {
         Some(opening) => Verdict::Stay(again(Some(width.round_up(opening)))),
@@ -121,7 +153,7 @@ pub fn start<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
         Verdict::Settled => None,
         Verdict::Ahead(slot) => Some(slot),
         Verdict::Stay(slot) => slot,
-        Verdict::Tell(_) | Verdict::Raise(..) => Some(limits.width.after(now)),
+        Verdict::Remind(_) | Verdict::Tell(_) | Verdict::Raise(..) => Some(limits.width.after(now)),
     }
 }
 

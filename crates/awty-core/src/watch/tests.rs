@@ -12,6 +12,11 @@ fn h(hours: i64) -> Length {
     Length::Time(hours * HOUR)
 }
 
+/// Returns a row whose clock awty has seen at its start.
+fn waiting(start: Time) -> RowState {
+    RowState::Waiting { start, seen: start }
+}
+
 /// Returns an alert that was told at its level; none for level 0.
 fn told(level: u32) -> Alert {
     Alert { level, ..Alert::NONE }
@@ -49,7 +54,7 @@ fn levels_rise() {
 #[test]
 fn a_late_row_is_raised_to_the_highest_level_that_is_due() {
     let (levels, limits) = (hours(&[1, 2, 3, 4]), limits());
-    let found = RowState::Waiting(clock("07:00:00"));
+    let found = waiting(clock("07:00:00"));
     let now = clock("10:00:00");
     let next = Some(clock("11:00:00"));
     for open in 0..3 {
@@ -65,7 +70,7 @@ fn a_late_row_is_raised_to_the_highest_level_that_is_due() {
 #[test]
 fn a_row_that_is_not_late_yet_is_asked_about_at_its_slot() {
     let (levels, limits) = (hours(&[1, 2]), limits());
-    let found = RowState::Waiting(clock("09:30:00.5"));
+    let found = waiting(clock("09:30:00.5"));
     let first = limits.width.round_up(clock("10:30:00.5"));
     assert_eq!(judge(found, told(0), &levels, &limits, clock("10:00:00")), Verdict::Ahead(first));
     assert_eq!(
@@ -90,14 +95,8 @@ fn a_long_name_is_cut_and_stays_different_from_others() {
 #[test]
 fn since_ever_is_late() {
     let (levels, limits) = (hours(&[1]), limits());
-    assert_eq!(
-        judge(RowState::Waiting(Time::MIN_UTC), told(0), &levels, &limits, clock("10:00:00")),
-        Verdict::Raise(1, None)
-    );
-    assert!(matches!(
-        judge(RowState::Waiting(Time::MAX_UTC), told(0), &levels, &limits, clock("10:00:00")),
-        Verdict::Ahead(_)
-    ));
+    assert_eq!(judge(waiting(Time::MIN_UTC), told(0), &levels, &limits, clock("10:00:00")), Verdict::Raise(1, None));
+    assert!(matches!(judge(waiting(Time::MAX_UTC), told(0), &levels, &limits, clock("10:00:00")), Verdict::Ahead(_)));
 }
 
 proptest! {
@@ -110,7 +109,7 @@ proptest! {
         let mut total = first;
         let escalate: Vec<_> = steps.iter().map(|step| { total += step; Length::Time(total * 1_000_000) }).collect();
         let levels = Levels::<Fixed>::new(Some(Length::Time(first * 1_000_000)), escalate, None).unwrap();
-        let found = RowState::Waiting(second(since));
+        let found = waiting(second(since));
         let (mut now, mut open) = (second(began), 0);
         let mut next = start(found, told(open), &levels, &limits, now);
         while let Some(slot) = next {
@@ -127,7 +126,7 @@ proptest! {
                     open = level;
                     slot
                 }
-                Verdict::Settled | Verdict::Tell(_) => None,
+                Verdict::Settled | Verdict::Remind(_) | Verdict::Tell(_) => None,
             };
         }
         prop_assert_eq!(open as usize, steps.len() + 1);
@@ -137,14 +136,14 @@ proptest! {
 #[test]
 fn an_alert_that_is_not_told_is_told_at_its_level() {
     let (levels, limits) = (hours(&[1, 4]), limits());
-    let found = RowState::Waiting(clock("07:00:00"));
+    let found = waiting(clock("07:00:00"));
     let now = clock("10:00:00");
     let untold = Alert { is_told: false, ..told(1) };
     assert_eq!(judge(found, untold, &levels, &limits, now), Verdict::Tell(Some(clock("11:00:00"))));
     assert_eq!(start(found, untold, &levels, &limits, now), Some(clock("10:01:00")));
     assert_eq!(judge(found, untold, &levels, &limits, clock("11:00:00")), Verdict::Raise(2, None));
     let office = open(OFFICE, Some(h(8)), &[]);
-    let friday = RowState::Waiting(at("2030-05-03T09:00:00Z"));
+    let friday = waiting(at("2030-05-03T09:00:00Z"));
     let saturday = at("2030-05-04T12:00:00Z");
     let monday = Verdict::Stay(Some(at("2030-05-06T09:00:00Z")));
     assert_eq!(judge(friday, untold, &office, &limits, saturday), monday, "told at the opening");
@@ -155,7 +154,7 @@ fn an_alert_that_is_not_told_is_told_at_its_level() {
 #[test]
 fn a_held_alert_rises_and_is_told_at_the_end() {
     let (levels, limits) = (hours(&[1, 2, 5]), limits());
-    let found = RowState::Waiting(clock("07:00:00"));
+    let found = waiting(clock("07:00:00"));
     let end = clock("10:00:00");
     let held = |level| Alert { level, is_told: false, hold: Some(Hold::Until(end)) };
     let judged = |alert, now| judge(found, alert, &levels, &limits, clock(now));
@@ -169,7 +168,7 @@ fn a_held_alert_rises_and_is_told_at_the_end() {
     let endless = Alert { hold: Some(Hold::Released), ..held(3) };
     assert_eq!(judged(endless, "23:00:00"), Verdict::Stay(None));
     assert!(endless.is_held(clock("23:00:00")));
-    let ahead = RowState::Waiting(clock("09:30:00"));
+    let ahead = waiting(clock("09:30:00"));
     assert_eq!(judge(ahead, held(0), &levels, &limits, clock("09:31:00")), Verdict::Ahead(end), "it ends at level 0");
 }
 
@@ -204,7 +203,7 @@ fn a_due_time_in_closed_time_counts_at_the_next_opening() {
 #[test]
 fn in_closed_time_an_alert_is_raised_only_within_a_slot_after_its_time() {
     let (levels, limits) = (open(OFFICE, Some(h(8)), &[]), limits());
-    let found = RowState::Waiting(at("2030-05-03T09:00:00Z"));
+    let found = waiting(at("2030-05-03T09:00:00Z"));
     let judged = |now: &str| judge(found, told(0), &levels, &limits, at(now));
     assert_eq!(judged("2030-05-03T16:59:59Z"), Verdict::Ahead(at("2030-05-03T17:00:00Z")));
     assert_eq!(judged("2030-05-03T17:01:00Z"), Verdict::Raise(1, None), "within one slot");
@@ -225,7 +224,7 @@ fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
         let limits = Limits { width: width(seconds), ..limits() };
         let minutes = |minutes: i64| Length::Time(minutes * 60_000_000);
         let levels = open(hours, Some(minutes(5)), &[minutes(8), minutes(12)]);
-        let found = RowState::Waiting(at("2030-05-01T12:00:00Z"));
+        let found = waiting(at("2030-05-01T12:00:00Z"));
         // Four weeks later, in closed time.
         let (mut now, mut runs) = (at("2030-06-01T13:00:00Z"), 0);
         loop {
@@ -237,6 +236,89 @@ fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
             }
         }
     }
+}
+
+#[test]
+fn a_row_is_reminded_of_before_it_is_late() {
+    let (limits, minute) = (limits(), 60_000_000);
+    let levels = hours(&[10]).telling(vec![h(3), h(1), Length::Time(30 * minute)], None).unwrap();
+    let found = waiting(clock("00:00:00"));
+    let judged = |reminded: Option<&str>, now: &str| {
+        let alert = Alert { reminded_at: reminded.map(clock), ..Alert::NONE };
+        judge(found, alert, &levels, &limits, clock(now))
+    };
+    assert_eq!(judged(None, "00:00:00"), Verdict::Ahead(clock("07:00:00")));
+    assert_eq!(judged(None, "07:00:00"), Verdict::Remind(clock("09:00:00")));
+    assert_eq!(judged(Some("07:00:00.1"), "07:30:00"), Verdict::Ahead(clock("09:00:00")));
+    assert_eq!(
+        judged(Some("07:00:00.1"), "09:45:00"),
+        Verdict::Remind(clock("10:00:00")),
+        "overdue reminders come once"
+    );
+    assert_eq!(judged(None, "10:00:00"), Verdict::Raise(1, None), "none comes at level 1 or later");
+    let late = RowState::Waiting { start: clock("00:00:00"), seen: clock("07:30:00") };
+    assert_eq!(
+        judge(late, Alert::NONE, &levels, &limits, clock("07:30:00")),
+        Verdict::Ahead(clock("09:00:00")),
+        "it had passed"
+    );
+    assert_eq!(
+        judge(found, told(1), &levels, &limits, clock("07:00:00")),
+        Verdict::Ahead(clock("07:01:00")),
+        "cleared first"
+    );
+    let short = hours(&[1]).telling(vec![h(3), Length::Time(minute / 2)], None).unwrap();
+    assert_eq!(
+        start(found, Alert::NONE, &short, &limits, clock("00:00:00")),
+        Some(clock("01:00:00")),
+        "at the slot of level 1"
+    );
+    let office = open(OFFICE, Some(h(9)), &[]).telling(vec![Length::Days(1), h(2)], None).unwrap();
+    let friday = waiting(at("2030-05-03T09:00:00Z"));
+    let due: Vec<Time> = office.reminders(at("2030-05-03T09:00:00Z")).collect();
+    assert_eq!(due, ["2030-05-03T10:00:00Z", "2030-05-03T16:00:00Z"].map(at), "level 1 is Monday 10:00");
+    let saturday = judge(friday, Alert::NONE, &office, &limits, at("2030-05-04T12:00:00Z"));
+    assert_eq!(saturday, Verdict::Ahead(at("2030-05-06T09:00:00Z")), "in open time");
+    assert_eq!(
+        judge(friday, Alert::NONE, &office, &limits, at("2030-05-06T09:00:00Z")),
+        Verdict::Remind(at("2030-05-06T10:00:00Z"))
+    );
+}
+
+#[test]
+fn the_last_level_is_told_again_and_again() {
+    let limits = limits();
+    let levels = hours(&[1, 2]).telling(vec![], Some(h(3))).unwrap();
+    let found = waiting(clock("00:00:00"));
+    let at_level = |level, told_at: &str| Alert { told_at: Some(clock(told_at)), ..told(level) };
+    let judged = |alert, now: &str| judge(found, alert, &levels, &limits, clock(now));
+    assert_eq!(judged(Alert::NONE, "01:00:00.5"), Verdict::Raise(1, Some(clock("02:00:00"))));
+    assert_eq!(judged(at_level(1, "01:00:00.5"), "02:00:00.5"), Verdict::Raise(2, Some(clock("05:00:00"))));
+    assert_eq!(judged(at_level(2, "02:00:00.5"), "04:59:59"), Verdict::Stay(Some(clock("05:00:00"))));
+    assert_eq!(judged(at_level(2, "02:00:00.5"), "05:00:00.5"), Verdict::Tell(Some(clock("08:00:00"))));
+    assert_eq!(
+        judged(at_level(2, "02:00:00.5"), "20:00:30"),
+        Verdict::Tell(Some(clock("23:00:00"))),
+        "missed ones are one"
+    );
+    let held = Alert { hold: Some(Hold::Released), ..at_level(2, "02:00:00.5") };
+    assert_eq!(judged(held, "20:00:00"), Verdict::Stay(None), "a held alert is not told");
+    let office = open(OFFICE, Some(h(8)), &[]).telling(vec![], Some(Length::Days(1))).unwrap();
+    let friday = waiting(at("2030-05-03T09:00:00Z"));
+    let told = Alert { told_at: Some(at("2030-05-03T17:00:00.5Z")), ..told(1) };
+    let next = judge(friday, told, &office, &limits, at("2030-05-03T17:00:30Z"));
+    assert!(matches!(next, Verdict::Stay(Some(slot)) if slot > at("2030-05-06T00:00:00Z")), "{next:?}");
+}
+
+#[test]
+fn reminders_become_shorter() {
+    let telling = |remind: &[Length], every| hours(&[10]).telling(remind.to_vec(), every).map(drop);
+    assert_eq!(telling(&[h(0)], None), Err(LevelError::Remind(1)));
+    assert_eq!(telling(&[h(1), h(1)], None), Err(LevelError::Remind(2)));
+    assert_eq!(telling(&[Length::Days(1), h(30), Length::Days(1)], None), Err(LevelError::Remind(3)));
+    assert_eq!(telling(&[h(9); 6], None), Err(LevelError::TooManyReminders));
+    assert_eq!(telling(&[], Some(h(0))), Err(LevelError::Every));
+    assert_eq!(telling(&[Length::Days(1), h(30), h(2)], Some(h(1))), Ok(()), "days and hours cannot be compared");
 }
 
 /// Returns whether a minute of 2030 is open, counted without the calendar's code. 2030-01-01 was a Tuesday.
@@ -265,7 +347,7 @@ proptest! {
         for (place, length) in lengths.iter().enumerate() {
             prop_assert_eq!(levels.time(place as u32 + 1, minute(began)), oracle(*length));
         }
-        let found = RowState::Waiting(minute(began));
+        let found = waiting(minute(began));
         let (mut open, mut next, mut late) = (0, start(found, told(0), &levels, &limits, minute(began)), delays.into_iter().chain(std::iter::repeat(0)));
         let mut runs = 0;
         while let Some(slot) = next {
@@ -276,7 +358,7 @@ proptest! {
             next = match judge(found, told(open), &levels, &limits, now) {
                 Verdict::Ahead(slot) => Some(slot),
                 Verdict::Stay(slot) => slot,
-                Verdict::Settled | Verdict::Tell(_) => None,
+                Verdict::Settled | Verdict::Remind(_) | Verdict::Tell(_) => None,
                 Verdict::Raise(level, next) => {
                     let due = limits.width.round_up(levels.time(level, minute(began)).unwrap());
                     prop_assert!(now >= due && (!closed || now <= due + limits.width.delta()), "at {} due at {}", now, due);
