@@ -156,7 +156,7 @@ fn a_held_alert_rises_and_is_told_at_the_end() {
     let (levels, limits) = (hours(&[1, 2, 5]), limits());
     let found = waiting(clock("07:00:00"));
     let end = clock("10:00:00");
-    let held = |level| Alert { level, is_told: false, hold: Some(Hold::Until(end)) };
+    let held = |level| Alert { is_told: false, hold: Some(Hold::Until(end)), ..told(level) };
     let judged = |alert, now| judge(found, alert, &levels, &limits, clock(now));
     assert_eq!(judged(held(0), "07:30:00"), Verdict::Ahead(clock("08:00:00")));
     assert_eq!(judged(held(0), "08:00:00"), Verdict::Raise(1, Some(clock("09:00:00"))));
