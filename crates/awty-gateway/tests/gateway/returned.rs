@@ -20,7 +20,10 @@ fn put_takes_what_get_returns_and_changes_nothing() {
         ("/null", "cron => '0 9 * * *', zone => 'UTC', body => 'null', labels => '{a,b}'"),
         ("/text", "every => '1 mon', zone => 'UTC', body_text => 'x', jitter => '0', catch_up => '1 day'"),
         ("/bytes", "after => '1 day', body_base64 => 'AA==', retries => '{\"max_attempts\": 2}', timeout => '5 s'"),
-        ("/none", "at => date_trunc('hour', now() + interval '30 days'), max_lateness => '1 h', description => 'd', paused => true"),
+        (
+            "/none",
+            "at => date_trunc('hour', now() + interval '30 days'), max_lateness => '1 h', description => 'd', paused => true",
+        ),
     ] {
         let uri = format!("https://api.example.com{path}");
         shop.app(&format!("SELECT awty_http.schedule('{uri}', {fields})"));
