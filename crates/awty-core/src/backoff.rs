@@ -1,13 +1,13 @@
-//! The times to wait before another attempt. Each failure in a row doubles the time, up to a maximum.
+//! The waits before another attempt.
 
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// A check is retried at most this long after a failed run.
+/// Longest wait after a failed run.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns how long a check waits after `failures` failed runs in a row. The wait is `retry_after` after the first
-/// failure, and doubles with each further failure. Zero failures are treated as one.
+/// Returns the wait after `failures` failed runs in a row: `retry_after`, doubled with each further failure. Zero
+/// failures count as one.
 ///
 /// ```
 /// # use awty_core::backoff::failed_run;
@@ -19,27 +19,27 @@ pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// A wait that starts short and doubles with each failure, up to a maximum.
+/// A wait that doubles with each failure, up to a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
     longest: Duration,
 }
 
-/// How long a role must wait for a new worker if its last worker ran no check, or if a run ended the worker's process.
+/// Wait for a role whose last worker ran no check, or whose worker's process was ended by a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// How long the launcher waits before it retries, if the server has no room for another background worker.
+/// Wait of the launcher, if the server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// How long a worker waits before it retries a due check whose row is locked by a client.
+/// Wait for a check whose row is locked by a client.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
-    /// Creates a backoff. Its first wait is `first`, and its waits double up to `longest`.
+    /// Creates a backoff.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
 
-    /// Returns the wait after the next failure, if `failures` failures in a row came before it.
+    /// Returns the wait after a failure that `failures` others in a row preceded.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

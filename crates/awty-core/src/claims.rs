@@ -1,10 +1,9 @@
-//! Records which worker runs which check. Each worker also publishes the checks that it has prefetched, so that other
-//! workers of its role choose different checks.
+//! The checks that each worker runs or has prefetched.
 //!
 //! Invariant (promise P4): at most one worker claims a check at a time. The caller holds one lock for the lists of all
 //! workers.
 
-/// A sorted list of check ids with room for `N` ids.
+/// A sorted list of at most `N` check ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
     ids: [i64; N],
@@ -12,15 +11,15 @@ pub struct Ids<const N: usize> {
 }
 
 impl<const N: usize> Ids<N> {
-    /// A list that contains no ids.
+    /// The empty list.
     pub const NONE: Self = Self { ids: [0; N], len: 0 };
 
-    /// Removes all ids from the list.
+    /// Empties the list.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Adds as many of the ids as the list has room for.
+    /// Adds as many ids as fit.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);
@@ -28,17 +27,17 @@ impl<const N: usize> Ids<N> {
         self.ids[..len].sort_unstable();
     }
 
-    /// Returns the ids of the listed checks in ascending order.
+    /// The ids in ascending order.
     pub fn as_slice(&self) -> &[i64] {
         &self.ids[..self.len.min(N)]
     }
 
-    /// Returns whether the list contains the check `id`.
+    /// Whether the list has the id.
     pub fn has(&self, id: i64) -> bool {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims with those `wanted` checks that no other worker has claimed. Returns these checks.
+    /// Replaces this worker's claims with the `wanted` checks that no other worker has, and returns them.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -46,8 +45,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds the `wanted` checks that no other worker has prefetched, and returns them. Checks for which the list has no
-    /// room are returned too. They run in the worker that claims them first.
+    /// Adds the `wanted` checks that no other worker has prefetched, and returns them. Checks that do not fit are
+    /// returned too, and run in the worker that claims them first.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

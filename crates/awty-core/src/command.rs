@@ -2,15 +2,15 @@
 //!
 //! Invariant: no function name is taken for a command, because a name has no space after its first word.
 
-/// A BEGIN ATOMIC function may contain a command that begins with one of these words.
+/// Commands that a BEGIN ATOMIC function may contain.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// The body of a function must be quoted if its command begins with one of these words.
+/// Commands that a function may contain only in a quoted body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",
 ];
 
-/// Returns a CREATE FUNCTION statement that runs the SQL command `text`, or `None` if `text` is not a command.
+/// Returns a CREATE FUNCTION statement that runs `text`, if `text` is an SQL command.
 ///
 /// ```
 /// # use awty_core::command::function_for;

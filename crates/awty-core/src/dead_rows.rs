@@ -1,24 +1,23 @@
 //! Decides when awty vacuums its table of pending checks without waiting for autovacuum.
 //!
-//! Autovacuum visits a database once per `autovacuum_naptime`, which is a minute by default. In a minute a busy server
-//! ends more than ten times as many checks as are pending, and the table would grow to hold all of them.
+//! Autovacuum visits a database once per `autovacuum_naptime`, by default a minute. In a minute a busy server ends more
+//! than ten times as many checks as are pending, and the table would grow to hold all of them.
 //!
-//! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed. A larger table
-//! may contain more dead rows before the next vacuum.
+//! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
 
 use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// A large table is vacuumed when it has this many dead rows for each page. A page holds about sixty rows.
+/// Dead rows per page at which a large table is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
 /// Time between two vacuums. The first dead row also starts this time, so that vacuuming does not disturb a short
 /// backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// Time between a failed vacuum and the next one. Autovacuum may have vacuumed the table by then.
+/// Wait after a failed vacuum. Autovacuum may come first.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// An estimate of the number of dead rows in the table of pending checks.
+/// An estimate of the dead rows among the pending checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadRows {
     rows: u64,
@@ -27,10 +26,10 @@ pub struct DeadRows {
 }
 
 impl DeadRows {
-    /// The estimate when awty starts: no dead rows, and a table of unknown size.
+    /// No dead rows, and a table of unknown size.
     pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
 
-    /// Adds `rows` dead rows to the estimate.
+    /// Adds dead rows.
     pub fn add(&mut self, rows: u64, mono: Mono) {
         if self.rows == 0 {
             self.not_before = self.not_before.max(mono.plus(PAUSE));
@@ -38,13 +37,12 @@ impl DeadRows {
         self.rows = self.rows.saturating_add(rows);
     }
 
-    /// Returns whether a vacuum of the table is due.
+    /// Whether a vacuum is due.
     pub fn are_many(&self, mono: Mono) -> bool {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. If so, the estimate starts again at zero, because the caller now vacuums the
-    /// table.
+    /// Whether a vacuum is due. If so, the estimate starts again, because the caller now vacuums the table.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {
@@ -54,7 +52,7 @@ impl DeadRows {
         many
     }
 
-    /// Records that the caller has vacuumed the table, which now has `pages` pages.
+    /// Records a vacuum that left `pages` pages.
     pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
         self.limit = LEAST.max(PER_PAGE * u64::from(pages));
         self.not_before = mono.plus(PAUSE);

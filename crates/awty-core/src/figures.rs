@@ -1,12 +1,12 @@
 //! Counters of the runs of one job, for `awty.job_status`.
 //!
 //! Invariant: the counters by lateness are disjoint, and their sum is `runs`. The sum of the counters of parts equals
-//! the counters of the whole. Counters saturate.
+//! the counters of the whole.
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the lateness classes. One more class contains all runs that are later than the last bound.
+/// Upper bounds of the lateness classes. One more class has no bound.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -15,7 +15,7 @@ pub const LATE: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
 ];
 
-/// What happened to a check in a run.
+/// What a run did to its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The job requested another check.
@@ -26,31 +26,31 @@ pub enum Fate {
     End(Outcome),
 }
 
-/// One run of one check.
+/// A run of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOf {
     /// Start of the run.
     pub started_at: Time,
     /// End of the run.
     pub finished_at: Time,
-    /// Time from the check's slot to the start of its run.
+    /// Time from the check's slot to the start of the run.
     pub lateness: TimeDelta,
 }
 
-/// Counters of a job's runs, and the times of the latest ones.
+/// Counters of a job's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Number of the job's runs.
+    /// All runs.
     pub runs: u64,
-    /// Number of checks that ended as `done`.
+    /// Checks that ended as `done`.
     pub done: u64,
-    /// Number of checks that ended as `failed`.
+    /// Checks that ended as `failed`.
     pub failed: u64,
-    /// Number of checks that ended as `timed_out`.
+    /// Checks that ended as `timed_out`.
     pub timed_out: u64,
-    /// Number of failed runs that are retried.
+    /// Failed runs that are retried.
     pub retries: u64,
-    /// Number of checks that a run ended with an outcome that has no counter of its own.
+    /// Checks that a run ended with another outcome.
     pub other: u64,
     /// Rows that met a rule in time.
     pub met: u64,
@@ -58,22 +58,22 @@ pub struct Figures {
     pub late_rows: u64,
     /// Total duration. A run of a set of checks counts once.
     pub run_time: TimeDelta,
-    /// Duration of the longest run.
+    /// Longest duration.
     pub max_run_time: TimeDelta,
-    /// Number of runs in each lateness class. See [`LATE`].
+    /// Runs in each lateness class. See [`LATE`].
     pub late: [u64; LATE.len() + 1],
     /// Start of the last run.
     pub last_run_at: Option<Time>,
-    /// Time and outcome of the last check that a run ended.
+    /// The last check that a run ended.
     pub last_end: Option<(Time, Outcome)>,
     /// End of the last run that did not fail.
     pub last_success_at: Option<Time>,
-    /// Time of the last failed run, or of the last run whose check ended with a problem.
+    /// Last failed run, or last end of a check with a problem.
     pub last_failure_at: Option<Time>,
 }
 
 impl Figures {
-    /// Counters that are all zero.
+    /// No runs.
     pub const NONE: Self = Self {
         runs: 0,
         done: 0,
@@ -97,7 +97,7 @@ impl Figures {
         *self == Self::NONE
     }
 
-    /// Counts the run of a check.
+    /// Counts a run.
     pub fn ran(&mut self, run: &RunOf, fate: Fate) {
         self.runs = self.runs.saturating_add(1);
         let place = LATE.iter().position(|late| run.lateness <= *late).unwrap_or(LATE.len());
@@ -126,13 +126,13 @@ impl Figures {
         *last = (*last).max(Some(run.finished_at));
     }
 
-    /// Adds the duration of a run to the total.
+    /// Adds the duration of a run.
     pub fn took(&mut self, run_time: TimeDelta) {
         self.run_time = self.run_time.checked_add(&run_time).unwrap_or(TimeDelta::MAX);
         self.max_run_time = self.max_run_time.max(run_time);
     }
 
-    /// Adds the counters of another part of the runs to these counters.
+    /// Adds the counters of other runs.
     pub fn add(&mut self, more: &Self) {
         for (number, more) in [
             (&mut self.runs, more.runs),

@@ -1,32 +1,30 @@
-//! Lists the methods, headers and success statuses that the HTTP call of a schedule may have.
-//!
-//! Does not: make HTTP calls, because the gateway makes them.
+//! Methods, headers and success statuses of the HTTP calls that the gateway makes.
 
 use crate::label::labels;
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 
 labels! {
-    /// An HTTP method that a schedule's call may use.
+    /// An HTTP method of a call.
     #[derive(Default)]
     Method for "method" {
-        /// The method POST, which is the default.
+        /// The default.
         #[default] Post = "POST",
-        /// A GET request has no body.
+        /// Has no body.
         Get = "GET",
-        /// A HEAD request has no body.
+        /// Has no body.
         Head = "HEAD",
-        /// A PUT request has a body.
+        /// Has a body.
         Put = "PUT",
-        /// A PATCH request has a body.
+        /// Has a body.
         Patch = "PATCH",
-        /// A DELETE request has a body.
+        /// Has a body.
         Delete = "DELETE",
     }
 }
 
-/// Headers that a user may not set, because the gateway or the HTTP connection sets them. A name that ends with `-`
-/// stands for all names that begin with it.
+/// Headers that only the gateway or the HTTP connection sets. A name that ends with `-` stands for all names that begin
+/// with it.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",
@@ -45,16 +43,16 @@ pub const RESERVED_HEADERS: &[&str] = &[
     "proxy-",
 ];
 
-/// The reason why a user cannot set a header.
+/// Why a user cannot set a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// The text is not a valid header name.
+    /// Not a valid header name.
     Invalid,
-    /// Only the gateway or the HTTP connection may set the header.
+    /// One of [`RESERVED_HEADERS`].
     Reserved,
 }
 
-/// Returns an error if a user may not set a header of this name.
+/// Refuses headers that a user may not set.
 pub fn check_header(name: &str) -> Result<(), HeaderError> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -73,7 +71,7 @@ const MAX_RANGES: usize = 20;
 const MAX_TEXT: usize = 255;
 
 impl Statuses {
-    /// Returns whether an HTTP answer with this status counts as success.
+    /// Whether this status counts as success.
     pub fn contains(&self, status: u16) -> bool {
         self.0.iter().any(|(from, to)| (*from..=*to).contains(&status))
     }

@@ -1,8 +1,7 @@
-//! Decides when each database of the server is inspected next, and in which order.
+//! Decides when each database of the server is inspected, and in which order.
 //!
-//! Invariant: each database is inspected once after it appears, with or without awty. A database with awty is inspected
-//! again within [`AUDIT`], and on request. A database with awty precedes a database that may lack awty by at most
-//! [`AFTER_KNOWN`].
+//! Invariant: each database is inspected once after it appears. A database with awty is inspected again within
+//! [`AUDIT`], and on request. It precedes a database that may lack awty by at most [`AFTER_KNOWN`].
 
 use crate::Mono;
 use std::collections::BTreeMap;
@@ -10,31 +9,29 @@ use std::time::Duration;
 
 /// Time between two inspections of a database that has awty, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Time until the next inspection of a database whose inspection failed or whose extension needs an update. awty is not
-/// told when the update comes.
+/// Time after a failed inspection, or if the extension needs an update. awty is not told when the update comes.
 pub const SOON: Duration = Duration::from_secs(5);
-/// Time until the next attempt, if no process was free or if a command such as DROP DATABASE needed the database.
+/// Wait if no process was free, or if a command such as DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// The inspection of a database that may lack awty is delayed by this time. An inspection costs about 10 ms of CPU, and
-/// a server may have hundreds of databases.
+/// Delay for databases that may lack awty. An inspection costs about 10 ms of CPU, and a server may have hundreds of
+/// databases.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
-/// The result of a database's inspection.
+/// What an inspection found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// awty is not installed in the database.
+    /// awty is not installed.
     Nothing,
-    /// awty is installed in the database, and an event will announce any change.
+    /// awty is installed, and an event will announce any change.
     Awty,
     /// awty is installed in another version, or the inspection failed.
     Unclear,
 }
 
-/// The databases of the server and the times of their inspections. The caller chooses the key of a database.
+/// The times of the next inspections, by a key of the database.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// Time of each database's next inspection. `None` stands for a database without awty, which is not inspected
-    /// again.
+    /// `None` stands for a database without awty, which is not inspected again.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -46,18 +43,17 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Makes the list of databases due to be read, and every database due for inspection.
+    /// Makes the list of databases and all inspections due.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
 
-    /// Returns whether the launcher must read the list of databases again.
+    /// Whether the list of databases must be read again.
     pub fn wants_list(&self, now: Mono) -> bool {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Records the current list of databases. New databases become due for inspection, and dropped databases are
-    /// removed.
+    /// Records the current databases. New ones become due.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {
@@ -66,14 +62,13 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// Records what an inspection of the database found. If another inspection was requested meanwhile, the database
-    /// stays due.
+    /// Records an inspection's result. If another inspection was requested meanwhile, the database stays due.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database is no longer in the list, because it stopped allowing connections. So it counts as new when the
-        // list contains it again.
+        // The database stopped allowing connections and left the list. It counts as new when the list contains it
+        // again.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -85,17 +80,17 @@ impl<K: Copy + Ord> Inspections<K> {
         }
     }
 
-    /// Requests an inspection of the database.
+    /// Makes an inspection due now.
     pub fn ask(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now));
     }
 
-    /// Records that an inspection of the database has started.
+    /// Records the start of an inspection.
     pub fn started(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(AUDIT)));
     }
 
-    /// Moves the next inspection of the database to [`LATER`] from now.
+    /// Delays the next inspection by [`LATER`].
     pub fn put_off(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(LATER)));
     }

@@ -1,44 +1,44 @@
 //! Counters and log state of many jobs, in a table of fixed size.
 //!
-//! If the table is full, the job with the oldest last run loses its row. Its counters are added to a row without a
-//! name, which the *other jobs* of its database share.
+//! If the table is full, the job with the oldest last run loses its row. Its counters go to a row without a name, which
+//! the *other jobs* of its database share.
 //!
-//! Invariant: the sum of a database's rows includes every run in the database. A database has at most one row for each
-//! job name.
+//! Invariant: the sum of a database's rows includes every run in the database. A database has at most one row
+//! for each job name.
 
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
 use crate::{Mono, Passed, Time};
 
-/// Maximum length of a job's name, in bytes.
+/// Maximum bytes of a job's name.
 pub const NAME: usize = 63;
 
-/// The row of one job, or of the other jobs of a database.
+/// One job, or the other jobs of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
     name: [u8; NAME],
     len: u8,
-    /// Counters of the job's runs.
+    /// Counters of the runs since `since`.
     pub figures: Figures,
-    /// Time at which the counting of these runs began.
+    /// Start of the counting.
     pub since: Time,
-    /// Whether the counters have changed since they were last stored in the database.
+    /// Whether the counters have changed since they were last stored.
     pub is_new: bool,
-    /// Decides which failures of the job are written to the server log.
+    /// Limits the log entries about failures.
     pub log: LogRate,
-    /// Time at which an external worker last asked for checks of this job.
+    /// When an external worker last asked for checks.
     pub claimed_at: Option<Time>,
-    /// Time at which an external worker last got checks of this job.
+    /// When an external worker last got checks.
     pub served_at: Option<Time>,
-    /// Name of the last target that a claim served. The next claim starts with the target after it.
+    /// The last target that a claim served. The next claim starts with the target after it.
     pub target: TargetName,
 }
 
-/// Maximum length of a target's name, in bytes.
+/// Maximum bytes of a target's name.
 pub const TARGET: usize = 255;
 
-/// Name of a target. The name is empty for checks without a target.
+/// Name of a target, empty for checks without a target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,
@@ -48,7 +48,7 @@ pub struct TargetName {
 impl TargetName {
     const NONE: Self = Self { len: 0, bytes: [0; TARGET] };
 
-    /// Copies the target's name, cut at [`TARGET`] bytes.
+    /// Cuts the name at [`TARGET`] bytes.
     pub fn new(name: &[u8]) -> Self {
         let mut copy = Self::NONE;
         let len = name.len().min(TARGET);
@@ -56,7 +56,7 @@ impl TargetName {
         Self { len: len as u8, ..copy }
     }
 
-    /// Returns the target's name, which is empty for checks without a target.
+    /// The name's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -76,12 +76,12 @@ impl JobRow {
         target: TargetName::NONE,
     };
 
-    /// Returns the job's name, which is empty for the row of the other jobs.
+    /// The job's name, empty for the other jobs.
     pub fn name(&self) -> &[u8] {
         &self.name[..usize::from(self.len)]
     }
 
-    /// Returns the OID of the job's database.
+    /// OID of the job's database.
     pub fn database(&self) -> u32 {
         self.database
     }
@@ -97,7 +97,7 @@ pub struct JobTable<const N: usize, const JOBS: usize> {
     jobs: usize,
 }
 
-/// The hash is FNV-1a, and never 0, because 0 marks a free row.
+/// FNV-1a.
 fn key(database: u32, name: &[u8]) -> u64 {
     let bytes = database.to_le_bytes();
     let hash = bytes
@@ -121,7 +121,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
     }
 
     /// Finds or creates the row of a job. Also returns the database whose oldest job was merged to make room. The row
-    /// is `None` if the job's name is too long, or if the table has no free row.
+    /// is `None` if the name is too long or the table is full.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -139,8 +139,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Adds the counters of the job with the oldest last run to the other jobs of its database, and returns that
-    /// database.
+    /// Returns the database of the merged job.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
@@ -162,7 +161,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         Some(row.database)
     }
 
-    /// Removes the row of a job. Returns whether the job had a row.
+    /// Returns whether the job had a row.
     pub fn forget(&mut self, database: u32, name: &[u8]) -> bool {
         let found = self.find(database, name);
         if let Some(index) = found {
@@ -172,7 +171,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         found.is_some()
     }
 
-    /// Removes the rows of all jobs of a database.
+    /// Removes the rows of a database.
     pub fn forget_database(&mut self, database: u32) {
         for index in 0..N {
             if self.keys[index] != 0 && self.rows[index].database == database {
@@ -182,19 +181,19 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         }
     }
 
-    /// Returns the rows of a database.
+    /// The rows of a database.
     pub fn of(&self, database: u32) -> impl Iterator<Item = &JobRow> {
         let is_used = move |(key, row): &(&u64, &JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the rows of a database so that the caller can change them.
+    /// The rows of a database, to change them.
     pub fn of_mut(&mut self, database: u32) -> impl Iterator<Item = &mut JobRow> {
         let is_used = move |(key, row): &(&u64, &mut JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the summaries of a database's suppressed log entries that must be written now, each with the job's name.
+    /// Returns the due summaries of suppressed log entries, with the jobs' names.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

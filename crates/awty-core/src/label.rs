@@ -1,16 +1,15 @@
-//! A macro for enums whose values are words of the SQL surface. Each word is written once, and `as_str`, `Display`,
-//! `FromStr` and serde all use it.
+//! A macro for enums whose values are words of the SQL surface.
 
 use std::fmt;
 
-/// The error for a word that is not allowed for an option or argument.
+/// The error for a word that an option or argument does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLabel {
-    /// Name of the option or argument for which the user gave the word.
+    /// Name of the option or argument.
     pub parameter: &'static str,
-    /// The word that the user gave.
+    /// The given word.
     pub value: String,
-    /// The words that are allowed, for the HINT of the error.
+    /// The allowed words, for the HINT.
     pub allowed: &'static [&'static str],
 }
 
@@ -22,15 +21,12 @@ impl fmt::Display for UnknownLabel {
 
 impl std::error::Error for UnknownLabel {}
 
-/// A value that the SQL surface shows as a word.
+/// A value that SQL shows as a word.
 pub trait Word {
-    /// Returns this value's word.
+    /// The value's word.
     fn as_str(&self) -> &'static str;
 
-    /// Sets this value to the one that `word` names.
-    ///
-    /// # Errors
-    /// [`UnknownLabel`] if no value has this word.
+    /// Sets this value to that of `word`.
     fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
 }
 
@@ -45,13 +41,13 @@ macro_rules! labels {
         }
 
         impl $name {
-            /// All values of the enum, in the order of the documentation.
+            /// All values, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The words for all values of the enum, in the order of `ALL`.
+            /// The words of [`Self::ALL`].
             pub const LABELS: &'static [&'static str] = &[$($label,)+];
 
-            /// Returns this value's word in SQL.
+            /// The value's word.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }

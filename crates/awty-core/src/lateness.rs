@@ -1,9 +1,9 @@
-//! Lateness is the time from a check's slot to the start of its run. It is never negative.
+//! The lateness of runs.
 
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Returns the time from `slot` to `start`. If the clock was set back and `start` is earlier, the time is zero.
+/// Returns the time from `slot` to `start`, or zero if the clock was set back before `slot`.
 pub fn lateness(start: Time, slot: Time) -> TimeDelta {
     start.signed_duration_since(slot).max(TimeDelta::zero())
 }

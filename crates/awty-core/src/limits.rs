@@ -1,5 +1,4 @@
-//! The options of a job, with their defaults and allowed ranges. The functions of this crate work with all options that
-//! pass [`Limits::check`].
+//! The options of a job, with their defaults and ranges.
 
 use crate::label::labels;
 use crate::{Time, Width};
@@ -7,82 +6,82 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// No option may reach further than a century, so that sums of times stay within range.
+/// Keeps sums of times within range.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
-/// Range of the option `timeout`, which limits the duration of one run.
+/// Range of the option `timeout`.
 pub const TIMEOUT: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(1);
-/// Range of the option `max_checks`, which limits how often a job may check one entity. 0 means no limit.
+/// Range of the option `max_checks`. 0 means no limit.
 pub const MAX_CHECKS: RangeInclusive<u32> = 0..=1_000_000;
-/// Range of the option `max_horizon`, which limits how far ahead a check may be scheduled.
+/// Range of the option `max_horizon`.
 pub const MAX_HORIZON: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=CENTURY;
-/// Range of the option `max_attempts`, which limits the failed runs in a row of a check. 0 means no limit.
+/// Range of the option `max_attempts`. 0 means no limit.
 pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
-/// Range of the option `retry_after`, the wait after a check's first failed run.
+/// Range of the option `retry_after`.
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
-/// Range of the option `max_lateness`. A check that is later than this option ends instead of running.
+/// Range of the option `max_lateness`.
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
-/// Maximum of the arguments `jitter` and `catch_up` of a repetition.
+/// Maximum of the arguments `jitter` and `catch_up`.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-/// Maximum number of moments that the SQL function `occurrences` returns.
+/// Most moments that the SQL function `occurrences` returns.
 pub const MAX_OCCURRENCES: u16 = 10_000;
 
 labels! {
     /// What happens to a check whose slot passed while no check could run.
     OnMissed for "on_missed" {
-        /// A check whose slot was missed runs once, late.
+        /// The check runs once, late.
         Run = "run",
-        /// A check whose slot was missed moves to the next slot.
+        /// The check moves to the next slot.
         NextSlot = "next_slot",
-        /// A check whose slot was missed ends with the outcome `missed`.
+        /// The check ends with the outcome `missed`.
         Skip = "skip",
     }
 }
 
 labels! {
-    /// Which finished checks awty writes to the history.
+    /// Which finished checks go to the history.
     KeepHistory for "keep_history" {
-        /// Every finished check goes to the history.
+        /// Every check.
         All = "all",
-        /// Only checks that ran at least once go to the history.
+        /// Checks that ran at least once.
         Ran = "ran",
-        /// Only checks that ended with a problem go to the history.
+        /// Checks that ended with a problem.
         Problems = "problems",
-        /// No check goes to the history.
+        /// No check.
         None = "none",
     }
 }
 
 labels! {
-    /// What `awty.schedule` does if the job already has a pending check of the same entity.
+    /// What `awty.schedule` does if the entity already has a pending check of the job.
     OnConflict for "on_conflict" {
-        /// The new check replaces the pending check.
+        /// The new check replaces the pending one.
         Replace = "replace",
-        /// The pending check stays, and no new check is made.
+        /// The pending check stays.
         Keep = "keep",
-        /// The check with the earlier slot stays. If the slots are equal, the pending check stays.
+        /// The earlier slot stays, or the pending check if the slots are equal.
         Earliest = "earliest",
-        /// The check with the later slot stays. If the slots are equal, the pending check stays.
+        /// The later slot stays, or the pending check if the slots are equal.
         Latest = "latest",
-        /// `awty.schedule` raises an error.
+        /// An error.
         Error = "error",
     }
 }
 
-/// What happens to the pending check of an entity when a client schedules another check of that entity.
+/// What a new check does to the entity's pending check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// The pending check ends with the outcome `replaced`.
     Replace,
-    /// The pending check stays, and the new check is dropped.
+    /// The pending check stays, and the new one is dropped.
     Keep,
     /// The pending check stays, and the client gets an error.
     Refuse,
 }
 
 impl OnConflict {
-    /// Decides whether a new check at the slot `wanted` replaces the check at the slot `pending`.
+    /// Decides about a new check at the slot `wanted`.
     pub fn decide(self, pending: Time, wanted: Time) -> Conflict {
         let replace = match self {
             Self::Replace => true,
@@ -98,29 +97,28 @@ impl OnConflict {
 /// The options of a job that decide when its checks run and how they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The job's slot width, see [`crate::slot::effective`].
+    /// See [`crate::slot::effective`].
     pub width: Width,
-    /// Maximum duration of one run. The allowed range is [`TIMEOUT`].
+    /// Longest duration of a run.
     pub timeout: TimeDelta,
-    /// Maximum number of checks of one entity. The allowed range is [`MAX_CHECKS`]. 0 means no limit.
+    /// Most checks of one entity. 0 means no limit.
     pub max_checks: u32,
-    /// How far ahead of now a check may be scheduled. The allowed range is [`MAX_HORIZON`].
+    /// How far ahead a check may be scheduled.
     pub max_horizon: TimeDelta,
-    /// Maximum number of failed runs of a check in a row. The allowed range is [`MAX_ATTEMPTS`]. 0 means no limit.
+    /// Most failed runs in a row. 0 means no limit.
     pub max_attempts: u32,
-    /// How long a check waits after its first failed run. The allowed range is [`RETRY_AFTER`].
+    /// Wait after the first failed run.
     pub retry_after: TimeDelta,
-    /// What happens to a check whose slot passed while it could not run.
+    /// What happens to a check whose slot was missed.
     pub on_missed: OnMissed,
-    /// A check that is later than this ends instead of running. The allowed range is [`MAX_LATENESS`]. `None` means no
-    /// limit.
+    /// A check that is later than this ends instead of running.
     pub max_lateness: Option<TimeDelta>,
-    /// Which finished checks awty writes to the history.
+    /// Which finished checks go to the history.
     pub keep_history: KeepHistory,
 }
 
 impl Limits {
-    /// Returns the default options of a job with this slot width.
+    /// The defaults.
     pub const fn defaults(width: Width) -> Self {
         Self {
             width,
@@ -135,10 +133,7 @@ impl Limits {
         }
     }
 
-    /// Returns an error if an option is outside its allowed range.
-    ///
-    /// # Errors
-    /// [`LimitError`] names the first such option.
+    /// Checks the ranges.
     pub fn check(&self) -> Result<(), LimitError> {
         within("timeout", self.timeout, &TIMEOUT, Bounds::Time)?;
         within("max_checks", self.max_checks, &MAX_CHECKS, Bounds::Count)?;
@@ -172,10 +167,10 @@ fn within<T: PartialOrd + Copy>(
     Err(LimitError { option, bounds: bounds(*range.start(), *range.end()) })
 }
 
-/// The error for an option outside its allowed range.
+/// The error for an option outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitError {
-    /// Name of the option that is out of range.
+    /// Name of the option.
     pub option: &'static str,
     bounds: Bounds,
 }
@@ -200,7 +195,7 @@ impl std::error::Error for LimitError {}
 
 /// Writes a duration as PostgreSQL writes its settings, in the largest unit that gives a whole number.
 pub struct Shown(
-    /// The duration that the text shows.
+    /// The duration.
     pub TimeDelta,
 );
 

@@ -1,31 +1,31 @@
 //! Limits the log entries about the failures of one job.
 //!
-//! Invariant: a job gets at most one entry per second and [`ENTRIES`] per minute. Other failures are counted, and the
-//! next entry or a summary reports their number after the minute.
+//! Invariant: a job gets at most one entry per second and [`ENTRIES`] per minute. The next entry or a summary reports
+//! the number of the other failures.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Maximum number of log entries that a job gets per minute.
+/// Most entries of a job per minute.
 pub const ENTRIES: u32 = 10;
-/// Least time between two log entries of a job.
+/// Least time between two entries of a job.
 pub const APART: Duration = Duration::from_secs(1);
-/// Suppressed failures of a job are reported after this time.
+/// Time after which suppressed failures are reported.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Number of failures of a job that got no log entry since the last report.
+/// Failures without a log entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Number of failed runs plus number of checks that ended with a problem.
+    /// Failed runs plus checks that ended with a problem.
     pub events: u64,
-    /// Number of checks that ended with a problem, among these failures.
+    /// Checks that ended with a problem.
     pub ends: u64,
 }
 
-/// Log entries and suppressed failures of one job in the current minute.
+/// The current minute of one job's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// Time of the first failure in the current minute. `None` if the job has not failed since the last report.
+    /// First failure since the last report.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,
@@ -33,12 +33,11 @@ pub struct LogRate {
 }
 
 impl LogRate {
-    /// The log state of a job that has not failed.
+    /// No failure.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records at least one failure. Returns `None` if no log entry may be written. Otherwise the caller writes a log
-    /// entry about the first of these failures. The entry also contains the returned number of earlier failures that
-    /// were suppressed.
+    /// Records failures. `None` means no entry. Otherwise the caller writes an entry about the first failure, with the
+    /// returned number of suppressed failures.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -48,19 +47,19 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // If all failures were ends of checks, the log entry reports an end, so one end fewer is suppressed.
+        // If all failures were ends of checks, the entry reports one of them.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
     }
 
-    /// Records failures of a caller that cannot write to the log. The next entry or summary reports them.
+    /// Records failures of a caller that cannot write to the log.
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
         self.pass(failed);
     }
 
-    /// Returns how many failures were suppressed, if a summary of them must be written now.
+    /// Returns the suppressed failures if a summary is due.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-/// A moment by the monotonic clock, in microseconds. Only the difference of two moments has a meaning.
+/// A moment in microseconds. Only differences have a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub i64);
 
 impl Mono {
-    /// Returns the time since `earlier`, or zero if `earlier` is the later moment.
+    /// Zero if `earlier` is the later moment.
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// Returns the moment `wait` after this moment.
+    /// The moment `wait` later.
     pub fn plus(self, wait: Duration) -> Mono {
         Mono(self.0.saturating_add(micros(wait)))
     }

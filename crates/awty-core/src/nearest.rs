@@ -1,7 +1,7 @@
-//! Guesses the name that a user meant when the name is mistyped, for the HINT of an error.
+//! Guesses a mistyped name, for the HINT of an error.
 
-/// Returns the name nearest to `wanted`. Up to a third of its characters, and at least one, may be wrong, missing,
-/// added, or swapped with the next. Of equally near names, the first in alphabetical order is returned.
+/// Returns the nearest name. Up to a third of the characters of `wanted`, and at least one, may be wrong, missing,
+/// added, or swapped with the next. The first in alphabetical order wins a tie.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);
@@ -13,7 +13,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Counts the edits between two names. A swap of neighbours is one edit (optimal string alignment).
+/// Optimal string alignment: a swap of neighbours is one edit.
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! The states of a worker's place in shared memory. A place changes only along the arrows of this diagram.
+//! A worker's place in shared memory changes only along the arrows of this diagram.
 //!
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned
@@ -6,24 +6,22 @@
 //!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, if no other place is free
 //! ```
 
-/// State of a worker's place in shared memory.
+/// State of a worker's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occupancy {
-    /// No worker has the place. The next state is `Starting`.
+    /// No worker has the place.
     Free,
-    /// The launcher has requested a worker for the place. The next state is `Taken`, or `Free` if the worker does not
-    /// start.
+    /// The launcher has requested a worker.
     Starting,
-    /// A worker is running at the place. The next state is `Free`, or `Abandoned` if the worker's process ended during
-    /// a run.
+    /// A worker is running.
     Taken,
-    /// The worker's process ended during a run, or the server ended the process because a run ignored its timeout. The
-    /// role's next worker cleans up. The next state is `Free`, or `Starting` if no other place is free.
+    /// The worker's process ended during a run, or the server ended it because a run ignored its timeout. The role's
+    /// next worker cleans up.
     Abandoned,
 }
 
 impl Occupancy {
-    /// Returns whether the diagram above has an arrow from this state to `next`.
+    /// Whether the diagram has this arrow.
     pub fn may_become(self, next: Occupancy) -> bool {
         use Occupancy::{Abandoned, Free, Starting, Taken};
         matches!(

@@ -32,12 +32,12 @@ labels! {
 }
 
 impl Outcome {
-    /// Whether the outcome is a problem that a user should look at.
+    /// Whether a user should look at the check.
     pub const fn is_problem(self) -> bool {
         !matches!(self, Self::Done | Self::Met | Self::Cancelled | Self::Replaced)
     }
 
-    /// Whether the setting `keep` writes a check with this outcome and number of runs to the history.
+    /// Whether the check goes to the history.
     pub const fn kept(self, keep: KeepHistory, runs: u32) -> bool {
         match keep {
             KeepHistory::All => true,

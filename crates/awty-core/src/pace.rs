@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-/// The intended duration of a worker's turn.
+/// Intended duration of a turn.
 pub const TURN: Duration = Duration::from_millis(20);
-/// Number of checks in a worker's first turn.
+/// Checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
-/// Returns how many checks the worker takes in its next turn, between half and twice `size`. In the last turn, `ran`
-/// checks took the time `took`. A turn lasts at least as long as the last `flush`, so that flushes on a slow disk do
-/// not take most of the time.
+/// Returns the size of the next turn, between half and twice `size`. In the last turn, `ran` checks took the time
+/// `took`. A turn lasts at least as long as the last `flush`, so that flushes on a slow disk do not take most of the
+/// time.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Remembers which checks a worker could not run, and until when the worker must not try them again.
+//! Remembers which checks a worker could not run, and for how long.
 //!
 //! Invariant: a check that is locked by a client is tried again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
@@ -13,7 +13,7 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// Whether the pause has ended and the worker searches for the check again. The next search forgets the pause.
+    /// The pause has ended. The next search forgets it.
     over: bool,
 }
 
@@ -24,35 +24,35 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Pauses a check whose row is locked by a client.
+    /// The check's row is locked by a client.
     pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
         let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
         let until = now.plus(backoff::LOCKED_CHECK.after(locked));
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Pauses a suspect check, because another suspect is in the quarantine.
+    /// Another suspect is in the quarantine.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// Pauses a check until the next audit of the database.
+    /// The check waits for the next audit of the database.
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }
 
-    /// Returns whether the worker must not try the check now.
+    /// Whether the worker must not try the check now.
     pub fn is_resting(&self, id: i64, now: Mono) -> bool {
         self.by_id.get(&id).is_some_and(|pause| pause.until > now)
     }
 
-    /// Starts another search for due checks, and forgets the pauses that have ended.
+    /// Begins another search for due checks.
     pub fn begin_pass(&mut self) {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns how long the worker must wait until the first pause ends. If a pause has already ended, also returns the
-    /// first slot in which the worker must search again.
+    /// Returns the time until the next pause ends, and the first slot to search again because of pauses that have
+    /// ended.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

@@ -8,72 +8,68 @@ use crate::{Mono, Time};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// A role gets another worker when each of its workers has been busy with one run for this time.
+/// How long each worker of a role is busy with one run before the role gets another.
 pub const BEHIND: Duration = Duration::from_secs(1);
-/// The launcher sleeps for at least this time.
+/// Shortest sleep of the launcher.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// The launcher sleeps for at most this time, so that it notices a jump of the wall clock.
+/// Longest sleep of the launcher, so that it notices a jump of the wall clock.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// A role of one database, as the launcher sees it.
+/// A role of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The slot of the role's earliest check that may have no worker. `None` if the launcher knows of no such check. A
-    /// worker that finds no check clears this hint.
+    /// Slot of the earliest check that may have no worker, as far as the launcher knows. A worker that finds no check
+    /// clears it.
     pub due: Option<Time>,
-    /// Time since which each worker of the role has been busy with one run. `None` if a worker is free or the role has
-    /// no worker. The role gets another worker only if `due` has also passed.
+    /// Since when each worker has been busy with one run. `None` if a worker is free or the role has none.
     pub behind_since: Option<Mono>,
-    /// Whether a worker has repeatedly found more checks than fit into a turn. If so, another worker is worth starting.
+    /// Whether a worker has repeatedly found more checks than fit into a turn.
     pub wants_help: bool,
-    /// Number of the role's workers. It includes starting workers, but not stuck workers.
+    /// Includes starting workers, but not stuck ones.
     pub workers: u32,
-    /// Number of the role's workers whose run survived cancellation and termination. Stuck workers count against the
-    /// role's maximum but not against the server's maximum, so that code that cannot be stopped does not take all
-    /// workers from other roles.
+    /// Workers whose run survived cancellation and termination. They count against the role's maximum but not against
+    /// the server's, so that code that cannot be stopped does not take all workers from other roles.
     pub stuck: u32,
-    /// Time until which the role gets no worker, because the role cannot connect or the server had no room for a
-    /// process.
+    /// Until then the role gets no worker, because it cannot connect or the server had no room for a process.
     pub parked_until: Option<Mono>,
-    /// Value of a counter when the role was last served, or 0 if it never was. The counter grows when a worker of any
-    /// role starts or leaves. So a role whose worker left to make room comes after the others.
+    /// Value of a counter when the role was last served, or 0. The counter grows when a worker of any role starts or
+    /// leaves. So a role whose worker left to make room comes after the others.
     pub last_served: u64,
 }
 
-/// How many workers the launcher may start, and how early.
+/// How many workers may start, and how early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Maximum number of workers of all roles (`awty.max_workers`).
+    /// Maximum for all roles (`awty.max_workers`).
     pub max_workers: u32,
-    /// Maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
+    /// Maximum for one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// Number of workers of the roles that the caller does not list. These roles need no further worker.
+    /// Workers of roles that the caller does not list, because they need no further worker.
     pub elsewhere: u32,
-    /// A worker may start this long before its role's slot, so that it is connected when the slot comes.
+    /// How long before its role's slot a worker may start, so that it is connected when the slot comes.
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Number of places that stay free for roles without a worker, so that a few roles with long runs do not take all
-    /// workers. It is 0 if one role may have all places.
+    /// Places for roles without a worker, so that a few roles with long runs do not take all workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
 }
 
-/// The launcher's actions until it wakes again.
+/// The launcher's next actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Indexes of the roles that get another worker, in this order.
     pub start: Vec<usize>,
-    /// Number of roles with due checks that get no worker because no place is free. While it is not 0, workers of other
-    /// roles leave after their turn.
+    /// Roles with due checks for which no place is free. While it is not 0, workers of other roles leave after their
+    /// turn.
     pub waiting: u32,
-    /// How long the launcher sleeps, unless another process wakes it.
+    /// How long to sleep.
     pub wake_in: Duration,
 }
 
-/// Decides what the launcher does next. `mono` and `now` are the same moment by the monotonic clock and the wall clock.
+/// `mono` and `now` are the same moment by the two clocks.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;
@@ -91,8 +87,8 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first, and the number of free places only falls. So once one role gets no worker, no
-    // later role gets one.
+    // Roles without a worker come first, and free places only become fewer. So once one role gets no worker, no later
+    // role gets one.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);
@@ -104,7 +100,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // The role's slot has not come yet, so workers of other roles need not leave for it.
+            // Workers of other roles need not leave yet.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }
@@ -112,7 +108,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
 }
 
-/// Returns how long it takes until the role needs another worker. Zero means now, and `None` means never.
+/// Zero means now, and `None` never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
     if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {
@@ -127,8 +123,7 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// Returns how long it takes until a role with workers needs another worker. Returns `None` if one of its workers is
-/// free.
+/// `None` if one of the role's workers is free.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);

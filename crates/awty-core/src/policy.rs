@@ -10,34 +10,34 @@ use crate::{Limits, OnMissed, Outcome, Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// The fields of a pending check that decide what happens to it.
+/// A pending check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Slot of the check (`next_check_at`).
+    /// The column `next_check_at`.
     pub slot: Time,
-    /// Number of earlier checks.
+    /// Earlier checks.
     pub check_count: u32,
-    /// Number of failed runs of this check in a row.
+    /// Failed runs in a row.
     pub attempt: u32,
 }
 
 /// What a worker does with a claimed check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// The check stays pending, because its slot has not come yet.
+    /// The slot has not come yet.
     NotYet,
     /// Run the check.
     Run,
-    /// Move the check to this slot without a run.
+    /// Move the check to this slot.
     Move(Time),
     /// End the check without a run.
     End(Outcome),
 }
 
-/// The answer of a job function.
+/// A job function's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The function returned NULL, because nothing is left to check.
+    /// NULL: nothing is left to check.
     Done,
     /// The row of a rule met the condition in time.
     Met,
@@ -45,16 +45,16 @@ pub enum Answer {
     Again(Time),
 }
 
-/// How a run failed, and what the report of the failure requests.
+/// How a run failed, and what its report requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// Whether the time limit ended the run. Otherwise an error ended it.
+    /// Whether the time limit ended the run, and not an error.
     pub timed_out: bool,
-    /// Whether the report rules out another attempt.
+    /// Whether another attempt is ruled out.
     pub is_final: bool,
-    /// Requested time of the next attempt, instead of the usual wait.
+    /// Time of the next attempt, instead of the usual wait.
     pub retry_at: Option<Time>,
-    /// By how many thousandths the usual wait is lengthened. A negative number shortens it.
+    /// Thousandths by which the usual wait is longer, or shorter if negative.
     pub spread: i32,
 }
 
@@ -65,8 +65,7 @@ impl From<bool> for Failed {
 }
 
 impl Failed {
-    /// Returns the requested time of the retry. It is at most `max_lateness` ahead, or at most a day if the job has no
-    /// `max_lateness`.
+    /// At most `max_lateness` ahead, or a day if the job has none.
     pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
@@ -78,24 +77,24 @@ impl Failed {
 
 const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
 
-/// What happens to a check after a run.
+/// What a run does to its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The check stays pending and moves to this later slot.
+    /// The check moves to this later slot.
     Again(Time),
-    /// The check ended.
+    /// The check ends.
     End(Outcome),
 }
 
-/// The error for a time that is further ahead than `max_horizon`.
+/// A time is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar {
-    /// The job's `max_horizon`.
+    /// The job's option.
     pub max_horizon: TimeDelta,
 }
 
 impl TooFar {
-    /// Returns the horizon in the format of PostgreSQL's settings.
+    /// The horizon in the format of PostgreSQL's settings.
     pub fn horizon(&self) -> String {
         Shown(self.max_horizon).to_string()
     }
@@ -109,10 +108,7 @@ impl fmt::Display for TooFar {
 
 impl std::error::Error for TooFar {}
 
-/// Returns the slot of a new check at `t`. If `t` is in the past, returns the next slot.
-///
-/// # Errors
-/// [`TooFar`] if `t` is beyond the job's `max_horizon`.
+/// Returns the slot of a new check at `t`, or the next slot if `t` has passed.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > later(now, limits.max_horizon) {
         return Err(TooFar { max_horizon: limits.max_horizon });
@@ -120,7 +116,7 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Returns whether the slot is more than a minute later than the client expects.
+/// Whether the slot is more than a minute later than the client expects.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
@@ -128,8 +124,8 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
 /// Decides what to do with a claimed check.
 ///
 /// `able_since` is the last time at which this job's checks became able to run, by a server start or a promotion, or
-/// because the job was enabled, adopted or resumed. If `able_since` is ahead of the clock, the clock was set back. The
-/// caller then lowers it to `now` permanently.
+/// because the job was enabled, adopted or resumed. If it is ahead of the clock, the clock was set back, and the caller
+/// lowers it to `now` permanently.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;
@@ -147,13 +143,13 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Whether the whole slot had passed before the check could run. Waiting for earlier work is not a miss. If
-/// `able_since` is in the future, the clock was set back.
+/// Whether the whole slot passed before the check could run. Waiting for earlier work is not a miss. An `able_since` in
+/// the future means that the clock was set back.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
 
-/// Decides what happens to a check after an answer. The next check starts with zero failed attempts.
+/// Decides what an answer does to the check.
 pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After {
     let t = match answer {
         Answer::Done => return After::End(Outcome::Done),
@@ -172,8 +168,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// Decides what happens to a check after a failed run. If `how` is `true`, the time limit ended the run. If `how` is
-/// `false`, an error ended it.
+/// Decides what a failed run does to the check. `how` may be whether the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);
@@ -182,7 +177,7 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     }
     let usual = || later(now, spread(backoff::failed_run(limits.retry_after, failures), how.spread));
     let retry = limits.width.due(how.wanted(limits, now).unwrap_or_else(usual), now);
-    // The clock may have been set back during the run, so the retry must also be after the check's slot.
+    // The clock may have been set back during the run.
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 

@@ -7,20 +7,20 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// A suspect runs alone for this time. Most crashes come early in a run, and a long run must not delay other suspects.
+/// How long a suspect runs alone. Most crashes come early in a run, and a long run must not delay other suspects.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// While another role waits, suspects of one role may enter one after another for this time.
+/// How long suspects of one role may enter one after another while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
-/// A refused role counts as waiting for this time. A worker that still waits asks again within this time.
+/// How long a refused role counts as waiting. A waiting worker asks again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
-/// Which suspect is in quarantine. The caller represents each role by a number.
+/// The quarantine of a server. The caller represents each role by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role whose suspects have been entering one after another, and the time of the first entry.
+    /// The role whose suspects enter one after another, since the first entry.
     turn: Option<(u64, Mono)>,
-    /// The other role whose suspect was last refused, and the time of the refusal.
+    /// The other role that was last refused.
     asked: Option<(u64, Mono)>,
 }
 
@@ -34,11 +34,11 @@ impl Quarantine {
     /// An empty quarantine.
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Returns whether the worker at `place` may run a suspect of `role` now. If not, the worker must ask again.
+    /// Whether the worker at `place` may run a suspect of `role` now. Otherwise it must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // The role that must let another role enter is not recorded as waiting, because it would wait for itself.
+            // The role that must give way would wait for itself.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }
@@ -58,8 +58,7 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records that the worker at `place` has ended its suspect's run, or has ended itself. Returns whether its suspect
-    /// was the last to enter the quarantine.
+    /// Records the end of a suspect's run or of its worker. Returns whether the suspect was the last to enter.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

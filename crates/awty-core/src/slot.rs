@@ -1,4 +1,4 @@
-//! Slots are the boundaries in time at which checks run. Due times are rounded up to a slot.
+//! Slots are the boundaries in time at which checks run.
 //!
 //! Invariant: boundaries are aligned to UTC midnight, also before 1970. A check is never early, because its due time is
 //! rounded up. A width divides the UTC day, so daylight saving time cannot move a boundary.
@@ -7,21 +7,21 @@ use crate::{Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// Number of seconds in a day, which is also the widest slot.
+/// Seconds in a day, the widest slot.
 pub const DAY_SECONDS: u32 = 86_400;
 
-/// The time between two slots. It is a whole number of seconds from 1 second to 1 day, and divides a day.
+/// The time between two slots: from 1 second to 1 day, and a divisor of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width {
     seconds: u32,
 }
 
-/// The reason why a number of seconds cannot be the width of a slot.
+/// Why a number of seconds is no width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WidthError {
-    /// The width is less than a second or more than a day.
+    /// Less than a second or more than a day.
     OutOfRange(i64),
-    /// The width does not divide a day, so the boundaries would differ from day to day.
+    /// The boundaries would differ from day to day.
     DoesNotDivideDay(u32),
 }
 
@@ -37,13 +37,10 @@ impl fmt::Display for WidthError {
 impl std::error::Error for WidthError {}
 
 impl Width {
-    /// One minute, which is the default of the setting `awty.slot`.
+    /// The default of the setting `awty.slot`.
     pub const MINUTE: Width = Width { seconds: 60 };
 
-    /// Returns the width of `seconds` seconds.
-    ///
-    /// # Errors
-    /// [`WidthError`] unless `seconds` is between 1 and 86400 and divides 86400.
+    /// A width in seconds.
     pub fn new(seconds: i64) -> Result<Self, WidthError> {
         match u32::try_from(seconds) {
             Ok(width @ 1..=DAY_SECONDS) if DAY_SECONDS.is_multiple_of(width) => Ok(Self { seconds: width }),
@@ -52,29 +49,29 @@ impl Width {
         }
     }
 
-    /// Returns the width in seconds, from 1 to 86400.
+    /// From 1 to 86400.
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
 
-    /// Returns the width as a duration.
+    /// The width as a duration.
     pub fn delta(self) -> TimeDelta {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Returns whether every boundary of this width is also a boundary of `other`.
+    /// Whether every boundary of this width is also one of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
 
-    /// Returns the last slot boundary at or before `t`.
+    /// The last boundary at or before `t`.
     pub fn floor(self, t: Time) -> Time {
         let second = t.timestamp();
         let boundary = second - second.rem_euclid(i64::from(self.seconds));
         Time::from_timestamp(boundary, 0).unwrap_or(Time::MIN_UTC)
     }
 
-    /// Returns the first slot boundary at or after `t`, or [`Time::MAX_UTC`] if there is none.
+    /// The first boundary at or after `t`, or [`Time::MAX_UTC`].
     ///
     /// ```
     /// # use awty_core::{Time, Width};
@@ -89,20 +86,19 @@ impl Width {
         if floor == t { t } else { later(floor, self.delta()) }
     }
 
-    /// Returns the first slot boundary after `t`, or [`Time::MAX_UTC`] if there is none.
+    /// The first boundary after `t`, or [`Time::MAX_UTC`].
     pub fn after(self, t: Time) -> Time {
         later(self.floor(t), self.delta())
     }
 
-    /// Returns the slot of a check that is due at `t`. The slot is `t` rounded up. If `t` has passed, it is the next
-    /// slot after `now`.
+    /// The slot of a check that is due at `t`: the next one if `t` has passed.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }
 }
 
-/// Returns the slot width of a job: the wider of its own width and the server's `awty.slot`. The job's width need not
-/// be a multiple of `awty.slot`, because the setting may have changed.
+/// Returns the wider of a job's own width and `awty.slot`. The job's width need not be a multiple of `awty.slot`,
+/// because the setting may have changed.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

@@ -1,15 +1,15 @@
-//! A token bucket limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket
-//! under the caller's lock.
+//! Limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket under the
+//! caller's lock.
 //!
 //! Invariant: in any period the bucket grants at most the tokens of the rate, plus the tokens of one second.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Units of one token. At a rate of `r` tokens per second, each microsecond brings `r` units.
+/// At `r` tokens per second, each microsecond brings `r` units.
 const TOKEN: u64 = 1_000_000;
 
-/// A token bucket, which had its tokens at the time `last`.
+/// A token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     millionths: u64,
@@ -17,12 +17,12 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Returns a full bucket, so that the overdue checks of the first second may start at once.
+    /// A full bucket, so that the overdue checks of the first second may start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
     }
 
-    /// Takes up to `want` tokens. Returns how many overdue checks may start now. A rate of 0 means no limit.
+    /// Takes up to `want` tokens, and returns how many. A rate of 0 means no limit.
     pub fn take(&mut self, rate_per_s: u32, want: u32, mono: Mono) -> u32 {
         if rate_per_s == 0 {
             self.last = mono;
@@ -35,7 +35,7 @@ impl TokenBucket {
         granted
     }
 
-    /// Returns how long a worker must wait until [`take`](Self::take) grants a check, if no other worker takes a token.
+    /// How long until [`take`](Self::take) grants a check, if no other worker takes a token.
     pub fn ready_in(&self, rate_per_s: u32, mono: Mono) -> Duration {
         if rate_per_s == 0 {
             return Duration::ZERO;

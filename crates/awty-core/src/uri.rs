@@ -1,6 +1,7 @@
-//! Converts URIs of HTTP endpoints to their normal spelling, and computes their ids.
+//! Normal spelling and ids of the URIs of HTTP endpoints.
 //!
 //! Invariant: a URI's id never changes, and normalising twice equals normalising once.
+//!
 //! Does not: judge addresses, because the gateway judges them.
 
 use base64::Engine;
@@ -9,46 +10,45 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use url::{Host, Position, Url};
 
-/// Scheme, host and port are the entity name of the checks.
+/// For scheme, host and port.
 const MAX_ENTITY_NAME: usize = 255;
-/// Path and query are the entity key of the checks.
+/// For path and query.
 const MAX_ENTITY_KEY: usize = 1_024;
 const MAX_TEXT: usize = 4_096;
-/// An id is `s_` and this many characters.
+/// Without the `s_`.
 const ID_LENGTH: usize = 22;
 
-/// Why a text is not the URI of an endpoint. The message continues a sentence that begins with the argument's name,
-/// such as `has a fragment; …`.
+/// Why a text is not the URI of an endpoint. The message continues a sentence that begins with the argument's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
-    /// A part of the URI is too long.
+    /// A part is too long.
     TooLong {
-        /// Name of the part that is too long.
+        /// Name of the part.
         part: &'static str,
-        /// Maximum number of bytes of this part.
+        /// Most bytes.
         max: usize,
     },
-    /// The text contains a control character.
+    /// A control character.
     Control,
-    /// The text cannot be parsed as a URI.
+    /// Not a URI.
     Malformed(url::ParseError),
-    /// The scheme of the URI is neither `http` nor `https`.
+    /// Neither `http` nor `https`.
     Scheme(String),
-    /// The URI contains a user name or a password.
+    /// A user name or a password.
     User,
-    /// The URI contains a fragment.
+    /// A fragment.
     Fragment,
-    /// The URI is not in its normal spelling, which is the value of this variant.
+    /// Not in this normal spelling.
     OtherSpelling(Uri),
-    /// The host is an IPv6 address that contains an IPv4 address.
+    /// An IPv6 address that contains an IPv4 address.
     MappedAddress,
-    /// The URI has no host between `//` and the path.
+    /// No host between `//` and the path.
     NoHost,
-    /// The URI has a port that the gateway never calls.
+    /// A port that the gateway never calls.
     Port(u16),
 }
 
-/// Returns whether the URI of an endpoint may have this port.
+/// Whether an endpoint may have this port.
 pub const fn is_port_allowed(port: u16) -> bool {
     matches!(port, 80 | 443 | 1024..)
 }
@@ -74,7 +74,7 @@ impl fmt::Display for UriError {
     }
 }
 
-/// The URI of an endpoint in its normal spelling.
+/// A URI in its normal spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
     url: Url,
@@ -120,8 +120,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Parses a URI that is in its normal spelling, except for upper case in scheme and host, a default port, and a
-    /// missing path. Other spellings, and ports that are never called, are errors.
+    /// Accepts other spellings only for upper case in scheme and host, a default port, and a missing path. Refuses
+    /// ports that are never called.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {
@@ -141,24 +141,23 @@ impl Uri {
         }
     }
 
-    /// Returns the URI of a lease. `entity_name` is the target, and `entity_key` is path and query. The key of a single
-    /// send follows `#` in `entity_key`, and is left out.
+    /// The URI of a lease. The key of a single send follows `#` in `entity_key`, and is left out.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))
     }
 
-    /// Returns the URI in its normal spelling.
+    /// The normal spelling.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Returns the target: scheme, host and port.
+    /// The target: scheme, host and port.
     pub fn entity_name(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// Returns the path and the query.
+    /// Path and query.
     pub fn entity_key(&self) -> &str {
         &self.url[Position::BeforePath..Position::AfterQuery]
     }
@@ -169,8 +168,7 @@ impl Uri {
     }
 }
 
-/// Returns the id of a schedule, which is `s_` and 22 characters. The id depends on the tenant's number and on the URI
-/// in its normal spelling.
+/// The id of a schedule, from the tenant's number and the URI in its normal spelling.
 pub fn id(tenant: i64, uri: impl AsRef<[u8]>) -> String {
     let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);

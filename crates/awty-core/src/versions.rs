@@ -1,19 +1,16 @@
-//! Decides whether the library supports the installed version of the extension's SQL. Versions are compared as numbers,
-//! so `0.10` comes after `0.9`.
+//! Decides whether the library supports the installed SQL. Versions are compared as numbers, so `0.10` comes after
+//! `0.9`.
 
-/// The reason why a library does not support the installed SQL.
+/// Why a library does not support the installed SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
-    /// The installed SQL is older than the library, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is
-    /// needed.
+    /// The SQL is older, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is needed.
     Older,
-    /// The installed SQL is newer than the library. The server still has the old library in memory and must be
-    /// restarted.
+    /// The SQL is newer, because the server still has the old library in memory. It must be restarted.
     Newer,
 }
 
-/// Returns `None` if the library supports the version `installed`. The last of the `served` versions is the version of
-/// the library itself.
+/// Returns `None` if the version is supported. The last `served` version is the library's own.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

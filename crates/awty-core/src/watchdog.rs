@@ -1,5 +1,5 @@
-//! Enforces the time limits of runs. An overdue run is first cancelled, as by `pg_cancel_backend()`. If the run catches
-//! the cancellation, its process is terminated after [`GRACE`].
+//! Enforces the time limits of runs. An overdue run is cancelled, as by `pg_cancel_backend()`, and its process is
+//! terminated after [`GRACE`].
 //!
 //! Invariant: no run is cancelled or terminated too early, because all times come from the monotonic clock.
 
@@ -8,25 +8,25 @@ use std::time::Duration;
 
 /// Time between the cancellation of a run and the termination of its process.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The watchdog acts this long after a run's time limit, because the worker's own timer should end the run first. That
-/// timer is late if the wall clock was set back.
+/// Delay of the watchdog, because the worker's own timer should end the run first. That timer is late if the wall clock
+/// was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// A run counts as stuck if it continues this long after its termination.
+/// A run that continues this long after its termination is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
-/// A run whose time limit the watchdog enforces.
+/// A run with a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Time at which the run began.
+    /// Start of the run.
     pub began: Mono,
-    /// Maximum duration of the run.
+    /// The time limit.
     pub timeout: Duration,
-    /// Number of interventions (strikes) so far: 1 after the cancellation, 2 after the termination.
+    /// Interventions so far: 1 after the cancellation, 2 after the termination.
     pub strikes: u8,
 }
 
 impl Run {
-    /// Returns a run that begins at `began`.
+    /// A run without interventions.
     pub const fn new(began: Mono, timeout: Duration) -> Self {
         Self { began, timeout, strikes: 0 }
     }
@@ -39,7 +39,7 @@ impl Run {
         })
     }
 
-    /// Returns whether it is time to cancel or terminate the run.
+    /// Whether it is time to cancel or terminate the run.
     pub fn is_over_time(&self, now: Mono) -> bool {
         self.strikes_due(now) > self.strikes
     }
@@ -48,12 +48,12 @@ impl Run {
         self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
-    /// Returns how long it takes until the run must be cancelled or terminated. Returns `None` after the termination.
+    /// Returns the time until the next intervention, or `None` after the termination.
     pub fn next_strike_in(&self, now: Mono) -> Option<Duration> {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Returns whether the run continues after its termination. Only code that never checks for interrupts can do so.
+    /// Whether the run continues after its termination. Only code that never checks for interrupts can do so.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

@@ -1,4 +1,4 @@
-//! Tests at random times that each failure of a job is reported, and that no job fills the disk with log entries.
+//! Each failure of a job is reported, and no job fills the disk with log entries.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,8 +10,6 @@ use std::time::Duration;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// The rate limit allows at most eleven log entries in each of its minutes. Each failure is reported once, by an
-    /// entry or in a count.
     #[test]
     fn everything_is_told_once_and_seldom(
         steps in prop::collection::vec((0_u64..8_000, 1_u64..50, any::<bool>(), any::<bool>()), 1..300)

@@ -159,7 +159,7 @@ proptest! {
 
     #[test]
     fn a_bucket_that_is_always_emptied_grants_exactly_its_rate(
-        // The bucket cannot become full within 0.9 s if the rate is at least 10.
+        // The bucket cannot become full within 0.9 s.
         rate in 10_u32..2000, waits in prop::collection::vec(0_i64..900_000, 1..40),
     ) {
         let mut bucket = TokenBucket::full(MONO);

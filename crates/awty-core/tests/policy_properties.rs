@@ -1,4 +1,4 @@
-//! Tests the decisions of `policy` with random checks and limits.
+//! The decisions of `policy` with random checks and limits.
 
 mod strategies;
 

@@ -1,5 +1,4 @@
-//! Tests the quarantine (promises P5 and P7) with workers that ask for entry, run a suspect for a random time, and
-//! leave.
+//! The quarantine (promises P5 and P7) with random runs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,7 +7,7 @@ use awty_core::quarantine::{ALONE, Quarantine, TURN};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// A worker that was refused asks for entry again after this many milliseconds.
+/// Milliseconds until a refused worker asks again.
 const ASKS_EVERY: u64 = 250;
 
 proptest! {

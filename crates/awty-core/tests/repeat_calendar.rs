@@ -1,4 +1,4 @@
-//! Tests that a plan with a calendar leaves out the moments in closed time, and that nothing else changes.
+//! A plan with a calendar leaves out the moments in closed time, and nothing else.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -91,7 +91,7 @@ fn repetition(rhythm: &str, calendar: Option<Rc<Calendar<Changes>>>, delay: Time
 #[test]
 fn the_moment_of_the_plan_decides_before_jitter() {
     let hourly = repetition("0 * * * *", office(), TimeDelta::minutes(30));
-    // The moment 16:00 is open, so 16:30 is its slot. The moment 17:00 is closed, so 17:30 is no slot.
+    // The moment 16:00 is open, and 17:00 is closed.
     assert_eq!(hourly.slot_after(at("2026-11-23T15:45:00Z")), Some(at("2026-11-23T16:30:00Z")));
     assert_eq!(hourly.slot_after(at("2026-11-23T16:30:00Z")), Some(at("2026-11-24T09:30:00Z")));
     // A slot may lie in closed time, because only the moment must be open.

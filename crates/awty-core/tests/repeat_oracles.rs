@@ -1,5 +1,4 @@
-//! Compares plans with an oracle that looks at each minute. In UTC, the oracle is Vixie cron's matcher. In other zones
-//! of the world, the oracle looks at local time from 1970 to 2100.
+//! Compares plans with an oracle that looks at each minute: Vixie cron's matcher in UTC, and local time in other zones.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 

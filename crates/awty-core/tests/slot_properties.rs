@@ -1,4 +1,4 @@
-//! Tests with random times and widths how times are rounded to slots.
+//! Rounding of random times to slots.
 
 mod strategies;
 

@@ -1,5 +1,3 @@
-//! Converts local days and times of day to moments in open time.
-//!
 //! Invariant: a local time that occurs twice means its first occurrence. A local time in a gap means the end of the
 //! gap.
 
@@ -21,13 +19,12 @@ impl<Z: Zone> Calendar<Z> {
         LocalTime { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
     }
 
-    /// Whether a local day has open time. A day that the zone's clocks skip has no open time.
+    /// A day that the zone's clocks skip has no open time.
     pub(super) fn is_open_day(&self, day: i64) -> bool {
         self.open_on(day).next().is_some()
     }
 
-    /// Returns the moment of a local time if it is open. Otherwise returns the next opening on that day, or the day's
-    /// last closing if there is no later opening.
+    /// If the local time is closed, returns the next opening on that day, or else the day's last closing.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -40,8 +37,7 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns the moment of a local time if it is open. Otherwise returns the closing before it on that day, or the
-    /// day's first opening if there is no earlier closing.
+    /// If the local time is closed, returns the closing before it on that day, or else the day's first opening.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

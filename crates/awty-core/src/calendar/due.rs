@@ -1,4 +1,4 @@
-//! Computes due times and reminders, which are a length of open time after or before a moment.
+//! Due times and reminders are a length of open time after or before a moment.
 
 use super::{Calendar, Length, end_of_search, start_of_search};
 use crate::Time;
@@ -6,12 +6,10 @@ use crate::repeat::Zone;
 use crate::repeat::civil::{micros, moment};
 
 impl<Z: Zone> Calendar<Z> {
-    /// Returns the moment at which open time of this length has passed after `since`. Returns `None` if that moment is
-    /// not within [`super::REACH`].
+    /// Returns the moment at which open time of this length has passed after `since`, if it is within [`super::REACH`].
     ///
-    /// A length in hours gives the first moment at which the open time since `since` reaches the length. A length in
-    /// days gives a moment on the n-th open day after the day of the first open moment. It has the local time of that
-    /// first moment. If that time is closed, it is the next opening on that day, or else the last closing.
+    /// A length in days counts from the day of the first open moment, and keeps the local time of that moment. If that
+    /// time is closed, the result is the next opening on that day, or else the last closing.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -39,12 +37,10 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// Returns the moment of a reminder, which is a length before `due`. Returns `None` if that moment is not within
-    /// [`super::REACH`].
+    /// Returns the moment of a reminder, which is a length before `due`, if it is within [`super::REACH`].
     ///
-    /// A length in hours gives the latest moment such that the open time until `due` is the length. A length in days
-    /// gives a moment on the n-th open day before the day of `due`. It has the local time of `due`. If that time is
-    /// closed, it is the closing before that time, or else the first opening of the day.
+    /// A length in hours gives the latest possible moment. A length in days keeps the local time of `due`. If that time
+    /// is closed, the result is the closing before it, or else the first opening of the day.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

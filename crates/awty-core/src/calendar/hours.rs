@@ -1,34 +1,29 @@
-//! Reads the weekly hours of a calendar, merges them, and writes them as text.
+//! Weekly hours, as ranges and as text.
 //!
 //! Invariant: the ranges of a weekday are in order, disjoint and not adjacent, so equal hours have equal texts.
-//! Does not: handle dates, closed days or zones.
 
 use super::hours_error::{Fault, HoursError};
 use crate::repeat::civil::{DAY, SECOND};
 use std::ops::Range;
 
-/// The largest number of elements that a caller may give for weekly hours.
+/// Most elements that a caller may give.
 pub const MAX_ELEMENTS: usize = 100;
 
 const MINUTE: i64 = 60 * SECOND;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// The open ranges of each weekday, in microseconds since local midnight. A range includes its start and excludes its
-/// end.
+/// The open ranges of each weekday, in microseconds since local midnight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours([Vec<Range<i64>>; 7]);
 
 impl Hours {
-    /// Returns the hours that are the union of elements such as `mon-thu 09:00-12:30`.
+    /// Returns the union of elements such as `mon-thu 09:00-12:30`.
     ///
     /// ```
     /// # use awty_core::calendar::Hours;
     /// let hours = Hours::new(["mon-fri 9:00-12:00", "MON 11:00-14:00"]).expect("both can be read");
     /// assert_eq!(hours.elements(), ["mon 09:00-14:00", "tue-fri 09:00-12:00"]);
     /// ```
-    ///
-    /// # Errors
-    /// [`HoursError`] with the first element that cannot be read.
     pub fn new<'a>(elements: impl IntoIterator<Item = &'a str>) -> Result<Self, HoursError> {
         let mut week: [Vec<Range<i64>>; 7] = Default::default();
         for element in elements {
@@ -40,7 +35,7 @@ impl Hours {
         Ok(Self(week.map(union)))
     }
 
-    /// Returns the hours that are open all week.
+    /// Hours that are open all week.
     pub fn always() -> Self {
         Self(std::array::from_fn(|_| std::iter::once(0..DAY).collect()))
     }
@@ -49,12 +44,12 @@ impl Hours {
         &self.0[weekday]
     }
 
-    /// Returns the number of weekdays that have open hours.
+    /// Number of weekdays with open hours.
     pub fn weekdays(&self) -> usize {
         self.0.iter().filter(|ranges| !ranges.is_empty()).count()
     }
 
-    /// Returns the hours as elements, which [`Hours::new`] reads. Equal hours have equal elements.
+    /// Returns elements that [`Hours::new`] reads. Equal hours have equal elements.
     pub fn elements(&self) -> Vec<String> {
         let mut elements = Vec::new();
         for (first, ranges) in self.0.iter().enumerate() {
@@ -71,7 +66,7 @@ impl Hours {
     }
 }
 
-/// The weekdays from `first` to `last`, both included. If `last` is before `first`, they continue in the next week.
+/// Both days are included. If `last` is before `first`, the days continue in the next week.
 #[derive(Clone, Copy)]
 struct Days {
     first: usize,

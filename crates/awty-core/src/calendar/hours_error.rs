@@ -1,33 +1,24 @@
-//! The reason why weekly hours cannot be read, with a hint that says what to write instead.
-//!
 //! Invariant: the length of a message does not depend on the element's length.
 
 use std::fmt;
 
-/// Largest number of bytes that a message shows of an element.
 const MOST_SHOWN: usize = 64;
 
-/// The error for an element of weekly hours that cannot be read.
+/// The error for weekly hours that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoursError {
-    /// The element that cannot be read, cut if it is too long.
     element: String,
     fault: Fault,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The element does not consist of two words, or its second word has no dash.
+    /// Not two words, or the second word has no dash.
     Form,
-    /// The element contains an unknown weekday.
     Day(String),
-    /// The start of the range is not a time of day.
     Start(String),
-    /// The end of the range is not a time of day.
     End(String),
-    /// The range is empty, because its start equals its end.
     Empty,
-    /// The start of the range is after its end.
     Backwards {
         /// Elements to write instead, which split the range at midnight.
         instead: Vec<String>,
@@ -39,7 +30,7 @@ impl HoursError {
         Self { element: cut(element), fault }
     }
 
-    /// Returns a text that says what to write instead.
+    /// Says what to write instead.
     pub fn hint(&self) -> String {
         match &self.fault {
             Fault::Backwards { instead } => format!("Write \"{}\".", instead.join("\" and \"")),

@@ -1,17 +1,17 @@
-//! A length of open time, either in open days or in hours and smaller units.
+//! Lengths of open time.
 
 use std::fmt;
 
-/// A length of open time, in open days or in microseconds.
+/// A length of open time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// A number of open days, at least one.
+    /// Open days, at least one.
     Days(u32),
-    /// A number of microseconds of open time, more than 0.
+    /// Microseconds of open time, more than 0.
     Time(i64),
 }
 
-/// The reason why an interval is not a length of open time.
+/// The error for an interval that is no length of open time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LengthError {
     argument: &'static str,
@@ -26,10 +26,7 @@ enum Fault {
 }
 
 impl Length {
-    /// Returns the length for an interval of months, days and microseconds. `argument` is its name in the error.
-    ///
-    /// # Errors
-    /// [`LengthError`] for months, zero, negative parts, or days with a time.
+    /// `argument` is the name of the interval in the error.
     pub fn new(argument: &'static str, months: i32, days: i32, micros: i64) -> Result<Self, LengthError> {
         let error = |fault| Err(LengthError { argument, fault });
         match (months, u32::try_from(days), micros) {
@@ -43,7 +40,7 @@ impl Length {
 }
 
 impl LengthError {
-    /// Returns a text that says what to write instead.
+    /// Says what to write instead.
     pub fn hint(&self) -> &'static str {
         match self.fault {
             Fault::Mixed => "Write open days as '2 days', or open hours as '20 hours'.",

@@ -1,12 +1,9 @@
 //! A calendar has weekly hours and closed days in a time zone. They decide which time is open.
 //!
-//! - [`Hours`] are read from texts such as `mon-fri 09:00-17:00`. A [`Length`] is a number of open days or open hours.
-//! - A [`Calendar`] says which moments are open, and counts open time between them.
-//! - [`Calendar::due`] goes forward by a length of open time, and [`Calendar::before`] goes back.
-//!
 //! Invariant: a moment is open if, and only if, its local time is within the hours and its local day is not closed.
 //! When clocks are set back, the repeated hour counts both times.
-//! Does not: hold zone data, because the caller passes PostgreSQL's data. A search does not go further than [`REACH`].
+//!
+//! Does not: hold zone data, because the caller passes PostgreSQL's data.
 
 mod days;
 mod due;
@@ -25,32 +22,31 @@ use crate::repeat::zone::span_at;
 use chrono::TimeDelta;
 use std::ops::Range;
 
-/// The largest number of closed days that a caller may give.
+/// Most closed days that a caller may give.
 pub const MAX_CLOSED: usize = 10_000;
 
-/// Longest span of a search for open time, which is ten years.
+/// Longest span of a search for open time.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]
 struct Clocks {
-    /// Start and end of the period, in microseconds since 1970 in UTC. All moments in this module have this unit.
+    /// In microseconds since 1970 in UTC, as all moments in this module.
     period: Range<i64>,
     /// By how much local time is ahead of UTC.
     shift: i64,
 }
 
-/// The open time in one time zone, by weekly hours and closed days.
+/// The open time in one time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
-    /// Numbers of the local days on which the calendar is closed, sorted.
+    /// Sorted numbers of local days.
     closed: Vec<i64>,
     zone: Z,
 }
 
 impl<Z: Zone> Calendar<Z> {
-    /// Returns a calendar with these weekly hours and closed days. The closed days may be in any order. Day 0 is
-    /// 1970-01-01.
+    /// `closed` has the numbers of local days in any order. Day 0 is 1970-01-01.
     pub fn new(hours: Hours, mut closed: Vec<i64>, zone: Z) -> Self {
         closed.sort_unstable();
         closed.dedup();
@@ -62,12 +58,12 @@ impl<Z: Zone> Calendar<Z> {
         &self.hours
     }
 
-    /// Returns the numbers of the closed days in order, each once.
+    /// Returns the closed days in order, each once.
     pub fn closed(&self) -> &[i64] {
         &self.closed
     }
 
-    /// Returns whether the moment `t` is open.
+    /// Whether the moment is open.
     pub fn is_open(&self, t: Time) -> bool {
         let t = micros(t);
         let local = t.saturating_add(span_at(&self.zone, t).shift());
@@ -91,7 +87,7 @@ impl<Z: Zone> Calendar<Z> {
         if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
     }
 
-    /// Returns the open periods within a period, in order. A period may begin when the previous period ends.
+    /// The periods are in order. A period may begin when the previous period ends.
     fn open(&self, within: Range<i64>) -> impl Iterator<Item = Range<i64>> {
         self.clocks(within).flat_map(|clocks| self.open_by(clocks))
     }
@@ -100,7 +96,6 @@ impl<Z: Zone> Calendar<Z> {
         self.open(from..end_of_search(from))
     }
 
-    /// Returns the UTC offsets that local clocks keep within a period, in order.
     fn clocks(&self, within: Range<i64>) -> impl Iterator<Item = Clocks> {
         let mut from = within.start;
         std::iter::from_fn(move || {
@@ -114,7 +109,6 @@ impl<Z: Zone> Calendar<Z> {
         })
     }
 
-    /// Returns, in order, the open periods within a period during which local clocks keep one offset.
     fn open_by(&self, Clocks { period, shift }: Clocks) -> impl DoubleEndedIterator<Item = Range<i64>> {
         let first = period.start.saturating_add(shift).div_euclid(DAY);
         let last = if period.is_empty() { first - 1 } else { (period.end - 1).saturating_add(shift).div_euclid(DAY) };

@@ -1,5 +1,4 @@
-//! The circuit breaker of a target stops calls after ten failures in a row. After a while the breaker is half open,
-//! which means that it lets one call at a time through.
+//! The circuit breaker of a target stops calls after ten failures in a row.
 //!
 //! ```text
 //! closed ── ten in a row over at least 10 s ──► open ── its time is over ──► half open ── an answer ──► closed
@@ -14,38 +13,38 @@ use chrono::TimeDelta;
 
 const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// A breaker is open for this time at first. If the next call fails, the time doubles.
+/// How long a breaker is open at first. The time doubles if the next call fails.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If a breaker's opening lies further in the future than this, the clock was set back. The breaker is then half open.
+/// If a breaker's opening lies further in the future than this, the clock was set back, and the breaker is half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// The recent failures of calls to a target, and how often its breaker opened.
+/// The recent failures of calls to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// Number of calls in a row that failed.
+    /// Failed calls in a row.
     pub failures: u32,
     /// Time of the first of these failures.
     pub since: Time,
-    /// Time at which the breaker last opened. `None` if it is closed.
+    /// `None` if the breaker is closed.
     pub opened_at: Option<Time>,
-    /// Number of times that the breaker has opened since the last answer.
+    /// How often the breaker opened since the last answer.
     pub opens: u32,
 }
 
-/// The state of a breaker, which says how many calls to the target it lets through.
+/// How many calls a breaker lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The closed breaker lets all calls through.
+    /// All calls.
     Closed,
-    /// The open breaker lets no call through before this time.
+    /// No call before this time.
     Open(Time),
-    /// The half-open breaker lets one call at a time through.
+    /// One call at a time.
     HalfOpen,
 }
 
 impl Breaker {
-    /// Returns which calls the breaker lets through at `now`.
+    /// Returns the state at `now`.
     pub fn state(&self, now: Time) -> State {
         let Some(opened_at) = self.opened_at else { return State::Closed };
         let until = later(opened_at, self.wait());
@@ -56,13 +55,13 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Returns the breaker after a failed call, or `None` if the failure changes nothing.
+    /// Returns `None` if the failure changes nothing.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The failed call began before the breaker opened, so the failure changes nothing.
+            // The failed call began before the breaker opened.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })
@@ -74,8 +73,8 @@ impl Breaker {
         }
     }
 
-    /// Returns whether an answer closes the breaker. It does not close an open breaker, because the answered call began
-    /// before the breaker opened.
+    /// Whether an answer closes the breaker. An open breaker stays open, because the answered call began before it
+    /// opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

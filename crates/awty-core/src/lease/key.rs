@@ -1,5 +1,5 @@
-//! Computes the key of an answer that external workers must give. All leases for the same answer of a check have the
-//! same key, and no other lease has it.
+//! Computes the key of an answer. All leases for the same answer of a check have the same key, and no other lease has
+//! it.
 //!
 //! Invariant: a key is RFC 4648 base32 of the first 130 bits of a SHA-256, which gives 26 characters of `A–Z2–7`.
 
@@ -9,16 +9,16 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH: usize = 26;
 
-/// Identifies the database in a key.
+/// The database of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The random number that awty drew when it was installed in the database.
+    /// The random number of the installation.
     pub identity: i64,
     /// OID of the database.
     pub database: u32,
 }
 
-/// Returns the key for the next answer of a check that already has `check_count` answers.
+/// Returns the key for the next answer of a check that has `check_count` answers.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn base32_is_that_of_the_rfc() {
-        // RFC 4648 gives this example: BASE32("foobar") = "MZXW6YTBOI======"
+        // The example of RFC 4648: BASE32("foobar") = "MZXW6YTBOI======"
         assert!(base32(b"foobar+++++++++++").starts_with("MZXW6YTBOI"));
     }
 

@@ -1,15 +1,14 @@
-//! Numbers of the PostgreSQL locks of external workers. One lock guards the claims of each job. Several locks guard the
-//! job's targets.
+//! The PostgreSQL locks of external workers.
 //!
 //! Invariant: a user needs the installation's random number to choose a job name whose locks collide with another job's
 //! locks.
 
 use sha2::{Digest, Sha256};
 
-/// The object number and the sub-object number that identify a PostgreSQL object lock.
+/// Object number and sub-object number of a PostgreSQL object lock.
 pub type Number = (u32, u16);
 
-/// The targets of a job share this many locks, so that one job cannot fill the server's lock table.
+/// Locks for the targets of one job, so that one job cannot fill the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {
@@ -20,13 +19,13 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock of a job's claims. The locks of two jobs are equal with a chance of one in 2⁴⁸. Their claims then
-/// wait for each other.
+/// Returns the lock of a job's claims. Two jobs share it with a chance of one in 2⁴⁸, and their claims then wait for
+/// each other.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }
 
-/// Returns the lock for the state of a job's target. Two targets of the job may share a lock.
+/// Returns the lock of a target's state. Two targets of the job may share it.
 pub fn of_target(identity: i64, job: &[u8], target: &[u8]) -> Number {
     let (_, part) = numbers(identity, target);
     (numbers(identity, job).0, part % TARGETS)

@@ -17,38 +17,38 @@ use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
-/// Range of the option `heartbeat`. A lease expires if it gets no heartbeat for the time of this option.
+/// Range of the option `heartbeat`.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// An idle external worker asks again after at most this time, because it gets no notification of checks that become
-/// due between two slots.
+/// Longest wait of an idle external worker, because it gets no notification of checks that become due between two
+/// slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// The waits before retries vary by up to this many thousandths, so that calls are not all retried at once.
+/// Largest variation of a retry's wait, in thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
-    /// How often awty may hand out the same check to external workers.
+    /// How often awty may hand out the same check.
     Delivery for "delivery" {
-        /// The check is handed out again until a worker answers.
+        /// Until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// The check is handed out once, and again only if its worker reports that the work has not started.
+        /// Once, and again only if the worker reports that the work has not started.
         AtMostOnce = "at_most_once",
     }
 }
 
 labels! {
-    /// Which leases awty keeps in the history of a check.
+    /// Which leases go to the history.
     KeepAttempts for "keep_attempts" {
-        /// Every lease is kept in the history.
+        /// Every lease.
         All = "all",
-        /// Only leases that ended with a problem are kept in the history.
+        /// Leases that ended with a problem.
         Problems = "problems",
-        /// No lease is kept in the history.
+        /// No lease.
         None = "none",
     }
 }
 
 impl KeepAttempts {
-    /// Returns whether awty keeps a lease whose work succeeded (`ok`) or failed.
+    /// Whether awty keeps a lease whose work succeeded (`ok`) or failed.
     pub fn keeps(self, ok: bool) -> bool {
         match self {
             Self::All => true,
@@ -58,33 +58,29 @@ impl KeepAttempts {
     }
 }
 
-/// The options of a job that concern external workers only.
+/// The options of a job for external workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
-    /// A lease expires if its worker sends no heartbeat for this time. `None` means that the lease expires at its
-    /// deadline.
+    /// A lease expires after this time without a heartbeat. `None` leaves only the deadline.
     pub heartbeat: Option<TimeDelta>,
-    /// How often awty may hand out the same check.
+    /// How often awty may hand out a check.
     pub delivery: Delivery,
-    /// Which leases awty keeps in the history of a check.
+    /// Which leases go to the history.
     pub keep_attempts: KeepAttempts,
 }
 
 impl LeaseOptions {
-    /// The default options of a job for external workers.
+    /// The defaults.
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 
-    /// Returns an error if an option is outside its allowed range.
-    ///
-    /// # Errors
-    /// [`LimitError`] names the first such option.
+    /// Checks the ranges.
     pub fn check(&self) -> Result<(), LimitError> {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Returns how a reported failure affects the check. The number `chance` varies the wait before the retry. A job
-    /// with `at_most_once` ignores the reported `retry_at`, so that the failure does not delay the next occurrence.
+    /// Returns how a reported failure affects the check. `chance` varies the wait before the retry. With
+    /// `at_most_once`, `retry_at` is ignored, so that the failure does not delay the next occurrence.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -98,49 +94,49 @@ fn spread(chance: u64) -> i32 {
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
 }
 
-/// An external worker's right to work on one check.
+/// An external worker's right to a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Time at which the worker got the check.
+    /// When the worker got the check.
     pub leased_at: Time,
-    /// Time until which no other worker gets the check. A heartbeat moves this time.
+    /// Until then no other worker gets the check. Heartbeats move this time.
     pub expires_at: Time,
-    /// Time after which the worker's answer is refused.
+    /// From then on an answer is refused.
     pub deadline: Time,
 }
 
-/// Whether the worker of a lease still has the check.
+/// Whether a worker still has its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The worker has the check.
     Live,
-    /// The worker's heartbeat is overdue. awty still accepts its answer unless another worker has got the check.
+    /// A heartbeat is overdue. An answer still counts unless another worker has got the check.
     Expired,
-    /// The deadline has passed, and the worker has missed its heartbeat.
+    /// The deadline has passed, and a heartbeat was missed.
     Lost,
-    /// The deadline has passed, although the worker's heartbeats were in time.
+    /// The deadline has passed, although all heartbeats were in time.
     Overdue,
 }
 
-/// What happens to a check whose external worker has not answered.
+/// What happens to a check without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// Nothing happens yet, because the worker still has the check.
+    /// Nothing yet.
     Wait,
-    /// The worker is assumed to have crashed, and the check can be handed out again.
+    /// The worker has presumably crashed, and the check can be handed out again.
     Crash,
-    /// The missing answer counts as a failed run.
+    /// The run failed.
     Failure(Failed),
 }
 
 impl Lease {
-    /// Returns a new lease that begins at `now`.
+    /// A lease that begins now.
     pub fn begin(now: Time, timeout: TimeDelta, heartbeat: Option<TimeDelta>) -> Self {
         let deadline = later(now, timeout);
         Self { leased_at: now, expires_at: heartbeat.map_or(deadline, |beat| later(now, beat).min(deadline)), deadline }
     }
 
-    /// Returns whether the worker still has the check at `now`.
+    /// Whether the worker has the check at `now`.
     pub fn state(&self, now: Time) -> State {
         match () {
             () if now < self.expires_at => State::Live,
@@ -150,19 +146,18 @@ impl Lease {
         }
     }
 
-    /// Returns whether awty accepts an answer that arrives at `now`.
+    /// Whether an answer at `now` counts.
     pub fn counts(&self, now: Time) -> bool {
         now < self.deadline
     }
 
-    /// Returns the lease after a heartbeat. A heartbeat never shortens a lease. Returns `None` after the deadline.
+    /// Returns the lease after a heartbeat, which never shortens it, or `None` after the deadline.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// Decides what happens to the check if its worker has not answered. A job with `at_most_once` never hands out the
-    /// check again, so the check ends.
+    /// Decides about a check without an answer. With `at_most_once` the check is not handed out again, but ends.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };
@@ -174,18 +169,18 @@ impl Lease {
     }
 }
 
-/// The work of an external worker's jobs that is due now or later.
+/// The next work of an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Whether there is a due check that no other worker has.
+    /// Whether a check is due that no other worker has.
     pub is_due: bool,
     /// The next slot of a pending check.
     pub slot: Option<Time>,
-    /// Time at which the next lease of another worker expires.
+    /// When the next lease of another worker expires.
     pub expiry: Option<Time>,
 }
 
-/// Returns how long an external worker should wait before it claims again.
+/// How long an external worker should wait before its next claim.
 pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
     if ahead.is_due {
         return TimeDelta::zero();

@@ -1,23 +1,23 @@
-//! Decides how the checks of one claim are divided among roles.
+//! Divides the checks of a claim among roles and targets.
 //!
-//! Invariant: no role gets a second check while another role waits for its first check. The role that was served
-//! longest ago comes first. So one role's backlog delays another role's single check by at most one claim.
+//! Invariant: no role gets a second check while another role waits for its first. The role that was served longest ago
+//! comes first. So one role's backlog delays another role's single check by at most one claim.
 //!
-//! The targets of a job take turns in the order of their names. The first target is the one after the last target of
-//! the previous claim. Within a target the oldest check comes first.
+//! The targets of a job take turns by name, beginning after the last target of the previous claim. Within a target the
+//! oldest check comes first.
 
 use crate::Time;
 
-/// A role whose checks are due.
+/// A role with due checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Time at which a worker last got a check of this role.
+    /// When a worker last got a check of this role.
     pub served_at: Option<Time>,
-    /// Number of the role's checks that could be handed out now.
+    /// Checks that could be handed out now.
     pub due: usize,
 }
 
-/// Returns how many checks each role gets in a claim of at most `max` checks.
+/// Returns each role's share of a claim of at most `max` checks.
 pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by_key(|role| waiting[*role].served_at);
@@ -27,8 +27,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Divides at most `max` checks among roles or targets in a fixed order. In each round, each of them gets one of its
-/// due checks.
+/// Divides at most `max` checks among roles or targets. In each round, each of them gets one of its due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
@@ -36,7 +35,7 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // Each loop turn deals several rounds at once: as many as the receiver with the fewest remaining checks needs.
+        // Deals as many rounds at once as the receiver with the fewest remaining checks needs.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();

@@ -1,5 +1,4 @@
-//! Decides how many calls a target allows. The entity name of a check for external workers is the check's
-//! target.
+//! Decides how many calls a target allows. The entity name of a check for external workers is its target.
 //!
 //! Invariant: a target has at most `concurrency` live leases, none while it is blocked or its breaker is open, and one
 //! while its breaker is half open.
@@ -9,46 +8,45 @@ use super::tokens::{Pace, Tokens};
 use crate::Time;
 use std::ops::RangeInclusive;
 
-/// Range of a target's limits `concurrency` and `burst`.
+/// Range of the limits `concurrency` and `burst`.
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// Range of a target's limit `rate`, in calls per second.
+/// Range of the limit `rate`, in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// The limits of a target, and the state that its recent calls have left.
+/// A target's limits, and the state that its recent calls have left.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
-    /// Maximum number of live leases of the target's checks. `None` means no limit.
+    /// Maximum of live leases.
     pub concurrency: Option<u32>,
-    /// Maximum rate at which calls may begin. `None` means no limit.
+    /// Maximum rate at which calls may begin.
     pub pace: Option<Pace>,
-    /// Time until which a user or the target itself has blocked all calls.
+    /// Until then a user or the target itself blocks all calls.
     pub blocked_until: Option<Time>,
-    /// Number of live leases of the target's checks.
+    /// Live leases.
     pub in_flight: u32,
-    /// State of the target's token bucket after the last call.
+    /// The token bucket after the last call.
     pub tokens: Option<Tokens>,
-    /// The target's circuit breaker. `None` if no call has failed lately.
+    /// `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
 }
 
-/// Whether the target can be called now.
+/// Whether a target can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The target can be called.
     Ready,
-    /// A user or the target itself has blocked all calls until this time.
+    /// Blocked by a user or by the target itself until this time.
     Blocked(Time),
-    /// The target's circuit breaker is open until this time.
+    /// The breaker is open until this time.
     Open(Time),
-    /// The target's circuit breaker lets one call at a time through.
+    /// The breaker lets one call at a time through.
     HalfOpen,
-    /// The target has its maximum number of leases, or its rate is used up. If the rate is used up, the time says until
-    /// when.
+    /// No lease is free, or the rate is used up until this time.
     Full(Option<Time>),
 }
 
 impl Standing {
-    /// Returns the word for this state in the view `awty.target`.
+    /// The word in the view `awty.target`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -59,7 +57,7 @@ impl Standing {
         }
     }
 
-    /// Returns the time at which this state ends, if the time is known.
+    /// When this state ends, if known.
     pub fn until(self) -> Option<Time> {
         match self {
             Self::Blocked(until) | Self::Open(until) => Some(until),
@@ -70,7 +68,7 @@ impl Standing {
 }
 
 impl Target {
-    /// Returns how many more checks of the target may be handed out now.
+    /// How many more checks may be handed out now.
     pub fn allows(&self, now: Time) -> usize {
         let most = self.concurrency.map_or(usize::MAX, |most| most.saturating_sub(self.in_flight) as usize);
         let tokens = self.pace.map_or(usize::MAX, |pace| pace.grants(pace.level(self.tokens, now)));
@@ -81,7 +79,7 @@ impl Target {
         }
     }
 
-    /// Returns whether the target can be called now. If several states apply, returns the most restrictive one.
+    /// If several states apply, returns the most restrictive one.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);
@@ -100,8 +98,8 @@ impl Target {
         }
     }
 
-    /// Returns the tokens after `leases` new leases, and the time at which the bucket will be full. Returns `None` if
-    /// the target has no rate.
+    /// Returns the tokens after new leases, and the time at which the bucket will be full. `None` if the target has no
+    /// rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

@@ -1,41 +1,40 @@
-//! A target's token bucket limits how many calls to the target begin per second.
+//! A target's token bucket limits how many calls to the target begin per second. All workers share it in the row of the
+//! target.
 //!
 //! Invariant: in any period the bucket grants at most the calls of the rate plus one burst, if the clock is not set
-//! back. A clock that is set back delays calls by at most [`FORGET`]. The tokens are in the row of the target, which
-//! all workers share.
+//! back. A clock that is set back delays calls by at most [`FORGET`].
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// Tokens whose time lies further ahead than this are ignored, because the clock was set back.
+/// Tokens from further ahead are ignored, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token that is nearly whole counts as whole, because sums of fractions have rounding errors.
+/// Makes a token whole that lacks only rounding errors.
 const NEARLY: f64 = 1e-6;
 
-/// How fast calls to a target may begin.
+/// How fast calls may begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     per_s: f64,
     burst: f64,
 }
 
-/// How many tokens a target's bucket had at a time.
+/// The content of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// Number of tokens, which may have a fraction.
+    /// May have a fraction.
     pub left: f64,
-    /// Time at which the bucket had this number of tokens.
+    /// When the bucket had these tokens.
     pub at: Time,
 }
 
 impl Pace {
-    /// Returns a pace of `per_s` calls per second. `burst` says how many calls may begin at once. It is at least 1, and
-    /// by default the number of calls in one second.
+    /// `burst` calls may begin at once: at least 1, and by default those of one second.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
 
-    /// Returns the tokens in the bucket at `now`. An unused bucket is full.
+    /// Returns the tokens at `now`. An unused bucket is full.
     pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
         match tokens {
             Some(tokens) if tokens.at - now <= FORGET => {
@@ -45,17 +44,17 @@ impl Pace {
         }
     }
 
-    /// Returns how many calls may begin with `level` tokens in the bucket.
+    /// How many calls may begin.
     pub fn grants(&self, level: f64) -> usize {
         (level + NEARLY).floor() as usize
     }
 
-    /// Returns the time at which the bucket will have a whole token.
+    /// When the bucket will have a whole token.
     pub fn next_at(&self, level: f64, now: Time) -> Time {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// Returns the time at which the bucket will be full. A full bucket need not be stored.
+    /// When the bucket will be full. A full bucket need not be stored.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
@@ -65,7 +64,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds a number of seconds up to a microsecond. The result is at most a year.
+/// Rounds up to a microsecond. The result is at most a year.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

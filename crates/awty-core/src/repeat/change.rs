@@ -10,25 +10,24 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// New zone data move a moment by at most this duration, because local clocks are at most 26 hours from UTC.
+/// New zone data move a moment by at most this much, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// What happens to the pending occurrence when another plan replaces its plan.
+/// What another plan does to the pending occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The pending occurrence is due, so it stays.
+    /// The occurrence is due, so it stays.
     Stays {
-        /// The new value of [`Occurrence::passed`]. It contains the moments of the new plan that this occurrence uses
-        /// up.
+        /// The new [`Occurrence::passed`], with the moments of the new plan that this occurrence uses up.
         passed: Option<Passed>,
     },
-    /// The pending occurrence moves to this slot. `None` means that the repetition is over.
+    /// The occurrence moves to this slot. `None` ends the repetition.
     Moves(Option<Time>),
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Decides what happens to the pending occurrence when `new` replaces this repetition. A moment that is still ahead
-    /// is kept if the new plan has it too. A moment that is used up does not come again, even if the jitter changes.
+    /// Decides what `new` does to the pending occurrence. A moment that is still ahead is kept if `new` has it too. A
+    /// moment that is used up does not come again, even if the jitter changes.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -42,8 +41,7 @@ impl<Z: Zone> Repetition<Z> {
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the old jitter the moment is still ahead, and with the new jitter it has passed. The occurrence
-            // moves to the next slot.
+            // Only the old jitter lets the moment still be ahead.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -51,28 +49,28 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last moment of `new`, with its delay, that is used up when this occurrence is over. Returns `None`
-    /// if that moment is not after the occurrence's slot.
+    /// Returns the last moment of `new`, with its delay, that is used up when this occurrence is over, if it is after
+    /// the occurrence's slot.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // The occurrence's slot is not a slot of the plan, so it does not show which moments are used up.
+            // Only slots of the plan show which moments are used up.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// Returns the last moment of this plan that comes, with its delay, at or before `used`. The search leaves out
-    /// moments that `new` cannot place after `t`.
+    /// Returns the last moment that comes, with its delay, at or before `used`. Moments that `new` cannot place after
+    /// `t` are left out.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the slot of a pending occurrence under new zone data. If the plan no longer has the occurrence's slot,
-    /// the nearest slot replaces it. The slot stays if the occurrence is due, has begun, or was scheduled by a client.
+    /// If new zone data remove the slot from the plan, the nearest slot replaces it. The slot stays if the occurrence
+    /// is due, has begun, or was scheduled by a client.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

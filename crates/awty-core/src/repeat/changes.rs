@@ -1,5 +1,4 @@
-//! Zone data in memory. [`Changes`] is a zone with a list of its offset changes. [`Remembered`] caches a zone whose
-//! look-ups are expensive.
+//! Zones in memory.
 
 use super::Zone;
 use super::civil::micros;
@@ -7,16 +6,15 @@ use super::zone::Span;
 use crate::Time;
 use std::cell::RefCell;
 
-/// A zone with a list of all its offset changes. The last offset holds for ever.
+/// A zone with all its offset changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
-    /// Moments of the changes in order, each with the offset that holds from then on.
     changes: Vec<(i64, i32)>,
 }
 
 impl Changes {
-    /// Returns a zone that is `before` seconds ahead of UTC until its first change. The changes may be in any order.
+    /// `before` is the offset in seconds until the first change. The changes may be in any order.
     pub fn new(before: i32, changes: Vec<(Time, i32)>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().map(|(t, offset)| (micros(t), offset)).collect();
         changes.sort_by_key(|&(t, _)| t);
@@ -32,19 +30,19 @@ impl Zone for Changes {
     }
 }
 
-/// A cache holds at most this many spans. They are enough for five centuries.
+/// Most spans in a cache, enough for five centuries.
 pub const MOST: usize = 1024;
 
-/// A cache that asks its zone for each span only once.
+/// A cache of a zone whose look-ups are expensive.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// Each known span, with the first moment from which it is known. The spans are in order and disjoint.
+    /// Each known span, with the moment from which it is known. They are in order and disjoint.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
 impl<Z: Zone> Remembered<Z> {
-    /// Returns an empty cache of `zone`.
+    /// An empty cache.
     pub fn new(zone: Z) -> Self {
         Self { zone, known: RefCell::new(Vec::new()) }
     }
@@ -64,7 +62,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // So far, the cache knows this span only from a later moment on.
+            // The span was known only from a later moment on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),
@@ -107,8 +105,7 @@ mod tests {
             assert_eq!(zone.span_at(t), Restless::default().span_at(t), "{t}");
         }
         assert_eq!(zone.zone.0.get(), 4);
-        // If the cache is asked for an earlier moment of a known span, it asks the zone once more. Then it knows the
-        // span from that moment on.
+        // An earlier moment of a known span is asked for once more.
         for t in [2000, 2100, 2999] {
             assert_eq!(zone.span_at(t).offset, 2);
         }

@@ -1,4 +1,4 @@
-//! Dates of the Gregorian calendar as day numbers, and the arithmetic with local times.
+//! Dates of the Gregorian calendar as day numbers.
 //!
 //! Invariant: each date and its day number convert into each other, also before 1970 and in every year that [`Time`]
 //! can hold.
@@ -9,7 +9,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// Rounds `t` down to a microsecond. A whole microsecond is after the result if, and only if, it is after `t`.
+/// Rounds down. A whole microsecond is after the result exactly if it is after `t`.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }
@@ -18,7 +18,7 @@ pub(crate) fn moment(micros: i64) -> Option<Time> {
     Time::from_timestamp_micros(micros)
 }
 
-/// A day of the Gregorian calendar. Months and days count from 1.
+/// Months and days count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Date {
     pub(crate) year: i64,
@@ -27,8 +27,7 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Returns the date of a day number. Day 0 is 1970-01-01. The computation lets years begin in March, so that a leap
-    /// day is a year's last day.
+    /// Day 0 is 1970-01-01. The computation lets years begin in March, so that a leap day is a year's last day.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -64,7 +63,7 @@ pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     }
 }
 
-/// Returns the weekday of a day number. Sunday is 0.
+/// Sunday is 0.
 pub(crate) fn weekday(number: i64) -> u32 {
     (number + 4).rem_euclid(7) as u32
 }

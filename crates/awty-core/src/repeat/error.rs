@@ -1,5 +1,3 @@
-//! Errors that say why a plan cannot be repeated.
-//!
 //! Invariant: a message names the argument or value. It begins in lower case and ends without a full stop.
 
 use super::cron::Unreadable;
@@ -10,41 +8,41 @@ use crate::limits::{MAX_OCCURRENCES, MAX_SHIFT, Shown};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// The reason why a plan cannot be repeated.
+/// Why a plan cannot be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatError {
-    /// The user gave both `every` and `cron`, or neither.
+    /// Both `every` and `cron`, or neither.
     EveryOrCron {
-        /// Whether the user gave both arguments instead of neither.
+        /// Both instead of neither.
         both: bool,
     },
-    /// The user gave a cron expression that cannot be read.
+    /// A cron expression that cannot be read.
     Unreadable(Unreadable),
-    /// The user gave an interval that cannot be used for `every`.
+    /// An interval that `every` cannot use.
     Every(EveryError),
-    /// The plan's moments depend on the time zone, and the user gave no zone.
+    /// The moments depend on the time zone, and none was given.
     NeedsZone(String),
-    /// The plan has no moment at all.
+    /// The plan has no moment.
     NeverComes(String),
     /// The plan has no moment before its end.
     NoneBeforeEnd(String),
-    /// The calendar is closed at every moment that the plan has within ten years.
+    /// The calendar is closed at every moment within ten years.
     NeverOpen(String),
-    /// Two moments would share a slot of the server.
+    /// Two moments would share a slot.
     TooClose {
-        /// Least time between two moments of the plan.
+        /// Least time between two moments.
         closest: TimeDelta,
-        /// The slot width of the server (`awty.slot`).
+        /// The setting `awty.slot`.
         slot: Width,
     },
-    /// The plan's end is before its start or before now.
+    /// The end is before the start or before now.
     EndsTooEarly,
-    /// `jitter` or `catch_up` is negative or longer than [`MAX_SHIFT`].
+    /// `jitter` or `catch_up` is out of range.
     OutOfRange {
-        /// Name of the argument that is out of range.
+        /// Name of the argument.
         argument: &'static str,
     },
-    /// The argument `max` is not between 1 and [`MAX_OCCURRENCES`].
+    /// The argument `max` is out of range.
     Max,
 }
 
@@ -91,10 +89,7 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Returns the rhythm for an interval (months, days and microseconds) or for a cron expression.
-    ///
-    /// # Errors
-    /// [`RepeatError`] if both or neither are given, or if the given one is invalid.
+    /// An interval has months, days and microseconds.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -103,28 +98,18 @@ impl Rhythm {
         }
     }
 
-    /// Returns an error if the rhythm needs a time zone. Other rhythms may run in UTC.
-    ///
-    /// # Errors
-    /// [`RepeatError::NeedsZone`].
+    /// Other rhythms may run in UTC.
     pub fn without_zone(&self) -> Result<(), RepeatError> {
         if self.needs_zone() { Err(RepeatError::NeedsZone(self.to_string())) } else { Ok(()) }
     }
 }
 
-/// Returns an error if the length of `jitter` or `catch_up` is out of range.
-///
-/// # Errors
-/// [`RepeatError::OutOfRange`].
+/// Checks the range of `jitter` or `catch_up`.
 pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), RepeatError> {
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// Returns an error if `max`, the number of moments that a client requests from `occurrences`, is too large or less
-/// than 1.
-///
-/// # Errors
-/// [`RepeatError::Max`].
+/// Checks the number of moments that a client requests from `occurrences`.
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
     match u16::try_from(max) {
         Ok(max @ 1..=MAX_OCCURRENCES) => Ok(usize::from(max)),
@@ -181,8 +166,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // These plans look impossible and are accepted, because a leap day may be a Sunday, and because one matching
-        // weekday is enough.
+        // A leap day may be a Sunday, and one matching weekday is enough.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

@@ -1,32 +1,32 @@
 //! `every` repeats a check at a fixed distance of clock time or calendar time, counted from an anchor.
 //!
-//! Invariant: each moment is computed from the anchor and its number. So moments do not drift. After a short month, a
-//! monthly plan returns to its day. Calendar time is local, and the caller converts it.
+//! Invariant: each moment is computed from the anchor and its number. So moments do not drift, and after a short month
+//! a monthly plan returns to its day.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
 use std::fmt;
 
-/// The distance between two moments of `every`.
+/// The distance between two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// A distance of clock time, in microseconds. `24 hours` are equally long on each day.
+    /// Microseconds of clock time.
     Clock(i64),
-    /// A distance of calendar time. One day later the wall clock shows the same time, even if clocks change.
+    /// Calendar time: the wall clock shows the same time again, even if clocks change.
     Calendar {
-        /// Number of months in the distance. A year is 12 months.
+        /// Months.
         months: u32,
-        /// Number of days in the distance. A week is 7 days.
+        /// Days.
         days: u32,
     },
 }
 
-/// The reason why an interval cannot be used for `every`.
+/// Why an interval cannot be used for `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
-    /// The interval is zero, or one of its parts is negative.
+    /// Zero, or a negative part.
     NotPositive,
-    /// The interval mixes calendar units with clock units.
+    /// Both calendar units and clock units.
     Mixed,
 }
 
@@ -42,10 +42,7 @@ impl fmt::Display for EveryError {
 impl std::error::Error for EveryError {}
 
 impl Every {
-    /// Returns the distance for the parts of a PostgreSQL interval.
-    ///
-    /// # Errors
-    /// [`EveryError`] if the interval is empty, has negative parts, or mixes calendar time and clock time.
+    /// Takes the parts of a PostgreSQL interval.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),
@@ -55,13 +52,12 @@ impl Every {
         }
     }
 
-    /// Returns whether the moments depend on the time zone, which is so for calendar time.
+    /// Whether the moments depend on the time zone.
     pub fn needs_zone(&self) -> bool {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the local time from which a plan without a start counts. It is the start of 1970. For a distance of
-    /// whole weeks, it is the first Monday of 1970.
+    /// The local time from which a plan without a start counts: the start of 1970, or its first Monday for whole weeks.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -69,15 +65,14 @@ impl Every {
         }
     }
 
-    /// Returns the first moment after `after`. The moment may be before the anchor. For calendar time, all arguments
-    /// and the result are local times.
+    /// The moment may be before the anchor. For calendar time, all arguments and the result are local times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // The estimate starts near the right moment. A month has 30.436875 days on average, and any number of
-                // consecutive months is within six days of that average.
+                // A month has 30.436875 days on average, and any number of consecutive months is within six days of
+                // that average.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;

@@ -1,13 +1,12 @@
-//! Jitter: a fixed delay for the occurrences of each entity, so that many entities do not share one slot.
+//! Delays the occurrences of each entity, so that many entities do not share one slot.
 //!
-//! Invariant: the delay of a job and an entity is the same in all versions of awty. Golden values in the tests ensure
-//! this. `hash` is the 64-bit FNV-1a hash of the three texts, each preceded by its length as 8 bytes (little-endian).
-//! The final mix of MurmurHash3 is applied to that hash, because the delay uses the high bits, which FNV-1a mixes
-//! badly.
+//! Invariant: the delay of a job and an entity is the same in all versions of awty. `hash` is the 64-bit FNV-1a hash of
+//! the three texts, each preceded by its length as 8 bytes (little-endian), with the final mix of MurmurHash3, because
+//! the delay uses the high bits, which FNV-1a mixes badly.
 
 use chrono::TimeDelta;
 
-/// Returns the hash of a job and an entity.
+/// The hash of a job and an entity.
 pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for text in [job, entity_name, entity_key] {
@@ -18,31 +17,31 @@ pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     finish(hash)
 }
 
-/// The final mix of MurmurHash3 (`fmix64`).
+/// `fmix64` of MurmurHash3.
 fn finish(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ hash >> 33
 }
 
-/// How much an entity's occurrences are delayed.
+/// An entity's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
     /// The [`hash`] of the job and the entity.
     pub hash: u64,
-    /// Upper bound of the delay of an occurrence.
+    /// Upper bound of the delay.
     pub at_most: TimeDelta,
 }
 
 impl Jitter {
-    /// Returns the delay of a moment if the next moment follows after `distance`. If the distance is shorter than the
-    /// bound, the delay is a part of the distance, so that entities also spread between close moments.
+    /// Returns the delay of a moment whose next moment follows after `distance`. A short distance bounds the delay, so
+    /// that entities also spread between close moments.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }
 }
 
-/// Returns `hash` / 2^64 × `jitter` in whole microseconds: less than `jitter`, and zero if `jitter` is not positive.
+/// Returns `hash` / 2^64 × `jitter` in whole microseconds.
 pub fn delay(hash: u64, jitter: TimeDelta) -> TimeDelta {
     let micros = jitter.num_microseconds().unwrap_or(i64::MAX).max(0);
     let part = (u128::from(hash) * u128::from(micros.unsigned_abs())) >> 64;
@@ -98,7 +97,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // Each minute gets about 1000 entities. Five standard deviations are 157.
+        // About 1000 entities per minute. Five standard deviations are 157.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

@@ -1,11 +1,5 @@
 //! Repetitions check one entity again and again.
 //!
-//! - A [`Rhythm`] is [`every`] or [`cron`]. A [`Plan`] gives the moments of a rhythm in a [`zone`], from a start to an
-//!   end.
-//! - A [`Repetition`] delays each moment by the entity's [`jitter`] and rounds it up to a slot.
-//! - [`occurrence`] decides which check comes next when the check of a slot ends. [`Change`] says what happens to a
-//!   pending check when its plan changes.
-//!
 //! Invariant: the moments of a plan do not drift and do not come twice when the clocks of its zone change. Each answer
 //! takes bounded work. The caller passes PostgreSQL's zone data.
 

@@ -1,8 +1,8 @@
 //! Decides what happens to the pending check of a repetition, and which slot comes next.
 //!
-//! Invariant: a repetition moves from slot to slot of its plan. It never moves to a slot that is used up, even if the
-//! clock is set back. It ends only when its plan has no moment left. The transaction that ends a check inserts the
-//! check of `next`, or removes the repetition if `next` is `None`.
+//! Invariant: a repetition never moves to a slot that is used up, even if the clock is set back. It ends only when its
+//! plan has no moment left. The transaction that ends a check inserts the check of `next`, or removes the repetition if
+//! `next` is `None`.
 
 use super::Repetition;
 use super::plan::{earlier, just_before};
@@ -17,28 +17,27 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 /// The pending check of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Slot of the first check (`first_check_at`). It is a slot of the plan, unless a client scheduled the check.
+    /// The column `first_check_at`: a slot of the plan, unless a client scheduled the check.
     pub first: Time,
-    /// The fields of the check that [`policy`] reads.
+    /// The check's state.
     pub check: Check,
-    /// The slots of the plan that are used up. `None` if `first` implies them. [`Occurrence::now`],
-    /// [`Occurrence::replaced_at`], [`Occurrence::followed_at`] and [`super::Change::Stays`] set this field.
+    /// The used slots of the plan. `None` if `first` implies them.
     pub passed: Option<Passed>,
 }
 
 /// Which slots of the plan are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// All slots before this slot are used up. A client has replaced the occurrence of this slot before it ran.
+    /// All slots before this one, whose occurrence a client has replaced before it ran.
     Before(Time),
-    /// All moments are used up that come, with their delay, at or before this time.
+    /// All moments that come, with their delay, at or before this time.
     Through(Time),
 }
 
 /// What a worker does with a claimed occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// The occurrence stays pending, because its slot has not come yet.
+    /// The slot has not come yet.
     NotYet,
     /// Run the occurrence.
     Run,
@@ -46,29 +45,29 @@ pub enum Before {
     Replace(Time),
     /// End the occurrence without a run.
     End {
-        /// The outcome of the ended occurrence.
+        /// Why the occurrence ends.
         outcome: Outcome,
-        /// The slot of the next occurrence. `None` means that the repetition ends.
+        /// Slot of the next occurrence. `None` ends the repetition.
         next: Option<Time>,
     },
 }
 
-/// What happens to an occurrence after a run.
+/// What a run does to its occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The occurrence stays pending at this slot, which is before the next occurrence's slot.
+    /// The occurrence stays pending at this slot, before the next one.
     Again(Time),
     /// The occurrence ends.
     End {
-        /// The outcome of the ended occurrence.
+        /// Why the occurrence ends.
         outcome: Outcome,
-        /// The slot of the next occurrence. `None` means that the repetition ends.
+        /// Slot of the next occurrence. `None` ends the repetition.
         next: Option<Time>,
     },
 }
 
 impl Occurrence {
-    /// Returns an occurrence that has not run.
+    /// An occurrence that has not run.
     pub fn new(slot: Time) -> Self {
         Self { first: slot, check: Check { slot, check_count: 0, attempt: 0 }, passed: None }
     }
@@ -77,14 +76,14 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Returns which slots remain used up even if this check does not run again.
+    /// The slots that remain used up even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// Makes the occurrence due now, because a client has called `check_now`. If its slot is still ahead, the check
-    /// becomes an extra occurrence, and the slot is not used up.
+    /// The occurrence after `check_now`. If its slot is still ahead, the check becomes an extra occurrence, and the
+    /// slot is not used up.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -93,27 +92,26 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// Returns the occurrence that replaces this one when a client calls `schedule`. The plan continues after the new
-    /// check's slot.
+    /// The occurrence that a client's `schedule` puts in place of this one. The plan continues after its slot.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the occurrence that follows this one after a run of this one has called `schedule`. This occurrence is
-    /// done, and the plan continues after the slot of the new check.
+    /// The occurrence that `schedule` puts after this one, which is done, during its run. The plan continues after its
+    /// slot.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the slot at which a new repetition begins, or a repetition whose check was lost begins again.
+    /// The slot at which a new repetition, or one whose check was lost, begins.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
 
-    /// Returns the slot of the next occurrence when this one ends. It is the first slot of the plan that is after this
-    /// occurrence's slot and also after the time `now` minus `catch_up`. A slot in the past is due at once.
+    /// The slot after this occurrence: the first one that is also after `now` minus `catch_up`. A slot in the past is
+    /// due at once.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -123,10 +121,10 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the time up to which moments, with their delay, are used up when this occurrence is over.
+    /// The time up to which moments, with their delay, are used up when this occurrence is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // The occurrence's moment was rounded up to the slot `first`, whatever the slot width is now.
+            // The moment was rounded up to `first`, whatever the slot width is now.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -144,8 +142,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what to do with a claimed occurrence. `able_since` has the same meaning as in [`policy::before`].
-    /// `on_missed` takes precedence over `catch_up`, unless `on_missed` is `run`.
+    /// `able_since` is that of [`policy::before`]. `on_missed` takes precedence over `catch_up`, unless it is `run`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -161,8 +158,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what happens to an occurrence after an answer. If the requested check is not before the next occurrence,
-    /// this occurrence is done.
+    /// If the requested check is not before the next occurrence, this one is done.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -177,8 +173,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what happens to an occurrence after a failed run. A retry that would not come before the next occurrence
-    /// is dropped. If the failure is final and requests a time, the next occurrence does not come before that time.
+    /// A retry that would not come before the next occurrence is dropped. If the failure is final and requests a time,
+    /// the next occurrence does not come before that time.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
@@ -193,7 +189,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time so early that each moment up to it has its slot at or before `t`, for any slot width.
+    /// A time so early that each moment up to it has its slot at or before `t`, for any slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

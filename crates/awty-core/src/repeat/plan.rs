@@ -1,6 +1,7 @@
 //! A plan gives the moments of `every` or `cron` in a zone, from a start to an end, in the open time of a calendar.
 //!
-//! Invariant: moments are whole microseconds in increasing order. Each is in open time and within start and end.
+//! Invariant: moments are whole microseconds in increasing order.
+//!
 //! Does not: handle slots, jitter or pending checks, because [`super::Repetition`] handles them.
 
 use super::civil::{micros, moment};
@@ -14,21 +15,20 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// Maximum number of moments in closed time that a search visits. It is enough for a daily plan that misses the open
-/// time for ten years.
+/// Enough for a daily plan that misses the open time for ten years.
 const MISSES: u32 = 4_000;
 
 /// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
-    /// The plan has a moment after each fixed distance.
+    /// A fixed distance.
     Every(Every),
-    /// The plan has a moment whenever a cron expression matches.
+    /// The matches of a cron expression.
     Cron(Cron),
 }
 
 impl Rhythm {
-    /// Returns whether the user must give a time zone, because UTC would be a surprising default for this rhythm.
+    /// Whether the user must give a time zone, because UTC would be a surprising default.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -53,14 +53,14 @@ pub struct Plan<Z> {
     zone: Z,
     starts: Option<Time>,
     ends: Option<Time>,
-    /// Only moments in this calendar's open time belong to the plan.
+    /// Only the open time of this calendar belongs to the plan.
     calendar: Option<Rc<Calendar<Z>>>,
-    /// Where `every` starts to count. This is a moment for clock time and a local time for calendar time.
+    /// Where `every` starts to count: a moment for clock time, and a local time for calendar time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// Returns the plan of a rhythm in a zone. `starts` and `ends` may themselves be moments of the plan.
+    /// `starts` and `ends` may themselves be moments of the plan.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -73,17 +73,17 @@ impl<Z: Zone> Plan<Z> {
         Self { rhythm, zone, starts, ends, calendar: None, anchor }
     }
 
-    /// Returns this plan without its moments in closed time of the calendar.
+    /// Leaves out moments in closed time.
     pub fn within(self, calendar: Option<Rc<Calendar<Z>>>) -> Self {
         Self { calendar, ..self }
     }
 
-    /// Returns the rule that gives the moments.
+    /// The rule of the plan.
     pub fn rhythm(&self) -> &Rhythm {
         &self.rhythm
     }
 
-    /// Returns the plan's first moment after `after`.
+    /// Returns the first moment after `after`.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -113,8 +113,7 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns the first moment after `after` in the calendar's open time. If a moment is in closed time, the search
-    /// continues at the next opening. The search ends after ten years.
+    /// After a moment in closed time, the search continues at the next opening.
     fn next_open(&self, calendar: &Calendar<Z>, after: Time) -> Option<Time> {
         let mut next = self.next_planned(after)?;
         let last = later(next, REACH);
@@ -132,8 +131,7 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Returns whether the calendar is closed at every moment of the rhythm within ten years after `after`. The plan's
-    /// end does not matter.
+    /// Whether the calendar is closed at every moment within ten years, whatever the plan's end.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)
@@ -150,12 +148,12 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns all moments after `after`, in order.
+    /// The moments after `after`, in order.
     pub fn moments(&self, after: Time) -> impl Iterator<Item = Time> {
         std::iter::successors(self.next(after), |&last| self.next(last))
     }
 
-    /// Returns the number of moments after `after` up to and including `until`.
+    /// The number of moments after `after` and up to `until`.
     pub fn count(&self, after: Time, until: Time) -> u64 {
         let Some(first) = self.next(after).filter(|&first| first <= until) else { return 0 };
         let until = self.ends.map_or(until, |end| end.min(until));
@@ -167,12 +165,12 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns whether `t` is a moment of the plan.
+    /// Whether `t` is a moment of the plan.
     pub fn contains(&self, t: Time) -> bool {
         self.next(just_before(t)) == Some(t)
     }
 
-    /// Returns the last moment that is after `since` and not after `until`.
+    /// The last moment that is after `since` and not after `until`.
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
         let mut last = self.next(since).filter(|&first| first <= until)?;
         let mut high = until;
@@ -186,7 +184,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the least time between two moments, or a day if that is shorter. Changes of the clocks are ignored.
+    /// The least time between two moments, at most a day. Changes of the clocks are ignored.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -195,10 +193,7 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns an error if the plan cannot be repeated from `now` on at the server's slots.
-    ///
-    /// # Errors
-    /// [`RepeatError`] if moments are too close together, the end is too early, or the plan has no moment.
+    /// Checks that the plan can be repeated from `now` on at the server's slots.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });
@@ -226,7 +221,7 @@ pub(super) fn just_before(t: Time) -> Time {
     earlier(t, TimeDelta::microseconds(1))
 }
 
-/// Returns the moment `delta` before `t`, or the first moment that a `Time` can hold.
+/// Stops at the first moment that a `Time` can hold.
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

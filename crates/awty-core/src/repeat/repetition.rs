@@ -1,4 +1,4 @@
-//! Computes the slots of a repetition: the moments of its plan, delayed by its entity's jitter and rounded up.
+//! The slots of a repetition are the moments of its plan, delayed by its entity's jitter and rounded up.
 //!
 //! Invariant: a slot is never before its moment, and a later moment has a later slot or the same slot.
 
@@ -12,9 +12,9 @@ use chrono::TimeDelta;
 /// The repeated checks of one entity.
 #[derive(Clone, Debug)]
 pub struct Repetition<Z> {
-    /// The plan that gives the moments.
+    /// Gives the moments.
     pub plan: Plan<Z>,
-    /// The jitter, which delays each occurrence.
+    /// Delays each occurrence.
     pub jitter: Jitter,
     /// The effective slot width of the job.
     pub width: Width,
@@ -23,12 +23,12 @@ pub struct Repetition<Z> {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the slot that belongs to a moment of the plan.
+    /// The slot of a moment.
     pub fn slot(&self, moment: Time) -> Time {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Returns a moment plus its delay. The result is before the next moment.
+    /// The result is before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         if self.jitter.delay(TimeDelta::MAX).is_zero() {
             return moment;
@@ -37,14 +37,14 @@ impl<Z: Zone> Repetition<Z> {
         later(moment, self.jitter.delay(distance))
     }
 
-    /// Returns the repetition's first slot after `t`.
+    /// The first slot after `t`.
     pub fn slot_after(&self, t: Time) -> Option<Time> {
         self.moment_of_slot_after(t).map(|moment| self.slot(moment))
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Slots round up. So a moment's slot is after `t` if, and only if, the moment is after the last slot boundary
-        // at or before `t`.
+        // Slots round up. So a moment's slot is after `t` exactly if the moment is after the last boundary at or before
+        // `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 
@@ -54,12 +54,12 @@ impl<Z: Zone> Repetition<Z> {
         if first > t {
             return Some(first);
         }
-        // A delay ends before the next moment, so only the last moment can be delayed beyond `t`.
+        // A delay ends before the next moment.
         let last = self.plan.last(since, t).filter(|last| self.delayed(*last) > t);
         last.or_else(|| self.plan.next(t))
     }
 
-    /// Returns the repetition's first slot at or after `t`.
+    /// The first slot at or after `t`.
     pub fn slot_from(&self, t: Time) -> Option<Time> {
         self.slot_after(just_before(t))
     }

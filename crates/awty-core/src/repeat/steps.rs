@@ -1,5 +1,4 @@
-//! Counts loop turns while cron expressions are parsed and moments are searched, so that unit tests can check that the
-//! work is limited.
+//! Counts loop turns in unit tests, which check that the work is bounded.
 
 #[cfg(test)]
 thread_local! {

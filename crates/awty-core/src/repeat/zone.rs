@@ -1,4 +1,4 @@
-//! Time zones say how far local time is from UTC, and which moment a local time means when clocks change.
+//! How far local time is from UTC, and which moment a local time means when clocks change.
 //!
 //! Invariant: later local times give later or equal moments. A local time that clocks skip means the end of the gap. A
 //! local time that clocks show twice means the first time. PostgreSQL provides the zone data, because a second copy of
@@ -7,16 +7,14 @@
 use super::civil::SECOND;
 use super::steps::step;
 
-/// No local clock is further from UTC than this.
 pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 
-/// A period in which a zone has the same offset from UTC.
+/// A period with one offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Seconds by which local time is ahead of UTC. The number is positive in the east.
+    /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
-    /// End of this period, in microseconds since 1970. [`i64::MAX`] means that the period never ends. The next period
-    /// may have the same offset.
+    /// In microseconds since 1970. [`i64::MAX`] means never. The next period may have the same offset.
     pub until: i64,
 }
 
@@ -26,11 +24,9 @@ impl Span {
     }
 }
 
-/// A source of the periods in which a zone has the same offset.
-///
-/// PostgreSQL's `pg_next_dst_boundary()` gives these periods, in seconds. [`super::Remembered`] caches them.
+/// A source of periods, such as PostgreSQL's `pg_next_dst_boundary()`.
 pub trait Zone {
-    /// Returns the period that contains `t`, in microseconds since 1970-01-01 00:00 UTC. The period ends after `t`.
+    /// The period that contains `t`, in microseconds since 1970-01-01 00:00 UTC, and ends after it.
     fn span_at(&self, t: i64) -> Span;
 }
 
@@ -64,7 +60,7 @@ impl Zone for Fixed {
     }
 }
 
-/// Returns the zone's period at `t`. The result always ends after `t`, so that every loop over periods ends.
+/// The result always ends after `t`, so that every loop over periods ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

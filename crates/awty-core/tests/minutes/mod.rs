@@ -1,6 +1,5 @@
-//! An oracle that knows for each minute of ten years whether a calendar is open.
-//!
-//! Opening hours and clock changes are at whole minutes, so a minute is open or closed as a whole.
+//! An oracle that knows for each minute of ten years whether a calendar is open. Hours and clock changes are at whole
+//! minutes.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -9,10 +8,10 @@ use std::ops::Range;
 
 pub const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
-/// No zone is further from UTC than this, in minutes.
+/// No zone is further from UTC, in minutes.
 const FAR: usize = 26 * 60;
 
-/// Opening hours from a first to a last weekday, both included. Monday is 0. Times are in minutes of the day.
+/// Both weekdays are included. Monday is 0. Times are in minutes of the day.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub days: (i64, i64),
@@ -30,13 +29,11 @@ impl Element {
 }
 
 pub struct Minutes {
-    /// The first minute of the oracle, in minutes since 1970.
     first: i64,
     local: Vec<i64>,
     open: Vec<bool>,
-    /// For each minute, how many earlier minutes are open.
+    /// How many earlier minutes are open.
     before: Vec<i64>,
-    /// For each local day with open minutes, the ranges of these minutes.
     days: BTreeMap<i64, Vec<Range<usize>>>,
 }
 
@@ -100,7 +97,6 @@ impl Minutes {
         Some(self.at(minute + ahead, 0))
     }
 
-    /// Returns the first moment at which the calendar has been open for `time`, counted from `since`.
     pub fn after_time(&self, since: i64, time: i64) -> Option<i64> {
         let wanted = self.passed(since) + time;
         let minute = self.before.partition_point(|&before| before * MINUTE < wanted).checked_sub(1)?;
@@ -113,8 +109,7 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// Returns the moment with the same local time as `since` on the n-th open day after the day of the first open
-    /// moment.
+    /// The moment has the local time of the first open moment.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));
@@ -154,7 +149,7 @@ impl Minutes {
     }
 }
 
-/// Returns the local time of each minute. If an hour begins and ends with the same offset, no clock change is in it.
+/// An hour that begins and ends with the same offset has no clock change.
 fn wall_clock(tz: Tz, first: i64, count: usize) -> Vec<i64> {
     let offset = |minute: i64| {
         let t = DateTime::from_timestamp(minute * 60, 0).map(|t| t.naive_utc()).unwrap();

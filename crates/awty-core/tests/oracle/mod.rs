@@ -4,7 +4,7 @@ use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
-/// A cron expression with one array of bits per field, as Vixie cron keeps it.
+/// One array of bits per field, as Vixie cron keeps it.
 pub struct Vixie {
     minutes: Vec<bool>,
     hours: Vec<bool>,
@@ -49,7 +49,7 @@ impl Vixie {
     }
 }
 
-/// As in Vixie cron, a step counts from the low end of its range.
+/// A step counts from the low end of its range.
 fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     let mut bits = vec![false; high + 1];
     let low = if high == 31 { 1 } else { low };
@@ -73,7 +73,6 @@ pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) | LocalResult::Ambiguous(t, _) => t.to_utc(),
         LocalResult::None => {
-            // Clocks skip this local time, so the result is the end of the gap.
             let shows = |t: Time| t.naive_utc() + tz.offset_from_utc_datetime(&t.naive_utc()).fix() >= local;
             let mut t = local.and_utc() - TimeDelta::hours(16);
             while !shows(t) {

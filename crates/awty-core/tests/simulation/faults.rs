@@ -80,8 +80,7 @@ impl World {
         self.latch = true;
     }
 
-    /// Sets the clock forward or back. Only one jump happens before the launcher next reads the clock, which it does
-    /// once a second.
+    /// Only one jump happens before the launcher next reads the clock, which it does once a second.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;
@@ -94,8 +93,7 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// Restarts the server, perhaps by a crash. Processes, open transactions and hints are lost. Checks that were
-    /// running during a crash are held.
+    /// Processes, open transactions and hints are lost. A crash holds the checks that were running.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {
@@ -120,7 +118,7 @@ impl World {
         self.launcher_acts();
     }
 
-    /// Changes the setting `awty.slot`. Checks keep their slots.
+    /// Checks keep their slots.
     fn slot_is_changed(&mut self) {
         self.server_width = width(self.dice.pick(&WIDTHS));
         for job in &mut self.jobs {

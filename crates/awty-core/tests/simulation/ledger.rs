@@ -1,5 +1,4 @@
-//! The checker of the simulation. It sees when each run starts and what each transaction commits, and knows nothing of
-//! the implementation.
+//! Checks each run and each commit without knowledge of the implementation.
 
 use crate::table::{Id, Table};
 use awty_core::{KeepHistory, Limits, Mono, Outcome, Time};
@@ -14,8 +13,7 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// A number that grows with each change of the check. A run may commit only if this number is the one that the run
-    /// has read.
+    /// A run may commit only if this number is still the one that the run has read.
     version: u64,
     not_before: Time,
     since: Mono,
@@ -119,8 +117,7 @@ impl Ledger {
         });
     }
 
-    /// Records the start of a run. The run may not be early (promise P2), and may not overlap another run of the check
-    /// (P4).
+    /// No run is early (promise P2) or overlaps another run of the check (P4).
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;
@@ -136,7 +133,7 @@ impl Ledger {
         assert!(self.entries[id].running.take().is_some(), "check {id} was not running");
     }
 
-    /// Records that a run has committed. The check must still have the version that the run has read (promise P4).
+    /// The check must still have the version that the run has read (promise P4).
     pub fn booked(&mut self, id: Id) {
         self.log("booked", id as i64, 0);
         let entry = &mut self.entries[id];
@@ -153,8 +150,7 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// Records that a check missed its slot. Since the slot was chosen, the job must have been unable to run for a
-    /// time.
+    /// Since the slot was chosen, the job must have been unable to run for a time.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");
@@ -169,7 +165,6 @@ impl Ledger {
         self.tally.held += u64::from(held);
     }
 
-    /// Records that a check has ended. A check may end only once (promise P3).
     pub fn ended(&mut self, id: Id, outcome: Outcome) {
         self.log("ended", id as i64, outcome as i64);
         let entry = &mut self.entries[id];
@@ -178,7 +173,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// Each committed check must be either in the table or in the history, and not in both (promise P3).
+    /// Each committed check is either in the table or in the history (promise P3).
     pub fn audit(&self, table: &Table) {
         let mut not_kept = 0;
         for (id, entry) in self.entries.iter().enumerate() {

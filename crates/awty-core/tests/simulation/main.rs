@@ -1,5 +1,5 @@
-//! Simulates the whole scheduler in one thread: clients, a launcher, workers, crashes, restarts, pauses and clock
-//! jumps. A ledger checks each simulated history. The ledger knows only what awty promises.
+//! Simulates the whole scheduler in one thread, with crashes, restarts, pauses and clock jumps. A ledger that knows
+//! only awty's promises checks each history.
 //!
 //! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
 
@@ -17,7 +17,7 @@ use awty_core::Outcome;
 use ledger::Tally;
 use world::World;
 
-/// If a history breaks a promise, dropping this value prints how to replay the history.
+/// Prints on a panic how to replay the history.
 struct Replay {
     seed: u64,
     steps: u64,
@@ -36,7 +36,7 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history, so it is made only about twenty times.
+        // An audit reads the whole history, so it comes only about twenty times.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }

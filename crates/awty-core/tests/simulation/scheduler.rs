@@ -113,7 +113,7 @@ impl World {
 
     fn look(&mut self, worker: usize) {
         let role = self.workers[worker].role;
-        // A worker may start shortly before the slot of its first check. It then polls until the slot comes.
+        // A worker that starts shortly before the slot of its first check polls until the slot comes.
         match self.earliest(role).filter(|(slot, _)| *slot <= self.now + self.caps.lead) {
             Some((_, id)) if self.waiting == 0 || self.dice.one_in(2) => self.workers[worker].doing = Doing::Found(id),
             None if self.dice.one_in(2) => self.hint(role),
@@ -136,7 +136,6 @@ impl World {
         match policy::before(&check, &job.limits, job.able_since, self.now) {
             Before::NotYet => {}
             Before::Run => self.start(worker, id, version, check),
-            // A client has locked the row, so the worker leaves the check alone.
             _ if locked => {}
             Before::Move(slot) => {
                 self.ledger.missed(id);
@@ -177,7 +176,7 @@ impl World {
         }
     }
 
-    /// Ends a run. The run commits if the check's row still has the version that the run has read.
+    /// The run commits if the row still has the version that the run has read.
     fn finish(&mut self, worker: usize) {
         let Doing::Running(run) = std::mem::replace(&mut self.workers[worker].doing, Doing::Looking) else { return };
         let role = self.workers[worker].role;

@@ -1,5 +1,4 @@
-//! Simulates targets of external workers with limits, blocks and circuit breakers. Clock jumps, reports and crashes are
-//! random. The checker knows nothing of the implementation.
+//! Simulates targets with limits, blocks and circuit breakers, without knowledge of the implementation.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;
@@ -27,11 +26,10 @@ struct Seen {
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Number of claims that left out this target although it could have been served.
+    /// Claims that left out this target although it could have been served.
     waited: usize,
 }
 
-/// The state that survives a crash: the checks of each target, and the last target and the last service of each role.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 
 struct World {
@@ -96,7 +94,6 @@ impl World {
         self.seen = vec![vec![Seen::default(); TARGETS]; ROLES];
     }
 
-    /// A worker claims checks. First the checks of ended leases become due again. Then roles and targets take turns.
     fn claim(&mut self) {
         let now = self.now;
         for line in self.lines.iter_mut().flatten() {

@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Begins a client's transaction. Most transactions commit at once. Some stay open and keep the row locked.
+    /// Some transactions stay open and keep the row locked.
     fn client_begins(&mut self, locked: Option<Id>, change: Change) {
         let open = Open { locked, change };
         if !self.dice.one_in(8) {

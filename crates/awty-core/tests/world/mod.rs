@@ -1,9 +1,9 @@
-//! Time zones that differ much from each other, and a random number generator.
+//! Time zones and random numbers.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// Zones with unusual offsets, clock changes at unusual times, missing days, or daylight saving with a negative offset.
+/// Unusual offsets, unusual times of clock changes, missing days, or daylight saving with a negative offset.
 #[rustfmt::skip]
 pub const ZONES: [&str; 60] = [
     "Africa/Abidjan", "Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Juba", "Africa/Monrovia",

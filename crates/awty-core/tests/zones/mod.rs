@@ -1,4 +1,4 @@
-//! Provides the time zones of the library `chrono-tz`. Like a PostgreSQL server, it gives one offset change per call.
+//! The time zones of `chrono-tz`. Like PostgreSQL, `Real` gives one offset change per call.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};
@@ -6,10 +6,10 @@ use chrono::{NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 const SECOND: i64 = 1_000_000;
-/// The zone data of the library `chrono-tz` end at this second of Unix time.
+/// The data of `chrono-tz` end at this second of Unix time.
 const LAST: i64 = 4_133_980_800;
 
-/// A zone of `chrono-tz`. Its offset is read day by day to find the changes.
+/// Reads the offset day by day to find the changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub Tz);
 

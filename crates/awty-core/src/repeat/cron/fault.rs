@@ -1,17 +1,17 @@
-//! Errors that say why a text is not a cron expression, each with a suggestion.
+//! Why a text is not a cron expression, with a suggestion.
 //!
 //! Invariant: a message has at most the length of the expression, [`MOST_SHOWN`] bytes, and one sentence.
 
 use super::field::Field;
 use std::fmt;
 
-/// A cron expression with more bytes than this is refused, and the message does not repeat the expression.
+/// Most bytes of an expression.
 pub const MOST_SHOWN: usize = 1024;
 
-/// The error for a cron expression that cannot be read.
+/// A cron expression that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The expression as the user wrote it. A text that is too long is cut.
+    /// The expression, cut if it is too long.
     pub expression: String,
     pub(super) fault: Fault,
 }
@@ -34,23 +34,23 @@ impl std::error::Error for Unreadable {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The expression is longer than [`MOST_SHOWN`] bytes.
+    /// Longer than [`MOST_SHOWN`] bytes.
     TooLong,
-    /// The expression has this number of fields instead of 5 or 6.
+    /// This many fields instead of 5 or 6.
     Fields(usize),
-    /// A number is outside of its field's range.
+    /// A number outside its field's range.
     OutOfRange(&'static Field, String),
-    /// A word has no meaning in its field.
+    /// A word without a meaning in its field.
     Unknown(&'static Field, String),
-    /// An item of a list is empty, or a range or step lacks a number.
+    /// An empty item, or a range or step without a number.
     Gap(&'static Field, String),
-    /// The step is zero or longer than the field's range.
+    /// Zero, or longer than the field's range.
     Step(&'static Field, String),
-    /// A step follows a single number. Cron programs interpret this in different ways.
+    /// A step after a single number, which cron programs interpret in different ways.
     NoRange(&'static Field, String),
-    /// The range goes from a higher number to a lower number.
+    /// From a higher number to a lower one.
     Wraps { range: String, instead: String },
-    /// The text is syntax of another cron program.
+    /// Syntax of another cron program.
     Foreign { found: String, instead: &'static str },
 }
 

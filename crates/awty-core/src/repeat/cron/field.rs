@@ -1,13 +1,11 @@
-//! Ranges and names of the six fields of a cron expression. Every number is below 64, so that a set of numbers fits
-//! into one 64-bit word.
+//! The six fields of a cron expression. Every number is below 64, so that a set fits into one word.
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The largest number that is not a second name for a smaller one. For weekdays, `high` is 7, which means the same
-    /// as 0.
+    /// The largest number that is not a second name: for weekdays, 7 means 0.
     pub(super) last: u32,
     pub(super) names: &'static [&'static str],
 }

@@ -19,23 +19,22 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// A search covers 41 years, because a leap day falls on a given weekday again after at most 40 years.
+/// A leap day falls on a given weekday again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
-/// A cron expression whose fields have been read into sets of values.
+/// A cron expression. Each field is a set of bits.
 #[derive(Clone, Debug)]
 pub struct Cron {
     text: String,
     seconds: u64,
     minutes: u64,
     hours: u64,
-    /// The days of the month that match, one bit for each day. Bit 0 means the last day.
+    /// Bit 0 means the last day.
     days: u64,
     months: u64,
-    /// The weekdays that match, one bit for each day. Bit 0 means Sunday.
+    /// Bit 0 means Sunday.
     weekdays: u64,
-    /// Whether a day must match both as day of the month and as weekday, because the day or the weekday begins with
-    /// `*`. Otherwise one match is enough.
+    /// Whether a day must match in both fields, because one of them begins with `*`. Otherwise one match is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
@@ -43,9 +42,6 @@ pub struct Cron {
 
 impl Cron {
     /// Reads a cron expression of 5 or 6 fields, or a word such as `@daily`.
-    ///
-    /// # Errors
-    /// [`Unreadable`], with a suggestion.
     ///
     /// ```
     /// # use awty_core::repeat::Cron;
@@ -73,19 +69,17 @@ impl Cron {
         })
     }
 
-    /// Returns the expression as the user wrote it.
+    /// The expression as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns whether the moments in two time zones can differ by more than minutes. They can if the hour, the day,
-    /// the month or the weekday is restricted.
+    /// Whether the moments in two time zones can differ by more than minutes.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }
 
-    /// Returns the first matching moment after `after`, in microseconds. Returns `None` if no moment matches within 41
-    /// years.
+    /// In microseconds. `None` if no moment matches within 41 years.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -112,7 +106,7 @@ impl Cron {
         }
     }
 
-    /// Returns the least time between two matches on a wall clock, or a day if that is shorter.
+    /// The least time between two matches on a wall clock, at most a day.
     pub(super) fn closest(&self) -> TimeDelta {
         let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
         let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());
@@ -131,7 +125,7 @@ impl Cron {
 }
 
 impl PartialEq for Cron {
-    /// Two cron expressions with equal fields match the same moments in every zone.
+    /// Equal expressions match the same moments in every zone.
     fn eq(&self, other: &Self) -> bool {
         let fields = |cron: &Self| {
             let days = (cron.days, cron.months, cron.weekdays, cron.both_days);

@@ -1,4 +1,4 @@
-//! Finds the next local time that a cron expression matches. The number of months that are searched limits the work.
+//! Finds the next local time that a cron expression matches, in a bounded number of months.
 //!
 //! Times are those of a wall clock, in seconds since 1970-01-01 00:00.
 
@@ -7,8 +7,7 @@ use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// A number in which every seventh bit is set. Multiplying a set of weekdays by this number repeats the set for six
-/// weeks.
+/// Every seventh bit. A product with a set of weekdays repeats the set for six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
@@ -35,7 +34,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// Returns the matching days of a month. Bit 1 is the first day.
+    /// Bit 1 is the first day.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
@@ -76,8 +75,7 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// Returns whether the expression matches two days in a row. The pattern of weekdays and leap years repeats after
-    /// 28 years.
+    /// The pattern of weekdays and leap years repeats after 28 years.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {

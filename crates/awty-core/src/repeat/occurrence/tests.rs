@@ -62,7 +62,7 @@ fn with_catch_up_they_follow_one_after_the_other() {
 fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
     assert_eq!(catching_up(60).next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
-    // A check that a client schedules while the clock is wrong repeats no slot.
+    // A check that a client schedules while the clock is wrong.
     let extra = ten().replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:00:00")));
     let extra = ten().now(clock("08:05:00")).now(clock("07:00:00")).replaced_at(clock("06:00:00"));
@@ -77,7 +77,7 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
 
 #[test]
 fn a_slot_that_grows_repeats_no_moment() {
-    // When the check was inserted, the slot width was a minute. Now it is an hour.
+    // The slot width grows from a minute to an hour.
     let hours = Repetition { width: width(3600), ..quarters() };
     let quarter_past = Occurrence::new(clock("10:15:00"));
     assert_eq!(hours.next(&quarter_past, clock("10:15:01")), Some(clock("11:00:00")));
@@ -87,7 +87,7 @@ fn a_slot_that_grows_repeats_no_moment() {
 
 #[test]
 fn a_slot_that_changes_loses_no_moment_to_check_now() {
-    // When 09:05 was rounded up to the slot 10:00, the slot width was an hour.
+    // The slot width was an hour.
     let nine = by(Rhythm::new(None, Some("5 9 * * *")).unwrap());
     let extra = Occurrence::new(clock("10:00:00")).now(clock("09:01:00"));
     for seconds in [60, 900, 3600] {
@@ -130,7 +130,6 @@ fn a_time_before_the_next_occurrence_is_asked_for_within_this_one() {
     assert_eq!(again(clock("10:05:30")), After::Again(clock("10:06:00")));
     assert_eq!(again(clock("10:14:00")), After::Again(clock("10:14:00")));
     assert_eq!(quarters().after(&ten(), &limits(), Answer::Done, now), After::End { outcome: Outcome::Done, next });
-    // The next occurrence is due at this slot, so this one ends as done.
     for t in [clock("10:14:01"), clock("10:15:00"), clock("23:00:00"), Time::MAX_UTC] {
         assert_eq!(again(t), After::End { outcome: Outcome::Done, next }, "{t}");
     }
@@ -162,11 +161,9 @@ fn a_retry_that_would_not_come_before_the_next_occurrence_does_not_come() {
     assert_eq!(failed(quarters(), 4, false), After::End { outcome: Outcome::Failed, next });
     assert_eq!(failed(quarters(), 4, true), After::End { outcome: Outcome::TimedOut, next });
     assert_eq!(failed(quarters(), 8, true), After::End { outcome: Outcome::TimedOut, next });
-    // The retry would be rounded up to the next occurrence's slot.
     let wait = Limits { retry_after: TimeDelta::seconds(870), ..limits() };
     let failed_once = quarters().failed(&ten(), &wait, false, clock("10:00:05"));
     assert_eq!(failed_once, After::End { outcome: Outcome::Failed, next });
-    // The wait is a minute as well, so the retry would be rounded up to the next occurrence's slot.
     let minutes = by(Rhythm::Every(Every::Clock(60_000_000)));
     let next = Some(clock("10:01:00"));
     assert_eq!(failed(minutes, 0, false), After::End { outcome: Outcome::Failed, next });
@@ -232,7 +229,6 @@ fn an_occurrence_that_is_due_stays_when_the_plan_changes() {
 
 #[test]
 fn a_longer_jitter_does_not_double_what_has_ended() {
-    // Today's occurrence ended at 09:05. With the new jitter it would come at 09:30.
     let change = daily(5).replaced_by(&daily(30), &Occurrence::new(tomorrow("09:05:00")), clock("09:10:00"));
     assert_eq!(change, Change::Moves(Some(tomorrow("09:30:00"))));
 }
@@ -252,8 +248,6 @@ fn a_longer_jitter_does_not_double_what_is_due() {
 
 #[test]
 fn a_shorter_jitter_does_not_lose_what_is_pending() {
-    // Today's occurrence is pending for 09:30. With the new jitter it would have come at 09:05, so it comes at the next
-    // slot.
     let pending = Occurrence::new(clock("09:30:00"));
     let change = daily(30).replaced_by(&daily(5), &pending, clock("09:10:10"));
     assert_eq!(change, Change::Moves(Some(clock("09:11:00"))));
@@ -272,7 +266,7 @@ fn a_check_that_a_client_has_put_there_gives_way_to_another_plan_too() {
 
 #[test]
 fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
-    // The plan is daily at nine. The country has moved its clocks by an hour.
+    // Daily at nine. The country has moved its clocks by an hour.
     let plan = |offset| {
         let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
         let plan = Plan::new(rhythm, Changes::new(offset, vec![]), None, None);
@@ -283,7 +277,7 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(0, "06:00:00"), clock("09:00:00"));
     assert_eq!(moved(3600, "06:00:00"), clock("08:00:00"));
     assert_eq!(moved(-3600, "06:00:00"), clock("10:00:00"));
-    // Yesterday's occurrence is not repeated. Today's occurrence comes at the next slot if its new time has passed.
+    // Today's occurrence comes at the next slot if its new time has passed.
     assert_eq!(moved(3600, "08:30:10"), clock("08:31:00"));
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));

@@ -1,4 +1,4 @@
-//! The checker of the simulated repetitions. It counts moments instead of slots, and has a full list of all moments.
+//! Checks the simulated repetitions with a full list of all moments.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 pub type Key = (usize, usize);
 
 struct Account {
-    /// Moments up to this one will not come again.
     gone: Time,
-    /// The last moment whose occurrence has ended.
     booked: Time,
 }
 
@@ -60,8 +58,7 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Records that the occurrence of the moments up to `last` has ended without a client's call. No moment may end
-    /// twice (promise P11).
+    /// No moment may end twice (promise P11) without a client's call.
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -83,7 +80,6 @@ impl Ledger {
         expected(terms, width, self.accounts[&key].gone.max(own), now)
     }
 
-    /// Checks that the repetition continues at the right slot, and that no moment is lost or repeated.
     pub fn goes_on(&mut self, key: Key, own: Time, terms: &Terms, width: Width, now: Time, next: Option<Time>) {
         assert_eq!(next, self.next(key, own, terms, width, now), "{key:?} goes on after {own}, at {now}");
         self.gone(key, own);
@@ -92,8 +88,7 @@ impl Ledger {
         }
     }
 
-    /// Checks the slot that follows a change of the plan. If only the jitter has changed, the caller passes the moment
-    /// of the pending check as `pending`.
+    /// If only the jitter has changed, `pending` is the moment of the pending check.
     pub fn changed(
         &mut self,
         key: Key,
@@ -110,7 +105,7 @@ impl Ledger {
             assert!(open().next().is_some_and(|(_, slot)| slot <= next), "{key:?}: {next} is over, as {gone}");
         }
         if let Some(pending) = pending {
-            // The new plan still contains the pending moment, so its slot may not be later than the jitter allows.
+            // The new plan still contains the pending moment.
             let slot = open().find(|&(moment, _)| moment == pending).map(|(_, slot)| slot);
             let latest = slot.map(|slot| slot.max(width.after(now)));
             assert!(next.is_some() && next <= latest, "{key:?}: {next:?} comes after {latest:?}");
@@ -119,7 +114,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The new check covers several moments. The moments with earlier slots than the last of them are skipped.
+        // The moments with earlier slots than the last one of the new check are skipped.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

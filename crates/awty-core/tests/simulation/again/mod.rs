@@ -1,5 +1,4 @@
-//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit. The crate
-//! decides which check comes next. The ledger checks that no moment is lost or used twice.
+//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit.
 
 mod clients;
 mod faults;
@@ -29,7 +28,7 @@ struct Job {
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// The last moment that the check covers. `None` if a client has scheduled the check.
+    /// `None` if a client has scheduled the check.
     last: Option<Time>,
     stayed: bool,
     held: bool,
@@ -59,7 +58,7 @@ impl World {
         Self { dice, now, mono: 0, width, jobs, terms: BTreeMap::new(), rows: BTreeMap::new(), next_id: 0, ledger }
     }
 
-    /// Takes one step. After each step, exactly one check of each repetition is pending or held.
+    /// After each step, exactly one check of each repetition is pending or held.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..250 => self.time_passes(),
@@ -93,8 +92,7 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// Ends a check, and inserts the next check or removes the repetition in the same commit. If the check was held,
-    /// the next check is held too.
+    /// If the check was held, the next check is held too.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
 pub const DAYS: i64 = 30;
 
-/// The hours of a cycle of 48 hours at which clocks change, each with the new offset in minutes.
+/// Hours of a cycle of 48 hours, each with the new offset in minutes.
 const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
 
 pub struct Shape {
@@ -65,7 +65,7 @@ fn every(every: Every, starts: Time, ends: Option<Time>) -> Shape {
     Shape { plan: Plan::new(Rhythm::Every(every), &*ZONE, Some(starts), ends), moments }
 }
 
-/// Builds a plan from a cron expression. `matches` is true for the matching minutes of the day.
+/// `matches` gets minutes of the day.
 fn cron(text: &str, matches: fn(i64) -> bool, fixed: bool) -> Shape {
     let rhythm = Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"));
     Shape { plan: Plan::new(rhythm, &*ZONE, Some(FIRST), None), moments: minutes(matches, fixed) }
@@ -79,8 +79,7 @@ fn days() -> Shape {
     }
 }
 
-/// A fixed time comes when the wall clock first shows it or skips it. Any other time comes whenever the wall clock
-/// shows it.
+/// A fixed time comes when the wall clock first shows it or skips it.
 fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
     let mut latest = -1;
     let mut moments = Vec::new();
@@ -120,7 +119,6 @@ impl Terms {
         slots.skip_while(move |&(_, slot)| slot <= now)
     }
 
-    /// Returns the last moment that comes, together with its delay, at or before `t`.
     pub fn last_delayed_by(&self, t: Time) -> Time {
         let begun = self.moments().partition_point(|&moment| moment <= t);
         let index = (0..begun).rev().find(|&index| self.delayed(index) <= t);

@@ -1,5 +1,4 @@
-//! The checker of leases. It sees the leases that workers get and the answers that they send, and knows nothing of the
-//! implementation.
+//! Checks leases and answers without knowledge of the implementation.
 
 use super::server::Server;
 use awty_core::{Outcome, Time};
@@ -52,7 +51,7 @@ pub struct Ledger {
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// Checks of jobs with `at_most_once` that must not be handed out again.
+    /// Checks with `at_most_once` that must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,
@@ -122,10 +121,10 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// A crash has undone commits that were not flushed, so leases and ends of checks may be lost.
+    /// Commits that were not flushed are lost.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // A check after the crash may get an id that another check had before the crash. Its key is new.
+        // A new check may get the id of a lost one, with a new key.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {

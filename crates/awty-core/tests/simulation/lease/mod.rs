@@ -1,6 +1,5 @@
-//! Simulates external workers that claim checks, work, send heartbeats, and answer late or never. Clients cancel and
-//! hold checks, the clock jumps, and the server crashes. By promise P14, no check has two leases at a time, no check is
-//! lost, and a check that is handed out again has the same key.
+//! Simulates external workers (promise P14): no check has two leases at a time, no check is lost, and a check that is
+//! handed out again has the same key.
 
 mod ledger;
 mod server;

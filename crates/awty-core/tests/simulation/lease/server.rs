@@ -1,5 +1,4 @@
-//! The tables of a simulated server, and the calls of workers and clients that change them. All decisions come from
-//! `awty_core`.
+//! A simulated server. All decisions come from `awty_core`.
 
 use super::ledger::Ledger;
 use crate::dice::Dice;
@@ -89,7 +88,6 @@ impl Server {
         let Ok(slot) = policy::schedule(wanted, &self.jobs[job].limits, self.now) else { return };
         self.last_id += 1;
         let check = Check { slot, check_count: 0, attempt: 0 };
-        // After a crash a new check may get the id of a lost check.
         let row = Row { job, check, crashes: 0, held: false, scheduled_at: self.now };
         self.rows.insert(self.last_id, row);
         ledger.created(self.last_id);
@@ -117,13 +115,13 @@ impl Server {
         self.rows.values_mut().for_each(|row| (row.held, row.crashes) = (false, 0));
     }
 
-    /// Ends a check. Its lease stays in the table, as in awty, until a later call removes it.
+    /// The lease stays in the table, as in awty, until a later call removes it.
     fn end(&mut self, id: i64, outcome: Outcome, ledger: &mut Ledger) {
         self.rows.remove(&id);
         ledger.ended(id, outcome);
     }
 
-    /// If `wanted` is given, ends the lease of this check. Otherwise ends all leases whose deadline has passed.
+    /// Without `wanted`, ends all leases whose deadline has passed.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],

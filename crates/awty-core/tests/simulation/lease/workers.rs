@@ -1,4 +1,4 @@
-//! The external workers of the simulation. A worker does not know whether its leases are still valid.
+//! A simulated worker does not know whether its leases are still valid.
 
 use super::World;
 use super::ledger::Ledger;
