@@ -1,14 +1,12 @@
-//! The account in which a cluster's programs run. PostgreSQL refuses to run as root, so root's clusters run as the user
-//! `postgres`. All other users run clusters as themselves.
+//! PostgreSQL refuses to run as root, so root's clusters run as the user `postgres`.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The Debian packages of PostgreSQL create the account `postgres`.
 const SERVER_USER: &str = "postgres";
 
-/// Builds a command that starts in `/tmp`, because every account may enter that directory.
+/// Starts in `/tmp`, because every account may enter that directory.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");
@@ -21,7 +19,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Builds a command without a process in between, so that a signal to the child reaches the program itself.
+/// No process is in between, so that a signal to the child reaches the program itself.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

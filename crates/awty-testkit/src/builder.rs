@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use crate::{Cluster, account, files, preload, stage};
 
-/// Collects the settings of a cluster and creates the cluster. Later settings override earlier ones.
+/// Later settings override earlier ones.
 #[derive(Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
@@ -20,7 +20,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets a server setting. The caller gives the plain value, because this function quotes it.
+    /// Quotes the value.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.into(), value.into()));
         self
@@ -31,14 +31,13 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` for this cluster, with checksums. Without this call, a cluster is a copy of a template, so all
-    /// copies have the same system identifier.
+    /// Runs `initdb` for this cluster, with checksums. Other clusters are copies of a template and have the same system
+    /// identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
     }
 
-    /// Starts the server without awty in `shared_preload_libraries`.
     pub fn without_preload(mut self) -> Self {
         self.without_preload = true;
         self
@@ -54,14 +53,13 @@ impl Builder {
         self
     }
 
-    /// Creates the cluster in this directory, which must not exist. The cluster keeps running when the test process
-    /// ends.
+    /// The directory must not exist. The cluster keeps running when the test process ends.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
         self
     }
 
-    /// Runs the server from this staged PostgreSQL instead of the process's default.
+    /// Replaces the process's default.
     pub fn stage(mut self, directory: &Path) -> Self {
         self.stage = Some(directory.into());
         self
@@ -141,7 +139,6 @@ pub(crate) fn read(file: &Path) -> String {
 }
 
 impl Builder {
-    /// Appends the lines of a configuration file to the cluster's `postgresql.conf`.
     #[track_caller]
     pub fn conf_file(self, file: &Path) -> Self {
         let lines = read(file);

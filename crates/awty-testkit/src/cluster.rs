@@ -1,8 +1,8 @@
-//! Starts, stops and controls one throwaway server.
+//! One throwaway server.
 //!
 //! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster is meant to outlive
-//! the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck
-//! finds damage in awty's tables.
+//! the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds
+//! damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,15 +26,14 @@ pub struct Cluster {
     directory: PathBuf,
     lasting: bool,
     stage: PathBuf,
-    /// The position up to which [`Cluster::new_faults`] has searched the log.
     pub(crate) looked_for_faults: AtomicUsize,
 }
 
 impl Cluster {
-    /// All servers use this port, because each server has a socket directory of its own.
+    /// Each server has a socket directory of its own.
     pub const PORT: u16 = 5432;
 
-    /// Returns a builder for a cluster with awty preloaded and slots of one second.
+    /// By default awty is preloaded, with slots of one second.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -47,7 +46,6 @@ impl Cluster {
         self.directory.join("data")
     }
 
-    /// Returns the directory of the server's Unix socket. A client uses this directory as its `host`.
     pub fn socket_directory(&self) -> &Path {
         &self.directory
     }
@@ -90,7 +88,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Reloads the configuration. Each server process applies the new settings a little later.
+    /// Each server process applies the new settings a little later.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -101,14 +99,12 @@ impl Cluster {
         self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
-    /// Appends lines to `postgresql.conf`. The lines take effect with [`reload`](Self::reload) or
-    /// [`restart`](Self::restart).
+    /// The lines take effect with [`reload`](Self::reload) or [`restart`](Self::restart).
     #[track_caller]
     pub fn configure(&self, lines: &str) {
         append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
     }
 
-    /// Creates and starts a standby that streams from this server.
     #[track_caller]
     pub fn standby(&self) -> Cluster {
         let mut standby = self.base_backup(&["-R"]);
@@ -116,8 +112,7 @@ impl Cluster {
         standby
     }
 
-    /// Takes a base backup of this server, with additional options of `pg_basebackup`. No server is started on the
-    /// backup.
+    /// `options` are those of `pg_basebackup`. The server of the copy is not started.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -140,8 +135,7 @@ impl Cluster {
         pid.unwrap_or_else(|| panic!("the server does not run")).as_raw_nonzero().get()
     }
 
-    /// Runs a script in single-user mode on a stopped server, with additional options of `postgres`. Each line holds
-    /// one statement. Returns all output, including errors.
+    /// Runs a script with one statement per line on a stopped server. Returns all output, including errors.
     #[track_caller]
     pub fn single_user(&self, options: &[&str], database: &str, script: &str) -> String {
         let file = self.directory.join("single_user.sql");
@@ -165,7 +159,6 @@ impl Cluster {
         }
     }
 
-    /// Limits a server process to this many additional bytes of memory. Larger allocations fail.
     #[track_caller]
     pub fn limit_memory(&self, pid: i32, more: u64) {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -194,7 +187,7 @@ impl Cluster {
         }
     }
 
-    /// Builds a command in the server's account, because this account may write into the cluster's directory.
+    /// Runs in the server's account, which may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

@@ -1,4 +1,4 @@
-//! Connects to a cluster, runs client tools, and asks common queries.
+//! Clients and client tools of a cluster.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,6 @@ impl Cluster {
         self.config(database, role).connect(NoTls)
     }
 
-    /// Returns the settings of a connection, so that another thread can connect.
     pub fn config(&self, database: &str, role: &str) -> Config {
         let mut config = Config::new();
         config.host_path(self.socket_directory()).port(Self::PORT).dbname(database).user(role);
@@ -33,7 +32,7 @@ impl Cluster {
         self.client(database, "postgres")
     }
 
-    /// Runs statements as superuser, each in a transaction of its own.
+    /// Each statement is a transaction of its own.
     #[track_caller]
     pub fn execute(&self, database: &str, statements: &[&str]) {
         let mut client = self.superuser(database);
@@ -44,13 +43,12 @@ impl Cluster {
         }
     }
 
-    /// Installs awty in this database.
     #[track_caller]
     pub fn create_extension(&self, database: &str) {
         self.execute(database, &["CREATE EXTENSION awty"]);
     }
 
-    /// Creates an ordinary role that may log in and use awty, with a schema of the same name in this database.
+    /// An ordinary role that may use awty, with a schema of the same name.
     #[track_caller]
     pub fn create_user(&self, database: &str, role: &str) {
         self.execute(
@@ -63,14 +61,12 @@ impl Cluster {
         );
     }
 
-    /// Runs a query as superuser that must return exactly one row, and returns its value.
     #[track_caller]
     pub fn value<T: for<'a> postgres::types::FromSql<'a>>(&self, database: &str, sql: &str) -> T {
         let row = self.superuser(database).query_one(sql, &[]);
         row.unwrap_or_else(|error| panic!("{sql}: {}", explain(&error))).get(0)
     }
 
-    /// Waits until a boolean query, as superuser, returns true.
     #[track_caller]
     pub fn await_sql(&self, database: &str, what: &str, sql: &str) {
         let mut client = self.superuser(database);
@@ -81,13 +77,12 @@ impl Cluster {
         });
     }
 
-    /// Waits with [`poll`], and panics at the deadline.
     #[track_caller]
     pub fn await_that<T>(&self, what: &str, within: Duration, ask: impl FnMut() -> Result<T, String>) -> T {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// Returns the processes whose `backend_type` has this prefix. The prefix `"awty"` matches all processes of awty.
+    /// `"awty"` matches all processes of awty.
     #[track_caller]
     pub fn pids(&self, backend_type: &str) -> Vec<i32> {
         let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";
@@ -96,8 +91,7 @@ impl Cluster {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Builds a command for a PostgreSQL tool (`pg_dump`, `pgbench`, ...) in the caller's account, which connects to
-    /// this server as superuser.
+    /// A PostgreSQL tool (`pg_dump`, `pgbench`, ...) in the caller's account, as superuser.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {
@@ -111,7 +105,7 @@ impl Cluster {
         [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]
     }
 
-    /// Runs a script with psql, and returns its rows without headers or alignment. The script must succeed.
+    /// Rows come without headers or alignment. The script must succeed.
     #[track_caller]
     pub fn psql(&self, database: &str, script: &str) -> String {
         let mut psql = self.tool("psql");

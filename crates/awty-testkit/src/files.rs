@@ -1,4 +1,4 @@
-//! Creates the directories of clusters, and removes the clusters of killed tests.
+//! The directories of clusters.
 //!
 //! Invariant: a directory is removed only if its name and owner match, and the process in its name has ended.
 
@@ -31,8 +31,7 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// Returns the postmaster of a data directory. Returns none if the process in `postmaster.pid` is not a server on this
-/// directory.
+/// `postmaster.pid` may name a process that is not a server on this directory.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -41,7 +40,7 @@ pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     on_this_directory.then_some(Pid::from_raw(pid)).flatten()
 }
 
-/// Finds the server processes of a directory, even if the postmaster has ended.
+/// Finds server processes even if the postmaster has ended.
 pub(crate) fn processes(data: &Path) -> Vec<Pid> {
     working(|cwd| cwd == data)
 }
@@ -57,7 +56,6 @@ fn working(here: impl Fn(&Path) -> bool) -> Vec<Pid> {
     entries.flatten().filter(working_here).filter_map(pid).collect()
 }
 
-/// Ends a directory's server, by force if needed, and removes the directory.
 pub(crate) fn remove(directory: &Path) {
     let data = directory.join("data");
     if let Some(pid) = postmaster(&data) {
@@ -75,8 +73,7 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Ends all processes below a directory. Servers get SIGQUIT instead of SIGKILL, so that they can free their shared
-/// memory.
+/// Servers get SIGQUIT instead of SIGKILL, so that they can free their shared memory.
 fn end_all(directory: &Path) {
     let is_server = |pid: &Pid| {
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
@@ -113,7 +110,7 @@ pub fn sweep() {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
-        // The parent of a dead process may not have collected it yet. Such a process has no command line.
+        // A dead process that its parent has not collected has no command line.
         let runs = fs::read(format!("/proc/{owner}/cmdline")).is_ok_and(|line| !line.is_empty());
         if ours && !runs {
             remove(&entry.path());

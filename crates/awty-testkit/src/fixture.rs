@@ -1,5 +1,4 @@
-//! The fixture of most tests: a cluster with a role `shop`, and functions that create jobs, schedule checks and read
-//! the history.
+//! The fixture of most tests: a cluster with a role `shop`, its jobs and its checks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -8,20 +7,18 @@ use chrono::{DateTime, Utc};
 use postgres::{Client, SimpleQueryMessage};
 use std::time::Duration;
 
-/// Body of a job that writes a note and ends the check as done.
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// Statement for a job's body, at which the run waits while a test holds an advisory lock (the gate).
+/// A run waits here while a test holds an advisory lock (the gate).
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// Statement for a job's body, at which the run waits while a table has a row (the door), even over a restart.
+/// A run waits here while a table has a row (the door), even over a restart.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// SQLSTATE of the error by which a script reports that it was too slow. The test then repeats the script.
+/// SQLSTATE of a script that was too slow and must be repeated.
 const TOO_SLOW: &str = "TSLOW";
 
-/// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
 pub struct Shop {
     pub cluster: Cluster,
 }
@@ -34,9 +31,7 @@ pub struct End {
     pub message: Option<String>,
     pub check_count: i32,
     pub attempts: i32,
-    /// Slot of the check's first run.
     pub first: DateTime<Utc>,
-    /// Slot of the check's last run.
     pub slot: DateTime<Utc>,
     pub started: Option<DateTime<Utc>>,
     pub run_time: f64,
@@ -95,8 +90,8 @@ impl Cluster {
         }
     }
 
-    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers the function
-    /// as a job. `options` are more arguments of `awty.register`, such as `", timeout => '1 s'"`.
+    /// Registers `<role>.<name>` with a PL/pgSQL body, in which `j` is the check. `options` are more arguments of
+    /// `awty.register`, such as `", timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -111,7 +106,7 @@ impl Cluster {
         self.run_as(role, &script);
     }
 
-    /// Returns the rows of the history that meet an SQL condition, in the order of their ids.
+    /// `condition` is SQL. Rows are in the order of their ids.
     #[track_caller]
     pub fn ends(&self, condition: &str) -> Vec<End> {
         let sql = format!(
@@ -137,12 +132,10 @@ impl Cluster {
 }
 
 impl Shop {
-    /// Starts a cluster with slots of one second, and returns a shop on this cluster.
     pub fn open() -> Self {
         Self::on(Cluster::builder().start())
     }
 
-    /// Installs awty in a given cluster, and returns a shop on this cluster.
     pub fn on(cluster: Cluster) -> Self {
         cluster.create_extension("postgres");
         cluster.create_user("postgres", "shop");
@@ -163,8 +156,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as `shop` in one transaction that must end before the time `{first}`, and returns this time.
-    /// `{first}` is `seconds` after the start of the transaction, or later on a slow machine.
+    /// Runs statements as `shop` in one transaction that must end before the time `{first}`, and returns this time. It
+    /// is `seconds` after the start of the transaction, or later on a slow machine.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -191,13 +184,13 @@ impl Shop {
         self.cluster.create_job("shop", name, body, options);
     }
 
-    /// Creates a set-based job of the role `shop`. In the body, `j` is the array of checks.
+    /// In the body, `j` is the array of checks.
     #[track_caller]
     pub fn set_job(&self, name: &str, body: &str, options: &str) {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// Closes the gate until the test drops the returned client. Runs wait at [`GATE`].
+    /// The gate is closed until the test drops the client.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
@@ -227,8 +220,7 @@ impl Shop {
         self.run("DELETE FROM shop.closed_door");
     }
 
-    /// Schedules a check of an order, and returns the check's id. `when` is an argument in SQL, such as `"after => '1
-    /// s'"`.
+    /// `when` is an argument in SQL, such as `"after => '1 s'"`.
     #[track_caller]
     pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
         let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");
@@ -236,7 +228,7 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
     }
 
-    /// Waits until an order has a row in the history, and expects that there is only one.
+    /// Expects that the order has only one row in the history.
     #[track_caller]
     pub fn end_of(&self, key: &str) -> End {
         self.end_within(key, PATIENCE)
@@ -275,8 +267,7 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Schedules a check of an order and returns the check's slot. One transaction does both, so that the check does
-    /// not run in between.
+    /// Returns the slot in the transaction that schedules the check, so that the check does not run in between.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();
@@ -290,7 +281,7 @@ impl Shop {
         slot
     }
 
-    /// Sets the server's clock two seconds past a time. The cluster must have a movable clock.
+    /// Sets the clock two seconds past `time`. Needs a movable clock.
     #[track_caller]
     pub fn pass(&self, time: DateTime<Utc>) {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);
@@ -317,7 +308,6 @@ impl Shop {
     }
 }
 
-/// Returns the time at which a server was last ready for writing connections. The time comes from the server's log.
 pub fn ready_at(cluster: &Cluster) -> DateTime<Utc> {
     let log = cluster.log_since(0);
     let line = log.lines().rfind(|line| line.contains("database system is ready to accept connections"));

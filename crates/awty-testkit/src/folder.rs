@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::{account, files, stage};
 
-/// A folder that belongs to the servers' account and is closed to all other accounts.
+/// Only the servers' account may enter the folder.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
@@ -32,7 +32,7 @@ impl Folder {
         path
     }
 
-    /// Builds a command that runs in the folder as the servers' account. The child process is the program itself.
+    /// The child process is the program itself, in the servers' account.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = account::direct(program);
         command.current_dir(&self.0);

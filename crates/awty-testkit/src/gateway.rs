@@ -1,4 +1,4 @@
-//! Starts a gateway as a separate process, and creates the gateway's tenants.
+//! Starts a gateway as a separate process.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -20,14 +20,13 @@ const DEFAULTS: [(&str, &str); 5] = [
     ("--log-level", "debug"),
 ];
 
-/// Waits with [`poll`] as long as a gateway may take, and panics at the deadline.
 #[track_caller]
 pub fn until<T>(what: &str, ask: impl FnMut() -> Result<T, String>) -> T {
     poll(what, PATIENCE, ask).unwrap_or_else(|last| panic!("{last}"))
 }
 
 impl Cluster {
-    /// Installs awty and awty_http, and creates a role `gateway` that may claim checks for the given new tenants.
+    /// Creates a role `gateway` that may claim checks for the new tenants.
     #[track_caller]
     pub fn create_gateway(&self, tenants: &[&str]) {
         self.create_extension("postgres");
@@ -67,7 +66,6 @@ pub fn create_credentials(program: &Path, directory: &Path) {
     output(Command::new(program).args(["init", "--credentials"]).arg(directory));
 }
 
-/// A gateway's process. Dropping the value kills the process.
 pub struct Gateway {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
@@ -78,7 +76,7 @@ impl Gateway {
         Self::start_by(Command::new(program), database, credentials, flags)
     }
 
-    /// Starts a gateway. The command starts the gateway's program, and this function adds the program's arguments.
+    /// `command` starts the gateway's program, and this function adds the arguments.
     pub fn start_by(mut command: Command, database: &str, credentials: &Path, flags: &[&str]) -> Self {
         command.arg("serve");
         for (flag, value) in DEFAULTS.iter().filter(|(flag, _)| !flags.contains(flag)) {
@@ -88,7 +86,6 @@ impl Gateway {
         Self::spawn(command)
     }
 
-    /// Starts a gateway with a complete command, to which this function adds nothing.
     pub fn spawn(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (log, lines) = (Arc::<Mutex<Vec<String>>>::default(), BufReader::new(child.stderr.take().unwrap()).lines());
@@ -124,7 +121,6 @@ impl Gateway {
         })
     }
 
-    /// Sends a GET request to the main listener, and returns the answer's status and body.
     #[track_caller]
     pub fn get(&self, path: &str) -> (u16, String) {
         let address = if path == "/metrics" { self.address_of_metrics() } else { self.address() };
@@ -141,13 +137,13 @@ impl Gateway {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// Returns the resident memory of the gateway's process in KiB.
+    /// Resident memory in KiB.
     #[track_caller]
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// Returns the largest resident memory that the gateway's process has had, in KiB.
+    /// Largest resident memory so far, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")

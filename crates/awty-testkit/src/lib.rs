@@ -1,7 +1,6 @@
 //! Throwaway PostgreSQL clusters with awty, for tests, benches and the demo.
 //!
-//! A cluster is a server of the staged PostgreSQL (`scripts/stage`) with its own data directory. Clients can reach the
-//! server only by its Unix socket.
+//! Clients can reach a cluster's server, of the staged PostgreSQL (`scripts/stage`), only by its Unix socket.
 //!
 //! ```no_run
 //! use awty_testkit::{Cluster, Stop};
@@ -13,9 +12,8 @@
 //! cluster.start();
 //! ```
 //!
-//! Invariant: dropping a [`Cluster`], even by a panic, stops and removes the cluster. The next test removes the
-//! clusters of killed tests. Every wait polls with a deadline. A failed wait shows the last observation and the end of
-//! the server log.
+//! Invariant: dropping a [`Cluster`], even by a panic, stops and removes it. The next test removes the clusters of
+//! killed tests. Every wait has a deadline, and shows the last observation and the end of the server log if it fails.
 
 mod account;
 mod builder;

@@ -1,4 +1,4 @@
-//! Reads the server log, and finds lines that must never be in it.
+//! The server log, and lines that must never be in it.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -7,18 +7,15 @@ use crate::Cluster;
 use crate::poll::{PATIENCE, poll};
 
 impl Cluster {
-    /// Returns the length of the log. A test later passes it to [`Cluster::log_since`].
     pub fn log_position(&self) -> usize {
         self.log_since(0).len()
     }
 
-    /// Returns the lines that the server has logged after a position.
     pub fn log_since(&self, position: usize) -> String {
         let bytes = fs::read(self.log_file()).unwrap_or_default();
         String::from_utf8_lossy(bytes.get(position..).unwrap_or_default()).into_owned()
     }
 
-    /// Waits until a line after a position contains all the given parts, and returns the line.
     #[track_caller]
     pub fn await_log(&self, parts: &[&str], position: usize) -> String {
         let what = format!("a log line with {parts:?}");
@@ -30,17 +27,15 @@ impl Cluster {
         found.unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// Returns the lines with failed assertions and leaks since the last call. Dropping a cluster with such lines
-    /// panics.
+    /// Returns the failed assertions and leaks since the last call.
     pub fn new_faults(&self) -> Vec<String> {
         let log = self.log_since(self.looked_for_faults.load(Ordering::Relaxed));
-        // The server may not have written the last line completely yet.
+        // The last line may be incomplete.
         let complete = log.rfind('\n').map_or(0, |end| end + 1);
         self.looked_for_faults.fetch_add(complete, Ordering::Relaxed);
         log[..complete].lines().filter(|line| is_fault(line)).map(str::to_owned).collect()
     }
 
-    /// Returns the end of the log, which a failed test prints.
     pub fn log_tail(&self) -> String {
         const LINES: usize = 40;
         let log = self.log_since(0);
@@ -50,8 +45,7 @@ impl Cluster {
     }
 }
 
-/// Returns whether a log line reports a fault of the server. A server with assertions (`scripts/assert-server`) reports
-/// more faults.
+/// A server with assertions (`scripts/assert-server`) reports more faults.
 fn is_fault(line: &str) -> bool {
     const WARNINGS: [&str; 7] = [
         " leak: ",                 // of buffers, relations, snapshots, files, ...; until PostgreSQL 16

@@ -1,8 +1,8 @@
-//! Writes Markdown whose lines are at most 140 columns wide, except for rows of tables.
+//! Markdown whose lines are at most 140 columns wide, except for rows of tables.
 
 use std::fmt::Write as _;
 
-/// Longest width of a line without its indent. With the indent of a list item, a line has at most 140 columns.
+/// Without the indent of a list item.
 pub const WIDTH: usize = 138;
 
 pub fn paragraph(text: &str) -> String {
@@ -44,8 +44,7 @@ pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// Returns the text as a full sentence with a capital and a full stop. A text that begins with a function's name keeps
-/// its first letter.
+/// A text that begins with a function's name keeps its first letter.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
     let is_name = comment.split(' ').next().is_some_and(|word| word.contains('('));

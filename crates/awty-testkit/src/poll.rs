@@ -1,14 +1,13 @@
-//! Waits with a deadline. A failed wait names the awaited condition and the last observation.
+//! Waits with a deadline.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a test waits for an event that should happen at once. The time is generous so that no test fails because
-/// the machine is busy.
+/// Generous, so that no test fails because the machine is busy.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Calls `ask` until it returns `Ok`. After the time `within`, returns a message with the last `Err`.
+/// After the time `within`, returns a message with the last `Err`.
 pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, String>) -> Result<T, String> {
     let start = Instant::now();
     loop {
@@ -24,7 +23,7 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
 
 #[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // The length of the pause is random, so that observations do not keep step with slots.
+    // Random, so that observations do not keep step with slots.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

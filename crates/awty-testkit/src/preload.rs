@@ -1,5 +1,5 @@
-//! Builds preloaded libraries, with which a test controls a server's wall clock (`clock.c`) and disk (`disk.c`). All
-//! server processes map a file of numbers, and the test writes these numbers.
+//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file of
+//! numbers that the test writes.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 pub(crate) struct Library {
     name: &'static str,
-    /// Environment variable that tells the library the name of the file of numbers.
+    /// Tells the library the name of the file of numbers.
     variable: &'static str,
     source: &'static str,
 }
@@ -33,22 +33,21 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// Adds the library to a cluster that was not started yet. All numbers are 0.
+    /// The cluster must not have been started yet. All numbers are 0.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run in another account, so every account may use the file. Only the server's account may enter
-        // the file's directory.
+        // The server may run in another account. Only its account may enter the file's directory.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");
         account::run(&mut compiler);
     }
 
-    /// Sets one of the numbers. The server sees the new number at once.
+    /// The server sees the new number at once.
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);

@@ -1,5 +1,4 @@
-//! An HTTP receiver for tests. It reads whole requests and leaves the answers to the test. Its threads end with the
-//! process.
+//! An HTTP receiver for tests. Its threads end with the process.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,15 +6,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// An HTTP request that has arrived completely.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// Headers of the request, by their names in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
-    /// Time at which the first line of the request arrived.
     pub at: SystemTime,
 }
 
@@ -25,8 +21,7 @@ impl Request {
     }
 }
 
-/// Listens on an address, and returns the address with its port. Each connection gets a thread that calls `serve`. An
-/// error of `serve` ends the connection.
+/// Each connection gets a thread that calls `serve`. An error of `serve` ends the connection.
 #[track_caller]
 pub fn accept(
     address: impl ToSocketAddrs,
@@ -44,7 +39,6 @@ pub fn accept(
     address
 }
 
-/// Reads requests of a connection until the connection ends or `each` returns false.
 pub fn requests(stream: &TcpStream, mut each: impl FnMut(Request) -> io::Result<bool>) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     while let Some(request) = read(&mut reader)? {
@@ -55,17 +49,16 @@ pub fn requests(stream: &TcpStream, mut each: impl FnMut(Request) -> io::Result<
     Ok(())
 }
 
-/// Sends an HTTP answer. Each of the headers must end with `\r\n`.
+/// Each of the headers must end with `\r\n`.
 pub fn answer(mut stream: &TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
     write!(stream, "HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Reads without answering until the caller closes the connection.
 pub fn hang(mut stream: &TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
 
-/// Reads one request. Returns none if the connection ended before a whole request.
+/// `None` if the connection ended before a whole request.
 #[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut first = String::new();

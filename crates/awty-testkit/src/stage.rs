@@ -1,11 +1,10 @@
-//! Finds the staged PostgreSQL, which is a copy of the installed PostgreSQL with the built awty.
+//! The staged PostgreSQL is a copy of the installed PostgreSQL with the built awty.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the stage's directory. `AWTY_STAGE` in the environment names it. Otherwise, `scripts/stage` makes it once
-/// per process.
+/// Without `AWTY_STAGE` in the environment, `scripts/stage` makes the stage once per process.
 pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
@@ -14,8 +13,7 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// Returns the directory of the checkout. The value of `CARGO_MANIFEST_DIR` at compile time may be outdated, because a
-/// checkout can be copied or moved after a build.
+/// `CARGO_MANIFEST_DIR` at compile time may be outdated, because a checkout can be copied or moved after a build.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));

@@ -5,8 +5,7 @@ use std::process::Command;
 use crate::{Cluster, account};
 
 impl Cluster {
-    /// Upgrades a cluster into this cluster, which was never started, and returns the output of pg_upgrade. An error
-    /// contains all output and logs.
+    /// Returns the output of pg_upgrade. This cluster must never have been started.
     pub fn upgrade_from(&self, old: &Cluster, options: &[&str]) -> Result<String, String> {
         let mut upgrade = self.server_tool("pg_upgrade");
         upgrade.current_dir(self.socket_directory()).args(["-U", "postgres", "-s"]).arg(self.socket_directory());
@@ -27,8 +26,7 @@ impl Cluster {
         find.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 
-    /// Starts the server in binary upgrade mode, as pg_upgrade does: only superusers may connect, and no background
-    /// activity runs.
+    /// Only superusers may connect, and no background activity runs.
     #[track_caller]
     pub fn start_for_upgrade(&mut self) {
         let log = self.log_file();

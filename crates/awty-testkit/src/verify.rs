@@ -9,7 +9,6 @@ use postgres::error::SqlState;
 use crate::Cluster;
 use crate::connect::explain;
 
-/// Collects awty's tables and their TOAST tables.
 const TABLES: &str = "
     CREATE TEMPORARY TABLE awty_verified ON COMMIT DROP AS
     WITH own AS (
@@ -20,15 +19,14 @@ const TABLES: &str = "
     WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
       AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
 
-/// Sets the session's settings, because the test may have changed their defaults.
+/// The test may have changed the defaults of these settings.
 const PREPARE: &str = "
     SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
     SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// Expects that amcheck finds no damage in awty's tables, partitions and indexes in a database. The database passes
-    /// if awty is not installed.
+    /// The database passes if awty is not installed.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
@@ -37,8 +35,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the faults that amcheck finds in all databases. A stopped server or a standby has none. A database that
-    /// a test has made inaccessible is printed and skipped.
+    /// A stopped server has no faults. A database that a test has made inaccessible is printed and skipped.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -63,7 +60,7 @@ impl Cluster {
         faults
     }
 
-    /// Returns the databases to check. A standby has none, because amcheck cannot be installed there.
+    /// A standby has no databases to check, because amcheck cannot be installed there.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the database `postgres`.
         let mut client =
@@ -121,8 +118,7 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Returns whether the test has made the database inaccessible: by locks, a full disk, too many connections, a role
-/// without rights, or a shutdown.
+/// The test may have caused the error by locks, a full disk, too many connections, a role without rights, or a shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

@@ -1,7 +1,7 @@
-//! Tests that every test that a document names exists.
+//! Every test that a document names exists.
 //!
-//! A document writes the name as `file::test`, in backticks. In docs/attacks.md, a name without a file belongs to the
-//! file before it.
+//! A document writes `file::test`, in backticks. In docs/attacks.md, a name without a file belongs to the file before
+//! it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -29,7 +29,7 @@ struct Tests(BTreeSet<String>);
 
 impl<'ast> Visit<'ast> for Tests {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        // The attribute may be `tokio::test`, so only the last part of its path counts.
+        // The attribute may be `tokio::test`.
         let is_test = |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         if function.attrs.iter().any(is_test) {
             self.0.insert(function.sig.ident.to_string());
@@ -63,8 +63,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// Returns whether the text looks like the name of a test, which has several words. For example, `slot::Width` does
-/// not.
+/// The name of a test has several words, unlike `slot::Width`.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
@@ -116,7 +115,6 @@ fn every_mutation_that_is_named_is_there() {
     assert_eq!(named.iter().find(|name| !is_there(name)), None);
 }
 
-/// Each row of docs/attacks.md names a test of these files or of the SQL regression.
 #[test]
 fn every_attack_has_its_test() {
     let tests = tests();
@@ -138,7 +136,6 @@ fn every_attack_has_its_test() {
     assert!(rows > 40, "docs/attacks.md is written in another way by now: {rows} rows");
 }
 
-/// Returns whether a line is a numbered row of the table in docs/attacks.md, such as `| 12 | …`.
 fn is_row(line: &str) -> bool {
     line.split('|').nth(1).is_some_and(|number| number.trim().parse::<u32>().is_ok()) && line.matches('|').count() == 5
 }

@@ -1,4 +1,4 @@
-//! Tests the width of Markdown pages and the links between them.
+//! The width of Markdown pages and the links between them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Returns the Markdown pages, including new files that are not committed yet.
+/// Includes new files that are not committed yet.
 fn pages() -> Vec<(String, String)> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let files = Command::new("git").current_dir(root()).args(list).output().unwrap();
@@ -45,7 +45,7 @@ fn long_lines(name: &str, text: &str) -> Vec<String> {
 
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose(text).flat_map(|(number, line)| {
-        // After an odd number of backticks, the text is code and therefore no link.
+        // After an odd number of backticks, the text is code.
         let starts = line.match_indices("](").filter(|(at, _)| line[..*at].matches('`').count() % 2 == 0);
         starts.filter_map(move |(at, _)| Some((number, line[at + 2..].split_once(')')?.0)))
     })

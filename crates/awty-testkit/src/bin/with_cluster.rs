@@ -1,8 +1,7 @@
 //! Runs a command with a throwaway cluster: `with-cluster [--conf FILE] -- COMMAND...`. `with-cluster --sweep` removes
 //! the clusters of killed tests.
 //!
-//! The command's `PGHOST`, `PGPORT` and `PGUSER` point to the cluster, which is removed when the command ends. The exit
-//! status is the command's exit status.
+//! The command's `PGHOST`, `PGPORT` and `PGUSER` point to the cluster.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

@@ -1,4 +1,4 @@
-//! Describes functions, tables, views and settings for the reference, from the server's catalog and its COMMENTs.
+//! Functions, tables, views and settings, from the server's catalog and its COMMENTs.
 
 use crate::markdown::{WIDTH, paragraph, sentence, table};
 use postgres::{Client, Row};
@@ -9,11 +9,10 @@ pub struct Function {
     arguments: Vec<String>,
     returns: String,
     comment: String,
-    /// Default values of the function's arguments, by the names of the arguments.
     pub defaults: Vec<(String, String)>,
 }
 
-/// The words by which a COMMENT says that a function is an overload for other keys, which needs no text of its own.
+/// The COMMENT of an overload for other keys has these words, and needs no text of its own.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
@@ -149,8 +148,7 @@ pub fn relations(client: &mut Client, schema: &str) -> String {
     sections
 }
 
-/// Returns a table of the options of `awty.register()`. The meaning of an option is the COMMENT of the column of the
-/// same name.
+/// The meaning of an option is the COMMENT of the column of the same name.
 pub fn options(client: &mut Client, functions: &[Function]) -> String {
     let register = functions.iter().find(|function| function.name == "register").expect("awty.register()");
     let columns = columns(client, "awty.job");
@@ -167,8 +165,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // The query reads the library's defaults (`boot_val`), because the cluster's configuration file changes a few
-    // settings.
+    // The library's defaults (`boot_val`), because the cluster's configuration file changes a few settings.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

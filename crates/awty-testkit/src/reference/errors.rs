@@ -1,4 +1,4 @@
-//! Reads outcomes and errors for the reference from awty's source.
+//! Outcomes and errors, from awty's source.
 
 use crate::markdown::table;
 use crate::{Cluster, checkout};
@@ -42,7 +42,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// Collects the string literals of an expression. In a format string, an ellipsis replaces each value.
+/// The string literals of an expression. In a format string, an ellipsis replaces each value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
@@ -59,7 +59,7 @@ impl<'ast> Visit<'ast> for Texts {
             && let Some(Expr::Lit(format)) = arguments.first()
             && let Lit::Str(text) = &format.lit
         {
-            // The page shows a value that `call("awty.allow", …)` builds as `SELECT awty.allow(…);`.
+            // `call("awty.allow", …)` is shown as `SELECT awty.allow(…);`.
             let mut calls = arguments.iter().skip(1).filter_map(called);
             self.0.push(dots(&text.value(), &mut calls));
         }
@@ -81,13 +81,12 @@ fn called(expression: &Expr) -> Option<String> {
     function.path.is_ident("call").then(|| format!("SELECT {}(…);", name.value()))
 }
 
-/// Replaces each placeholder of a format by the next text of `calls`, or by an ellipsis when no text is left.
+/// Replaces each placeholder by the next text of `calls`, or by an ellipsis when no text is left.
 fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
-            // A doubled brace in a format stands for one brace.
             '{' | '}' if letters.next_if_eq(&letter).is_some() => text.push(letter),
             '{' => {
                 let value: String = letters.by_ref().take_while(|letter| *letter != '}').collect();
@@ -127,8 +126,6 @@ impl<'ast> Visit<'ast> for Said {
     }
 }
 
-/// Returns the library's errors with SQLSTATE, message and hint. They are sorted by SQLSTATE, then by their order in
-/// the source.
 pub fn of_the_library(cluster: &Cluster) -> Vec<Vec<String>> {
     let states = states(cluster);
     let mut said = Said::default();

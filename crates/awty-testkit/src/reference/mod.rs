@@ -1,7 +1,6 @@
 //! Writes docs/reference.md from the catalog of a server with awty, and from the lists in the source.
 //!
-//! Invariant: each function, column, setting, outcome and error appears. A function that belongs to no group of the
-//! page is an error.
+//! Invariant: each function, column, setting, outcome and error appears.
 
 #![allow(clippy::expect_used)] // in a generator the panic is the report
 

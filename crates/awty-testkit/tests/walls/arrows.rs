@@ -1,14 +1,13 @@
-//! Finds out which source file uses which other source file. An arrow leads from a file to a file that it uses.
+//! An arrow leads from a source file to a file that it uses.
 //!
-//! Invariant: if a parent exports a child's name (`pub use child::Name`), an arrow to this name leads to the child. The
-//! parent's own `mod` and `pub use` of a child do not count as arrows.
+//! Invariant: an arrow to a name that a parent exports for a child (`pub use child::Name`) leads to the child. The
+//! parent's own `mod` and `pub use` of a child do not count.
 
 use super::source::Source;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 pub struct Arrows {
     sources: Vec<Source>,
-    /// For each source, the numbers of the sources that it uses.
     to: Vec<BTreeSet<usize>>,
 }
 

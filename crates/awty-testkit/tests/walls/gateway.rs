@@ -1,11 +1,11 @@
-//! Tests which modules of the gateway may know which others. A room is a top-level module.
+//! Which modules of the gateway may know which others.
 
 use super::arrows::Arrows;
 use super::source::{Source, root};
 
 const FOLDER: &str = "crates/awty-gateway/src";
 
-/// Layers of the gateway's rooms, from the lowest to the highest. A room may know only the rooms below its own layer.
+/// From the lowest to the highest. A room may know only the rooms below its own layer.
 const LAYERS: &[&[&str]] = &[
     &["clock", "duration", "notify", "sqlstate"],
     &["net"],

@@ -13,7 +13,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::BTreeSet;
 
-/// Rooms from the lowest to the highest. A room may use only the rooms before it.
+/// From the lowest to the highest. A room may use only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -40,7 +40,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// Pairs of rooms with a reason. The first rooms must not use the second rooms, not even through other rooms.
+/// The first rooms must not use the second rooms, not even through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -51,8 +51,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// awty-core must not use these names, because they read a clock or wait. [`chrono`] is allowed, because awty-core
-/// builds it without a clock.
+/// These read a clock or wait. [`chrono`] is allowed, because awty-core builds it without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -104,9 +103,8 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Only `store` and `statements` contain SQL, so that each statement is prepared, qualified and run as the owner. There
-/// are two exceptions: the module `pg` runs VACUUM, which SPI does not support, and `pg::unbound` declares the C
-/// functions that `statements` calls.
+/// Each statement is prepared, qualified and run as the owner. The module `pg` may run VACUUM, which SPI does not
+/// support. `pg::unbound` declares the C functions that `statements` calls.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();

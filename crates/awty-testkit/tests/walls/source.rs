@@ -1,5 +1,4 @@
-//! Reads one source file, and finds the file's module and the paths that the file names. `syn` parses the file. The
-//! arguments of macros are searched as tokens.
+//! A source file, its module and the paths that it names. The arguments of macros are searched as tokens.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::HashMap;
@@ -15,12 +14,11 @@ pub fn root() -> PathBuf {
 pub struct Source {
     pub file: String,
     pub lines: usize,
-    /// Module of the file, such as `["store", "job"]`. It is empty for lib.rs.
+    /// Such as `["store", "job"]`, and empty for lib.rs.
     pub module: Vec<String>,
     pub children: Vec<String>,
-    /// Paths that the file exports with `pub use a::b;`, by the name that other files see.
+    /// Paths of `pub use a::b;`, by the name that other files see.
     pub exports: HashMap<String, Vec<String>>,
-    /// Every other path in the file, and the module that contains the path.
     pub named: Vec<(Vec<String>, Vec<String>)>,
     inline: Vec<String>,
 }
@@ -76,7 +74,6 @@ impl Source {
         self.named.push((path, within));
     }
 
-    /// Finds the paths among the tokens of a macro, which are names with `::` between them.
     fn search(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;

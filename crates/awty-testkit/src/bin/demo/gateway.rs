@@ -1,8 +1,7 @@
-//! The second part of the demo: starts the gateway and a process that serves its endpoints. Both run until
-//! `scripts/demo stop`.
+//! Starts the gateway and a process that serves its endpoints. Both run until `scripts/demo stop`.
 //!
-//! Invariant: both processes have the demo's directory in their command line and write their process id into that
-//! directory, so that the script can end them.
+//! Invariant: both processes have the demo's directory in their command line and write their process id into it, so
+//! that the script can end them.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};
@@ -25,8 +24,6 @@ const RIGHTS: &[&str] = &[
     "SELECT awty_http.add_tenant('shop')",
 ];
 
-/// Query that is true when a repeated call of the misbehaving endpoint has succeeded, and awty_http lists the missing
-/// endpoint as failing.
 const SHOWN: &str = "SELECT EXISTS (SELECT FROM awty.attempt AS f JOIN awty.attempt AS s USING (key)
     WHERE f.entity_key = '/carrier' AND NOT f.ok AND s.ok)
     AND EXISTS (SELECT FROM awty_http.endpoint WHERE failing_since IS NOT NULL)";
@@ -90,7 +87,6 @@ fn gateway(directory: &Path) -> Result<String, String> {
         return Err(String::from_utf8_lossy(&init.stderr).into_owned());
     }
     let log = File::create(directory.join("gateway.log")).map_err(|error| error.to_string())?;
-    // The gateway gets its default port, unless another gateway uses that port.
     let is_free = TcpListener::bind("127.0.0.1:8470").is_ok();
     let address = if is_free { "127.0.0.1:8470" } else { "127.0.0.1:0" };
     let database = format!("postgresql:///{SHOP}?user=gateway&host={}", directory.display());

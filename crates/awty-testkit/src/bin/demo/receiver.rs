@@ -1,5 +1,4 @@
-//! Serves the demo's endpoints until `scripts/demo stop` ends the process. The first endpoint works, the second fails
-//! sometimes, and the third does not exist.
+//! Serves the demo's endpoints until `scripts/demo stop` ends the process.
 
 use awty_testkit::receiver::{accept, answer, hang, requests};
 use std::net::TcpStream;

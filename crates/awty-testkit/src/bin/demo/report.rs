@@ -1,4 +1,4 @@
-//! Prints the end of the demo: the history with some examples, and whether each order has the right alerts.
+//! Prints the history, and whether each order has the right alerts.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Row;
@@ -11,13 +11,11 @@ SELECT outcome, check_count AS checks, count(*) AS orders,
        round(max(extract(epoch FROM lateness)) * 1000, 1) AS \"max lateness (ms)\"
 FROM awty.future_job_history WHERE entity_name = 'orders' GROUP BY outcome, check_count ORDER BY outcome, check_count";
 
-/// Selects an order that shipped in time, an order that shipped after its first alert, and an order that never shipped.
 const EXAMPLES: &str = "
 SELECT DISTINCT ON (outcome, check_count) entity_key AS \"order\", first_check_at::time(3) AS first_check_at,
        next_check_at::time(3) AS next_check_at, started_at::time(3) AS started_at, lateness, check_count, outcome
 FROM awty.future_job_history WHERE entity_name = 'orders' ORDER BY outcome, check_count, id";
 
-/// Prints the report, and returns whether each order has exactly the right alerts.
 pub(crate) fn print(cluster: &Cluster) -> bool {
     println!("== the history, by outcome");
     table(cluster, BY_OUTCOME);
@@ -56,7 +54,7 @@ fn verify(cluster: &Cluster) -> bool {
         println!("WRONG: {}", complaint(row));
     }
     match wrong.len() {
-        // A demo without orders or alerts has shown nothing, so it fails.
+        // A demo without orders or alerts has shown nothing.
         0 if n(0) > 0 && n(2) > 0 => println!("Every order that did not ship in time has its alert, and no other has."),
         0 => println!("WRONG: there were no orders or no alerts"),
         more => println!("WRONG: {more} findings in all (demo/verify.sql)"),

@@ -1,4 +1,4 @@
-//! Opens the demo's shop, which has a cluster, a schema (`demo/shop.sql`) and customers (pgbench).
+//! The demo's cluster, schema (`demo/shop.sql`) and customers (pgbench).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("cannot count the pending checks: {error:?}")).get(0)
     }
 
-    /// Starts pgbench, which places 40 orders per second and makes 80 attempts per second to ship one.
+    /// 40 orders per second, and 80 attempts per second to ship one.
     pub(crate) fn customers(&self) -> Customers {
         let mut pgbench = self.cluster.tool("pgbench");
         pgbench.args(["-n", "-c", "2", "-j", "2", "-R", "120", "-T", &SECONDS.to_string(), "-U", SHOP]);

@@ -1,4 +1,4 @@
-//! Shows the state of the demo's shop every second. On a terminal, each state overwrites the last one.
+//! Shows the state of the demo's shop every second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::
        (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
-/// Counts the runs in each slot. A check of the demo runs at most twice: at its first and its last slot.
+/// A check of the demo runs at most twice: at its first and its last slot.
 const CHART: &str = "
 WITH run AS (
     SELECT first_check_at AS slot FROM awty.future_job_history WHERE check_count >= 1
@@ -58,7 +58,7 @@ impl View {
         let runs: Vec<i64> = chart.iter().map(|row| row.get("runs")).collect();
         let n = |column: &str| -> i64 { numbers.get(column) };
         if !self.terminal {
-            // The latest second may be incomplete, so the line shows the second before the latest one.
+            // The latest second may be incomplete.
             let last = runs.iter().rev().nth(1).copied().unwrap_or(0);
             println!(
                 "{seconds:>4} s   orders {:>4}   shipped {:>4}   pending {:>4}   lag {:>4} ms   runs in the last slot {last:>3}   \
@@ -107,7 +107,6 @@ fn frame(seconds: u64, numbers: &Row, runs: &[i64]) -> String {
     frame
 }
 
-/// Draws the chart of runs. Its bars are five lines high, and the oldest slot comes first.
 fn bars(runs: &[i64]) -> String {
     const HEIGHT: i64 = 5;
     let most = runs.iter().copied().max().unwrap_or(0).max(1);
@@ -116,7 +115,7 @@ fn bars(runs: &[i64]) -> String {
         let label = if level == HEIGHT { most.to_string() } else { String::new() };
         chart.push_str(&format!("  {label:>4} |"));
         for &count in runs {
-            // The height is rounded up so that a single run is visible.
+            // Rounded up so that a single run is visible.
             let height = (count * HEIGHT + most - 1) / most;
             chart.push_str(if height >= level { "##" } else { "  " });
             chart.push(' ');
