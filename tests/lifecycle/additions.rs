@@ -1,5 +1,4 @@
-//! Tests that triggers, rules, columns and keys that an administrator adds to awty's tables apply to every way in which
-//! a check ends.
+//! Tests that an administrator's triggers, rules, columns and keys on awty's tables apply to every end of a check.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

@@ -1,4 +1,4 @@
-//! Tests clients that work on a check during its run: a client does not wait for a run, and the client's commit wins.
+//! Tests clients that work on a check during its run: a client does not wait, and the client's commit wins.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

@@ -1,5 +1,3 @@
-//! Tests what happens when the server's wall clock is set while checks wait and run.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
@@ -8,8 +6,7 @@ fn open() -> Shop {
     Shop::on(Cluster::builder().with_movable_clock().start())
 }
 
-/// The test sets the wall clock back by two minutes. awty's timeouts use the monotonic clock, unlike PostgreSQL's own
-/// timers.
+/// awty's timeouts use the monotonic clock, unlike PostgreSQL's own timers.
 #[test]
 fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     let shop = open();
@@ -49,7 +46,6 @@ fn what_falls_due_by_a_jump_forward_runs_and_not_before() {
     assert!(end.started() >= end.slot && end.started() - end.slot < TimeDelta::minutes(1), "{end:?}");
 }
 
-/// New checks follow the new time, and checks that were scheduled before the change wait for their slot.
 #[test]
 fn nothing_runs_twice_when_the_clock_is_set_back() {
     let shop = open();

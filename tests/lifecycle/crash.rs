@@ -1,12 +1,9 @@
-//! Tests crashes, signals and restarts: each run takes effect once, and due checks continue at once.
-
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Property P5 allows this time after a crash. It is shorter than the minute between two audits, and long enough for a
-/// busy machine to start processes.
+/// Shorter than the minute between two audits (P5), and long enough for a busy machine to start processes.
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);

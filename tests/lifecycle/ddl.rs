@@ -1,10 +1,7 @@
-//! Tests DDL statements while awty works: on databases, on the extension, and on the functions and roles of jobs.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::error::SqlState;
 
-/// Opens a shop with a database `d`. Its job `slow` sleeps for ten minutes, and has a timeout of one second.
 fn with_database() -> Shop {
     let shop = Shop::open();
     shop.cluster.execute("postgres", &["CREATE DATABASE d OWNER shop"]);
@@ -53,7 +50,6 @@ fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
     }
 }
 
-/// The owner of the database may use DROP DATABASE … WITH (FORCE), even while a worker is connected.
 #[test]
 fn a_database_can_be_dropped_by_force_in_the_middle_of_a_run() {
     let shop = with_database();
@@ -235,8 +231,7 @@ fn the_checks_of_a_dropped_role_fail() {
     shop.cluster.execute("postgres", &[schedule]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
-    // A registration makes the maintainer inspect the database. Otherwise, only the audit would find the check, within
-    // a minute.
+    // Makes the maintainer inspect the database. Otherwise, only the audit would find the check.
     shop.cluster
         .client("postgres", "other")
         .batch_execute(
@@ -264,8 +259,7 @@ fn a_database_that_allows_no_connections_keeps_its_checks() {
     await_done_in_d(&shop);
 }
 
-/// Waits until the check in database `d` is done. The deadline is long because the launcher reads the list of databases
-/// only once a minute.
+/// The deadline is long because the launcher reads the list of databases only once a minute.
 fn await_done_in_d(shop: &Shop) {
     let deadline = std::time::Duration::from_secs(150);
     let mut client = shop.cluster.superuser("d");

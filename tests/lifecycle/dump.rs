@@ -7,7 +7,6 @@ use std::io::Write;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-/// Opens a shop with a finished check, an overdue check, and a pending check that has failed once.
 fn source() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -59,7 +58,7 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");
-    // Resuming a job makes the maintainer inspect the database. The maintainer then reports the hold.
+    // Makes the maintainer inspect the database and report the hold.
     cluster.client(database, "shop").batch_execute("SELECT awty.pause('note'), awty.resume('note')").unwrap();
     cluster.await_log(&["awty maintainer", "WARNING", database], 0);
     let untouched =
@@ -103,7 +102,7 @@ fn a_restore_into_another_cluster_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&other, "postgres");
 }
 
-/// The dump lacks the row that names the original server, as in a restore that is not complete.
+/// The dump lacks the row that names the original server.
 #[test]
 fn a_restore_is_held_before_it_is_complete() {
     let shop = source();

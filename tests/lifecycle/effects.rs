@@ -1,5 +1,5 @@
-//! Tests the effects of a run: they belong to the job's role, exist if and only if the run's history row exists, and do
-//! not reach other runs.
+//! Tests that a run's effects belong to the job's role, exist if and only if the run's history row exists, and reach no
+//! other run.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;

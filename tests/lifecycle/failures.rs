@@ -1,6 +1,3 @@
-//! Tests that failures appear in the log, in `awty.failing` and on the job's channel, and that only roles with the
-//! rights see them.
-
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};
@@ -8,11 +5,9 @@ use std::time::Duration;
 
 const BAD: &str = "BEGIN RAISE 'geheim error of %', j.entity_key USING ERRCODE = 'AW001'; END";
 
-/// A failed run writes a LOG entry, and the end of its check writes a WARNING.
 #[test]
 fn a_failed_run_speaks_at_once_and_so_does_the_end() {
     let shop = Shop::open();
-    // The second attempt waits until the test has looked at the first failure.
     let gated = BAD.replace("BEGIN ", &format!("BEGIN IF j.attempt > 0 THEN {GATE} END IF; "));
     shop.job("bad", &gated, ", max_attempts => 2, retry_after => '2 s'");
     let gate = shop.close_gate();
@@ -51,7 +46,6 @@ fn a_success_takes_a_check_out_of_failing() {
     assert_eq!(shop.cluster.value::<i64>("postgres", left), 1);
 }
 
-/// The log also reports checks that end without an error, without a run, or because the maintainer ends them.
 #[test]
 fn an_end_that_is_a_problem_is_never_silent() {
     let shop = Shop::open();
@@ -77,7 +71,7 @@ fn an_end_that_is_a_problem_is_never_silent() {
           "REVOKE ALL ON SCHEMA awty FROM leaver; DROP ROLE leaver",
           "UPDATE awty.future_job SET first_check_at = first_check_at - interval '2 h', next_check_at = next_check_at - interval '2 h' WHERE job = 'left'"],
     );
-    // Pausing a job makes the maintainer inspect the database.
+    // Makes the maintainer inspect the database.
     shop.run("SELECT awty.pause('past')");
     let ended = "of job \"left\" for \"orders\" \"left\" ended as failed: the job's role no longer exists";
     shop.cluster.await_log(&["WARNING:", ended], 0);
@@ -123,8 +117,7 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
         "SELECT count(awty.schedule('o', i::text, 'bad', after => '0')) FROM generate_series(1, {CHECKS}) AS i"
     ));
     shop.await_true("the storm to pass", "SELECT count(*) = 0 FROM awty.future_job");
-    // Failures beyond the limit per minute are not logged one by one. After the minute, the next failure reports their
-    // number.
+    // After the minute, the next failure reports the number of failures beyond the limit.
     shop.schedule("1", "bad", "after => '61 s'");
     let told = |log: &str| {
         let entries = log.matches("ended as failed").count() as u64;
@@ -145,7 +138,6 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
     assert_eq!(total, CHECKS + 1);
 }
 
-/// The commit of a run notifies the job's channel of the ids of the checks that ended with a problem.
 #[test]
 fn a_channel_is_told_of_problems_only() {
     let shop = Shop::open();

@@ -1,10 +1,7 @@
-//! Tests that `awty.job_status` counts each run once, and that `awty.forecast()` predicts runs.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 
-/// Waits until the maintainer has stored the figures. Pausing a job makes the maintainer inspect the database, and an
-/// inspection stores the figures.
+/// Pausing a job makes the maintainer inspect the database, and an inspection stores the figures.
 fn await_stored(shop: &Shop, condition: &str) {
     let mut client = shop.cluster.superuser("postgres");
     client.batch_execute("SELECT awty.pause('spare')").unwrap();
@@ -84,8 +81,7 @@ fn a_job_that_is_registered_again_begins_at_nothing() {
     await_stored(&shop, "count(*) = 0");
 }
 
-/// Shared memory has room for the figures of 2,048 jobs. The job that has not run for the longest time is counted with
-/// the other jobs.
+/// Shared memory has room for the figures of 2,048 jobs.
 #[test]
 fn one_job_too_many_is_counted_with_the_other_jobs() {
     let mut shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Tests that awty creates the history's partitions in advance and drops old partitions.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::collections::BTreeSet;
@@ -191,8 +189,6 @@ fn every_way_to_archive_says_the_same() {
 
 const STRAYS: &str = "SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default)";
 
-/// Turns awty off, drops today's partition, and archives a row in the default partition. Returns the name of the
-/// dropped partition.
 fn archive_in_default(shop: &Shop) -> String {
     shop.job("note", NOTE, "");
     let today: String = shop.cluster.value("postgres", "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')");
@@ -205,7 +201,7 @@ fn archive_in_default(shop: &Shop) -> String {
         "inspections to end",
         "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')",
     );
-    // All statements are in one transaction, so that no inspection makes the partition in between.
+    // One transaction, so that no inspection makes the partition in between.
     let mut client = shop.cluster.superuser("postgres");
     client
         .batch_execute(&format!(

@@ -48,8 +48,6 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.open_door();
 }
 
-/// A run has ended its own process while a client has locked its check. The role's other checks continue once the crash
-/// is counted.
 #[test]
 fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1").start());

@@ -89,7 +89,6 @@ fn many_checks_over_several_crashes_are_done_once_each() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.check_stat"), 0);
 }
 
-/// Keeps a run open until `command` has ended or waits for a lock.
 #[track_caller]
 fn rewrite_meets_a_run(shop: &Shop, key: &str, command: &str) {
     let gate = shop.close_gate();

@@ -11,7 +11,7 @@ const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 
 #[derive(Default, Debug)]
 struct Told {
-    /// Number of checks that the calls of `schedule` have written for the job that is not repeated.
+    /// Checks that `schedule` has written for the job that is not repeated.
     written: i64,
     cancelled: i64,
 }
@@ -38,7 +38,6 @@ fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static 
     }
 }
 
-/// The session rolls back every eighth call.
 fn work(mut client: Client, session: usize, jobs: &[&'static str]) -> Result<Told, String> {
     let seed = session as f64 / SESSIONS as f64;
     client.batch_execute(&format!("SET client_min_messages = warning; SELECT setseed({seed})")).unwrap();

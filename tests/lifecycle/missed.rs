@@ -1,5 +1,3 @@
-//! Tests checks that fell due while no worker could run.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
@@ -34,7 +32,6 @@ fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
 
 #[test]
 fn what_fell_due_while_the_server_was_down_follows_on_missed() {
-    // awty is disabled so that no check runs before the server stops.
     let mut shop = Shop::on(Cluster::builder().set("awty.enabled", "off").start());
     jobs(&shop);
     let slot = schedule(&shop);

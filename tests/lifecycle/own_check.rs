@@ -1,5 +1,3 @@
-//! Tests runs that schedule or cancel checks, including their own check.
-
 use awty_testkit::fixture::{NOTE, Shop};
 
 #[test]
@@ -35,8 +33,7 @@ fn a_run_may_cancel_its_own_check() {
     assert_eq!((shop.notes("1"), shop.pending("1")), (1, String::new()));
 }
 
-/// The run changes the row that the check is about, and a trigger on this row cancels the check. The run time of the
-/// check includes its earlier runs.
+/// The run time of a check includes its earlier runs.
 #[test]
 fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
     let shop = Shop::open();

@@ -84,7 +84,6 @@ const HOT: &[(&str, &str, &str)] = &[
     ("in_flight::write", "in_flight", "in_flight_pkey"),
 ];
 
-/// The planner must choose an index even if it has no statistics about the table.
 #[test]
 fn every_statement_is_planned_by_index() {
     let cluster = Cluster::builder().start();

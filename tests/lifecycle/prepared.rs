@@ -4,8 +4,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Longest time that a check may take. It is shorter than the minute between two audits, and long enough for a busy
-/// machine.
+/// Shorter than the minute between two audits, and long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {
@@ -18,7 +17,7 @@ fn open() -> Shop {
     shop
 }
 
-/// Prepares a transaction that calls awty. Each statement is sent alone, because a batch would be one transaction.
+/// Sends each statement alone, because a batch would be one transaction.
 fn prepare(shop: &Shop, name: &str, call: &str) {
     let mut client = shop.client();
     for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {
@@ -76,7 +75,6 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     }
 }
 
-/// A prepared transaction keeps its locks when the server restarts.
 #[test]
 fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     let mut shop = open();

@@ -9,7 +9,6 @@ const NOTES: &str = "SELECT count(*) FROM shop.note";
 /// True once the maintainer has inspected the database and written its row.
 const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
 
-/// Opens a shop with two databases. In each database, one check is about to be due.
 fn source() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -163,7 +162,6 @@ fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut copy = shop.cluster.base_backup(&[]);
     shop.cluster.stop(Stop::Fast);
     let (from, to) = (shop.cluster.data(), copy.data());
-    // The script replaces the backup's files with the files of the stopped server, except the configuration.
     let script = r#"cd "$2" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec rm -rf {} + &&
                     cd "$1" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec cp -a {} "$2" \;"#;
     let copied = std::process::Command::new("sh").args(["-c", script, "sh"]).args([&from, &to]).status().unwrap();

@@ -187,7 +187,6 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// The checks that the table contained are lost, but later checks run.
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
     // With a second worker for the role, the other checks would run while the first check waits.

@@ -9,7 +9,6 @@ fn schedule(shop: &Shop, n: i32) {
     ));
 }
 
-/// SQL that writes a note for each check of a set, with the size of the set.
 const NOTE_ALL: &str =
     "INSERT INTO shop.note (entity_key, what) SELECT c.entity_key, cardinality(j) FROM unnest(j) AS c;";
 

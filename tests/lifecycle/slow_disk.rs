@@ -8,7 +8,6 @@ const CHECKS: i64 = 2_000;
 /// A flush takes longer than the usual 20 ms of a turn.
 const FLUSH: Duration = Duration::from_millis(50);
 
-/// Quick checks share a flush, however long the flush takes.
 #[test]
 fn where_flushes_are_slow_turns_do_not_shrink_to_one_check() {
     let server = Cluster::builder().with_failing_disk().set("awty.max_workers_per_role", "1");

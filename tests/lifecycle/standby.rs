@@ -1,5 +1,3 @@
-//! Tests that standbys run nothing, and that after a promotion each due check runs once.
-
 use awty_testkit::fixture::{GATE, NOTE, Shop, ready_at};
 use awty_testkit::postgres::NoTls;
 use awty_testkit::postgres::error::SqlState;
@@ -7,7 +5,6 @@ use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Starts a primary and its standby. awty is disabled on the primary, which has an overdue check.
 fn pair() -> (Shop, Cluster) {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -91,7 +88,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes commits wait for a standby with this name, which does not exist. With an empty name, commits wait no longer.
+/// Makes commits wait for a standby that does not exist. With an empty name, commits wait no longer.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -144,8 +141,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1);
 }
 
-/// A run that waits for the standby has not ended. The run's timeout does not make the commit visible, and no other run
-/// starts.
+/// A run that waits for the standby has not ended, so its timeout must not make the commit visible.
 #[test]
 fn a_timeout_ends_no_wait_for_a_standby() {
     let shop = counting();

@@ -136,7 +136,7 @@ fn sql_type_of(rust: &Type) -> String {
     }
 }
 
-/// Returns the SQL type of a constant: `int8[]` for `INT8ARRAYOID`, and an array of checks for `RECORDARRAYOID`.
+/// `int8[]` for `INT8ARRAYOID`, and an array of checks for `RECORDARRAYOID`.
 fn sql_type(name: &str) -> String {
     match name.strip_suffix("OID").unwrap() {
         "RECORDARRAY" => "awty.future_job[]".into(),

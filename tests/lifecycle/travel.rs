@@ -148,8 +148,6 @@ fn refusals_name_what_is_wrong() {
     assert_eq!(refusal(&shop, "SELECT awty.travel('1 h')"), refused);
 }
 
-/// The clock that `awty.travel()` sets stands still between two calls. ROLLBACK TO a savepoint also undoes the calls
-/// after the savepoint.
 #[test]
 fn the_clock_stands_still_and_comes_back() {
     let shop = shop();
@@ -171,8 +169,7 @@ fn the_clock_stands_still_and_comes_back() {
     assert_eq!(refused.as_db_error().unwrap().message(), TRAVELLED);
 }
 
-/// In a parallel query, every row uses the time that `awty.travel()` has set. The rows that `awty.travel()` returns do
-/// not include the walk of a rule.
+/// In a parallel query, every row uses the time that `awty.travel()` has set.
 #[test]
 fn slots_follow_the_travelled_clock() {
     let shop = shop();

@@ -9,7 +9,6 @@ const BREAK: &str = "
         PERFORM heap_force_kill(toast, chunks);
     END $$";
 
-/// The log reports an error of awty and names the check. The check runs when its row can be read again.
 #[test]
 fn a_row_that_cannot_be_read_is_no_failed_run() {
     let shop = Shop::open();
@@ -20,7 +19,6 @@ fn a_row_that_cannot_be_read_is_no_failed_run() {
         ", max_attempts => 1",
     );
     let long = "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200))";
-    // The jobs are paused, so that no check runs before the rows are broken.
     shop.run("SELECT awty.pause('note'), awty.pause('notes')");
     let broken = [("single", "note"), ("of a set", "notes")]
         .map(|(key, job)| shop.schedule(key, job, &format!("after => '0', args => {long}")));

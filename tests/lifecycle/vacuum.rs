@@ -8,7 +8,6 @@ use std::time::Duration;
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
-/// Opens a shop without autovacuum. One job gets many checks, and another job gets few.
 fn open() -> Shop {
     let shop = Shop::on(Cluster::builder().set("autovacuum", "off").start());
     shop.job("note", NOTE, "");

@@ -129,7 +129,6 @@ fn a_pause_says_since_when_by_whom_and_why() {
     shop.await_true("no reason to be left", "SELECT why IS NULL AND awty.healthy() FROM awty.status");
 }
 
-/// Temporary reasons are a row that a client has locked, a run in progress, and a role whose workers are all busy.
 #[test]
 fn what_passes_by_itself_is_named_too() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
@@ -302,7 +301,6 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let unknown = "PostgreSQL no longer knows its time zone \"Atlantis/Capital\"; \
                    SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => …, entity_name => 'shops', entity_key => '1');";
     let of = "the repetition of job \"nightly\" for \"shops\" \"1\"";
-    // Until the next inspection, `awty.doctor()` may also report that the last inspection met a lock of this test.
     let mut expect = |finding: String| {
         shop.cluster.await_that("the one finding", PATIENCE, || {
             let found = findings(&mut client);
@@ -342,7 +340,6 @@ fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     assert_eq!(["why", "fix", "concat(why, fix)", "s::text"].map(&mut look_ups), [3; 4]);
 }
 
-/// The views must be equally quick with a hundred pending checks and with a hundred thousand.
 #[test]
 fn looking_costs_the_same_with_many_pending() {
     let shop = Shop::open();

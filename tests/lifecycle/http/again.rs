@@ -1,10 +1,7 @@
-//! Tests what changes, and what does not, when a client sends the same definition of a schedule again.
-
 use super::Http;
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Sends a definition of the schedule, and returns the number of pending checks.
 fn again(http: &Http, fields: &str) -> String {
     http.ask("app", &format!("SELECT awty_http.schedule('{URI}', {fields})"));
     http.ask("app", "SELECT count(*) FROM awty.future_job")

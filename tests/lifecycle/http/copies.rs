@@ -127,7 +127,6 @@ fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let script = dump(&http.cluster, &[]);
     http.cluster.execute("postgres", &["CREATE DATABASE copy"]);
     restore(&http.cluster, "copy", &script);
-    // Objects that the dropped role has made but that belong to other roles stay.
     assert_eq!(http.cluster.psql("copy", rows).trim(), format!("{app} {leaver}|app leaver|2|4"));
 }
 

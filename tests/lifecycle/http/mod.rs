@@ -1,5 +1,3 @@
-//! Tests the extension awty_http: endpoints, sends and tokens, and the rights to see them.
-
 mod again;
 mod callers;
 mod copies;
@@ -16,7 +14,6 @@ mod waits;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Client;
 
-/// A cluster with awty_http, in which the role `gateway` may claim checks for the tenants `app` and `other`.
 struct Http {
     cluster: Cluster,
 }
@@ -69,7 +66,6 @@ impl Http {
     }
 }
 
-/// Runs a statement that the server must refuse with a hint, and returns the SQLSTATE.
 #[track_caller]
 fn refused(client: &mut Client, sql: &str) -> String {
     let refusal = awty_testkit::fixture::refusal(client, sql);

@@ -163,7 +163,6 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     assert!(job.starts_with("http.later-"), "{job}");
 }
 
-/// The error tells the owner of the extension how to drop the tenant although its rows are locked.
 #[test]
 fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     let http = Http::open();
@@ -236,8 +235,7 @@ fn a_right_that_nobody_asked_for_draws_no_calls() {
         http.ask("web", call);
     }
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http_internal.content"), "2");
-    // The setting `awty_http.tenant` gives no right. If the right is missing, the call fails and goes to no other
-    // tenant.
+    // The setting `awty_http.tenant` gives no right, so the call fails and goes to no other tenant.
     http.ask("app", "SELECT awty.disallow('http.app', 'web')");
     assert_eq!(refused(&mut http.client("web"), &calls[0]), "21000");
     http.cluster.execute("postgres", &["ALTER ROLE web IN DATABASE postgres SET awty_http.tenant = 'other'"]);

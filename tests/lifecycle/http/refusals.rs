@@ -1,9 +1,7 @@
-//! Tests that awty_http refuses bad calls, each with its SQLSTATE and a hint.
-
 use super::{Http, refused};
 use awty_testkit::postgres::error::SqlState;
 
-/// Returns whether the server has infinite intervals, which exist since PostgreSQL 17.
+/// Infinite intervals exist since PostgreSQL 17.
 fn has_endless_lengths(http: &Http) -> bool {
     http.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000")
 }
@@ -139,7 +137,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     assert_eq!(refused(&mut app, "SELECT awty_http.add_tenant('other')"), "42501");
     let mut gateway = http.client("gateway");
     assert_eq!(refused(&mut gateway, "SELECT awty_http.schedule('http://x/', '1 h')"), "42501");
-    // If a role could lock one of these tables, it would stop the calls of all roles.
+    // A role's lock on one of these tables would stop the calls of all roles.
     for table in ["endpoint", "content", "sent"]
         .map(|table| format!("awty_http_internal.{table}"))
         .into_iter()

@@ -1,10 +1,8 @@
-//! Tests what a gateway shows of schedules and sends, with a tenant's rights.
-
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Records calls of the schedule. The values are seconds ago, success, message, lateness, and duration in seconds.
+/// `calls` has seconds ago, success, message, lateness, and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -73,8 +71,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     }
 }
 
-/// The number of moments is limited, because a query that computes all moments of a plan could use up the server's
-/// memory.
+/// Computing all moments of a plan could use up the server's memory.
 #[test]
 fn no_query_computes_the_moments_of_a_plan_without_end() {
     let http = Http::open();
@@ -258,8 +255,7 @@ fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
     }
 }
 
-/// A role may have an entity with another role's name and key, and millions of attempts. These attempts must not slow
-/// down the other role.
+/// Another role's entity of the same name and key may have millions of attempts.
 #[test]
 fn attempts_of_another_role_are_not_read() {
     let http = Http::open();

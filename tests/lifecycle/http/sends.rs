@@ -66,7 +66,6 @@ fn two_transactions_with_one_key_send_once() {
     assert_eq!(http.ask("app", SENT), "1");
 }
 
-/// A key that one role has used must remain usable for every other role.
 #[test]
 fn equal_keys_of_two_roles_are_two_sends() {
     let http = Http::open();
@@ -107,8 +106,7 @@ fn the_content_of_a_send_goes_with_it() {
     http.ask("gateway", "SELECT awty.fail(lease, 'no', final => true) FROM awty.lease WHERE entity_key LIKE '%/bad'");
     let well = "SELECT awty_http_internal.sent_well('{http.app,http.app,http.app}', array_fill('https://api.example.com'::text, '{3}'),
         '{/x#app/good,/x#app/gone,/x#app/bad}')";
-    // Content stays while its send is pending. It also stays if the role that asks for its removal has no right to
-    // claim.
+    // Content also stays if the role that asks for its removal has no right to claim.
     http.ask("other", well);
     assert_eq!(http.ask("app", content), "bad gone good");
     http.cluster.execute("postgres", &["SELECT awty.allow('http.app', 'other', 'claim')"]);

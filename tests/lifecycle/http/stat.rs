@@ -1,5 +1,3 @@
-//! Tests that the statistics of endpoints are the same however often they are computed.
-
 use super::Http;
 
 #[test]
@@ -41,8 +39,8 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     http.cluster.execute("postgres", &[roll_up, roll_up]);
     assert_eq!(http.ask("app", all), before);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
-    // awty_http deletes hourly statistics after 90 days and daily statistics after five years. Then it deletes the
-    // endpoint, because no schedule uses it.
+    // awty_http deletes hourly statistics after 90 days, daily statistics after five years, and then the unused
+    // endpoint.
     http.ask("app", "SELECT awty_http.unschedule('https://a.example.com/x')");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '100 days')"]);
     assert_eq!(http.ask("app", "SELECT string_agg(DISTINCT width::text, ' ') FROM awty_http.stat"), "24:00:00");
@@ -69,7 +67,7 @@ fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     assert_eq!(http.ask("app", counted), "2 1");
 }
 
-/// Sums that are too large for an interval stop only the statistics of this endpoint and its tenant.
+/// Sums may be too large for an interval.
 #[test]
 fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     let http = Http::open();
@@ -138,8 +136,7 @@ fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     assert_eq!(http.ask("app", &counts), "(4,0,0)");
 }
 
-/// A schedule with a period of one second makes 86,400 calls a day. A list of schedules shows only the last of these
-/// calls.
+/// A schedule with a period of one second makes 86,400 calls a day.
 #[test]
 fn the_last_of_many_calls_is_found_without_reading_the_others() {
     let http = Http::open();

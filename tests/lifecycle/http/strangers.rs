@@ -1,5 +1,3 @@
-//! Tests that jobs and tenants of other roles add no cost to the queries of a role.
-
 use super::Http;
 use awty_testkit::postgres::Client;
 
@@ -57,8 +55,7 @@ impl Http {
     }
 }
 
-/// An earlier version checked the rights of each job separately. A read then took seconds with 5,000 jobs of other
-/// roles.
+/// An earlier version checked each job's rights separately, which took seconds with 5,000 jobs of other roles.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

@@ -23,7 +23,6 @@ fn the_right_to_claim_blocks_for_an_hour_at_most_and_shortens_no_other_block() {
     let told = block(&http);
     assert!(told.starts_with("blocked true blocked until") && told.ends_with("by gateway: \"HTTP 429\""), "{told}");
     assert_eq!(http.ask("gateway", "SELECT concurrency FROM awty.target WHERE target IS NOT NULL"), "10");
-    // An answer that asks for a pause does not change an operator's block, limits and note.
     let alter = format!(
         "SELECT awty.alter_target('http.app', '{ORIGIN}', blocked_until => 'infinity', concurrency => 3, note => 'they move')"
     );
@@ -83,7 +82,7 @@ fn a_block_that_is_over_is_forgotten() {
         "postgres",
         &["UPDATE awty_internal.target SET blocked_until = now() - interval '2 days' WHERE target <> ''"],
     );
-    // A registration makes the maintainer inspect the database.
+    // Makes the maintainer inspect the database.
     http.ask("app", "SELECT awty.register('another')");
     let gone = "SELECT NOT EXISTS (SELECT FROM awty_internal.target WHERE target <> '')";
     http.cluster.await_that("the row to go", awty_testkit::PATIENCE, || {

@@ -1,5 +1,3 @@
-//! Tests the effects of the answers and failures that external workers report.
-
 use super::{await_claim, claim, claim_one, say, shop_with};
 
 #[test]
@@ -96,7 +94,6 @@ fn many_answers_are_one_transaction_and_each_its_own() {
     assert_eq!(attempts.trim(), "a");
 }
 
-/// An administrator's trigger makes the answer for one row fail.
 #[test]
 fn an_error_in_one_answer_stops_no_other() {
     let shop = shop_with("", 3);

@@ -1,12 +1,9 @@
-//! Tests a target whose circuit breaker is open: which checks still end, and what closes the breaker.
-
 use super::say;
 use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Opens the breaker of a target by eleven failures in a row. The breaker stays open for longer than a test takes. The
-/// eleven checks are tried again.
+/// Opens the breaker by eleven failures in a row, for longer than a test takes.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));

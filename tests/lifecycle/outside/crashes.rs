@@ -1,5 +1,3 @@
-//! Tests crashes of external workers and of the server, and answers that come late.
-
 use super::{EXPIRE, await_claim, claim, claim_one, expire, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::error::SqlState;
@@ -31,7 +29,6 @@ fn a_worker_that_dies_is_replaced_until_its_check_is_held() {
     assert_eq!(say(&mut client, "complete($1)", claim_one(&shop).lease), "ended");
 }
 
-/// A heartbeat revives an expired lease, and an answer to an expired lease counts.
 #[test]
 fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     let shop = shop_with(", heartbeat => '10 min'", 2);
@@ -69,7 +66,7 @@ fn the_maintainer_books_what_nobody_claims() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);
     claim_one(&shop);
     shop.await_true("the deadline", DEADLINE);
-    // A registration makes the maintainer inspect the database, and the inspection ends the lease.
+    // Makes the maintainer inspect the database, which ends the lease.
     shop.run("SELECT awty.register('other')");
     assert_eq!(shop.end_of("1").why(), ("timed_out", Some("57014")));
 }
@@ -87,7 +84,6 @@ fn at_most_once_goes_out_once() {
     assert_eq!(shop.end_of(&leased[2].entity_key).why(), ("timed_out", Some("08006")));
 }
 
-/// The test kills the server while a claim and an answer are not yet committed.
 #[test]
 fn a_server_that_is_killed_loses_and_repeats_nothing_that_was_committed() {
     let mut shop = shop_with(", timeout => '10 min'", 3);
@@ -115,7 +111,7 @@ fn a_server_that_is_killed_loses_and_repeats_nothing_that_was_committed() {
     );
 }
 
-/// A standby is read-only, so it refuses every call of a worker until its promotion.
+/// A standby refuses every call of a worker until its promotion.
 #[test]
 fn leases_outlive_a_promotion() {
     let mut shop = shop_with(", timeout => '10 min'", 2);

@@ -1,5 +1,3 @@
-//! Tests leases after a worker's connection has broken, and leases in a copy of the database.
-
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
 use crate::dump::{dump, restore};
@@ -15,8 +13,7 @@ fn keys(leased: &[Leased]) -> Vec<&str> {
     leased.iter().map(|one| one.key.as_str()).collect()
 }
 
-/// The worker stops responding in the middle of its answer. When its session ends, the next claim hands out the check
-/// again with the same key.
+/// When the session of the silent worker ends, the next claim hands out the check again with the same key.
 #[test]
 fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     let shop = shop_with(", heartbeat => '10 min'", 3);

@@ -1,5 +1,3 @@
-//! Tests actions of clients and operators while external workers hold leases.
-
 use super::{claim, claim_one, say, shop_with};
 use awty_testkit::postgres::error::SqlState;
 
@@ -44,7 +42,6 @@ fn a_cancel_waits_for_the_commit_of_an_answer() {
     assert_eq!(shop.end_of("1").why(), ("done", None));
 }
 
-/// While a lease exists, awty refuses `check_now` for its check, and refuses to give the job a function.
 #[test]
 fn a_hold_or_a_pause_lets_a_lease_go_on() {
     let shop = shop_with(", retry_after => '1 ms'", 1);

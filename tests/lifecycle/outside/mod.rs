@@ -22,7 +22,7 @@ struct Leased {
     key: String,
 }
 
-/// Opens a shop whose job `mail` has no function, so that external workers run it. Its checks are due at once.
+/// The job `mail` has no function, so that external workers run it.
 fn shop_with(options: &str, checks: i32) -> Shop {
     let shop = Shop::open();
     register(&shop, options, checks);

@@ -1,10 +1,8 @@
-//! Tests the order in which a claim hands out the checks of a target.
-
 use super::{claim, register};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Makes claims, and returns the keys of the leased checks in order. Afterwards, all leases are given back.
+/// Returns the keys of the leased checks in order, and gives the leases back.
 fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     let leased: Vec<_> = (0..claims).flat_map(|_| claim(client, max)).collect();
     let leases: Vec<i64> = leased.iter().map(|one| one.lease).collect();
@@ -13,7 +11,6 @@ fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     leased.into_iter().map(|one| one.entity_key).collect()
 }
 
-/// Older checks of a blocked target must not change the order.
 #[test]
 fn within_a_target_the_earliest_slot_is_leased_first_and_then_the_lowest_id() {
     let shop = Shop::open();

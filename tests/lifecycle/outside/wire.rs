@@ -51,7 +51,6 @@ impl Drop for Wire {
     }
 }
 
-/// Carries bytes from one socket to the other, and drops them while `lost` is set.
 fn carry(mut from: UnixStream, mut to: UnixStream, lost: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 8192];

@@ -1,9 +1,7 @@
-//! Tests repetitions with a calendar, and what happens to them when the calendar is replaced.
-
 use super::{await_ends, expect_each_has_its_check, repeat};
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Makes or replaces the calendar `c`. `closed` is an SQL array of days.
+/// `closed` is an SQL array of days.
 fn calendar(shop: &Shop, hours: &str, closed: &str) {
     shop.run(&format!("SELECT awty.create_calendar('c', '{{{hours}}}', 'UTC', closed => {closed}, replace => true)"));
 }

@@ -206,8 +206,6 @@ fn sessions_that_repeat_at_once_make_one_repetition() {
     expect_each_has_its_check(&shop);
 }
 
-/// Two repetitions are created: one by a role that has the right to schedule, and one by a trigger in a superuser's
-/// session.
 #[test]
 fn a_repetition_is_whose_rights_it_was_made_with() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Tests repetitions during a time in which no check can run.
-
 use super::{await_ends, expect_each_has_its_check, is_in_order, plan, seconds, slots};
 use awty_testkit::fixture::{End, NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
@@ -7,8 +5,7 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// Makes repetitions with and without `catch_up`, and then executes the statements in `more`. Returns the first slot,
-/// which all these repetitions share.
+/// Returns the first slot, which all these repetitions share.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {

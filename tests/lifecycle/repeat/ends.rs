@@ -1,5 +1,3 @@
-//! Tests events that end a repetition, and events that must not end a repetition.
-
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, repeat_at_gate, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
@@ -73,7 +71,7 @@ fn repetitions_go_with_their_job_and_its_role() {
         "SELECT awty.repeat('gone', every => '1 hour')",
         "DROP OWNED BY gone",
             "DROP ROLE gone",
-        // A registration makes the maintainer inspect the database.
+        // Makes the maintainer inspect the database.
         "SELECT awty.register('other', 'public.gone')",
     ]);
     shop.await_true("the repetition to go", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");

@@ -1,5 +1,3 @@
-//! Tests the effects of a run on its repetition.
-
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use awty_testkit::fixture::{NOTE, Shop};
 
@@ -117,7 +115,6 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
     expect_each_has_its_check(&shop);
 }
 
-/// `cancel` ends the repetition, and `schedule` adds a check to the plan.
 #[test]
 fn a_run_may_cancel_or_reschedule_its_own_occurrence() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Rules that count open time of a calendar, and rows with due times of their own.
-
 use super::{ORDERS, await_state, await_walked, expect, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -8,7 +6,6 @@ use awty_testkit::fixture::Shop;
 const FRIDAY: &str = "(date_trunc('week', now() AT TIME ZONE 'UTC') + interval '11 days 12 hours') AT TIME ZONE 'UTC'";
 const OFFICE: &str = "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')";
 
-/// Orders under a calendar that role shop has made.
 fn shop(calendar: &str, rule: &str) -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());
     shop.run(ORDERS);
@@ -41,7 +38,6 @@ fn levels_are_due_after_open_time() {
     assert!(journey.query_one(&times, &[]).unwrap().get::<_, bool>(0), "days are Monday, Tuesday, Wednesday");
 }
 
-/// `awty.late` shows when the next level comes by the calendar.
 #[test]
 fn the_next_level_is_shown_in_open_time() {
     let shop = shop(
@@ -61,7 +57,6 @@ fn the_next_level_is_shown_in_open_time() {
     shop.run("SELECT awty.unwatch('orders'), awty.drop_calendar('always')");
 }
 
-/// A check that comes late, in closed time, waits for the next opening. A row that is met or deleted does not wait.
 #[test]
 fn nothing_is_raised_while_the_calendar_is_closed() {
     let calendar = |closed: &str| {
@@ -87,7 +82,7 @@ fn nothing_is_raised_while_the_calendar_is_closed() {
 
 const PROMISED: &str = "ALTER TABLE shop.orders ADD promised interval, ADD hours text";
 
-/// Each order has its own promise. A due time in closed time counts at the next opening.
+/// A due time in closed time counts at the next opening.
 #[test]
 fn a_row_is_due_at_its_own_time() {
     let shop = shop(
@@ -113,7 +108,6 @@ fn a_row_is_due_at_its_own_time() {
     shop.run("ALTER FUNCTION shop.awty_orders_due RENAME TO gone; UPDATE shop.orders SET note = 'x' WHERE id = 2; ALTER FUNCTION shop.gone RENAME TO awty_orders_due");
 }
 
-/// Without a calendar, `due` is any time. The alert has no `since`.
 #[test]
 fn a_due_time_needs_no_calendar() {
     let shop = shop(OFFICE, "due => 'placed_at', escalate => '{1 day}'");

@@ -64,7 +64,6 @@ fn gated() -> Shop {
     shop
 }
 
-/// `late` makes a row late, or lets its alert rise.
 #[track_caller]
 fn ship_while_raised(shop: &Shop, late: &str) {
     let gate = shop.close_gate();

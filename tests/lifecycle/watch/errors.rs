@@ -10,7 +10,6 @@ const JUDGE: &str = "CREATE FUNCTION shop.judge(n integer) RETURNS boolean LANGU
     CREATE TABLE shop.numbers (id integer PRIMARY KEY, n integer);
     SELECT awty.watch('shop.numbers', until => 'shop.judge(n)', within => '1 h');";
 
-/// The write fails as with a CHECK constraint, whether awty evaluates the expression for one row or for many.
 #[test]
 fn a_write_that_the_expression_refuses_fails_with_its_error() {
     let shop = Shop::on(Cluster::builder().start());

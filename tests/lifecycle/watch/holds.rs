@@ -3,7 +3,6 @@
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
 use awty_testkit::fixture::Shop;
 
-/// Orders whose alerts are told to `shop.told`.
 fn telling(more: &str) -> Shop {
     let shop = watched("");
     shop.run(
@@ -31,7 +30,7 @@ fn held(shop: &Shop) -> String {
     )
 }
 
-/// After the last level no check is left, and a hold needs none. `awty.release` has the alert told once more.
+/// After the last level no check is left, and a hold needs none.
 #[test]
 fn a_held_alert_is_told_again_after_its_release() {
     let shop = telling("");
@@ -60,7 +59,6 @@ fn a_held_alert_is_told_again_after_its_release() {
     assert!(["42704", "55000"].contains(&refused.0.as_str()), "{refused:?}");
 }
 
-/// Levels rise in a hold and are shown. Nothing is told, until the row is released.
 #[test]
 fn levels_rise_in_a_hold() {
     let shop = telling("");
@@ -82,7 +80,6 @@ fn levels_rise_in_a_hold() {
     assert_eq!((told(&shop), held(&shop)), ("1:2:1:f".into(), "-".into()));
 }
 
-/// The check of the row ends the hold at its time, also at level 0 and after the last level.
 #[test]
 fn a_hold_ends_at_its_time() {
     let shop = telling(", escalate => '{1 day}'");
@@ -118,7 +115,6 @@ fn a_hold_keeps_the_start_of_the_clock() {
     await_state(&shop, "late 1:1; pending -");
 }
 
-/// A silenced row is not held, and a row that is not watched cannot be held.
 #[test]
 fn what_cannot_be_held_or_released() {
     let shop = watched("");
@@ -140,7 +136,6 @@ fn what_cannot_be_held_or_released() {
     assert_eq!(shop.cluster.value::<i64>("postgres", is_held), 0);
 }
 
-/// A hold undoes a run that is about to tell. The run's level rises later, untold.
 #[test]
 fn a_hold_undoes_a_run_that_tells() {
     let shop = watched("");

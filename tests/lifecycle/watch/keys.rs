@@ -1,5 +1,3 @@
-//! Tests keys of any type and of several columns, with any settings of the writing session.
-
 use super::{LATE, await_state, expect, state};
 use awty_testkit::fixture::Shop;
 
@@ -73,7 +71,6 @@ fn keys_of_any_type_are_found_from_any_session() {
         "SELECT coalesce(string_agg(a.entity_key, ' '), '-') FROM awty.alert AS a LEFT JOIN awty.future_job AS f
                  ON (f.entity_name, f.entity_key, f.job) = (a.entity_name, a.entity_key, a.rule) WHERE f.id IS NULL";
     assert_eq!(shop.cluster.value::<String>("postgres", wrong), "-", "each has its check of level 2");
-    // A sweep, a walk, and writes of a session with other settings must all find the row.
     shop.cluster.execute(
         "postgres",
         &[

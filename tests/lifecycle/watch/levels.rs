@@ -1,10 +1,7 @@
-//! Tests the levels of alerts, silenced rows, and changed rules.
-
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched, watched_on};
 use awty_testkit::Cluster;
 
-/// A row that is overdue by several levels rises to the highest of them at once, and is told once. After the last level
-/// the check is done, and the alert stays until the row meets the rule.
+/// After the last level the check is done, and the alert stays until the row meets the rule.
 #[test]
 fn of_several_overdue_levels_only_the_highest_is_raised_and_told() {
     let shop = watched("escalate => '{200 min}'");
@@ -118,7 +115,6 @@ fn a_changed_rule_keeps_its_alerts() {
     );
     assert!(moved, "{:?}", shop.cluster.psql("postgres", "TABLE awty.future_job"));
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT id FROM awty.alert WHERE entity_key = '1'"), id);
-    // Under the changed rule the row is not late, so the following sweep clears its alert.
     shop.run(&other("5 hours", ", replace => true"));
     await_state(&shop, "late -; pending 1 2 3");
     shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'PAID'$$, within => '3 hours', existing => 'all', replace => true)");

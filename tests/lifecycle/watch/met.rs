@@ -1,9 +1,6 @@
-//! Rows that met their rule in time, and rows that did not: outcomes and the counts of `awty.job_status`.
-
 use super::{LATE, await_state, state, watched};
 use awty_testkit::fixture::Shop;
 
-/// Returns the outcomes of the checks of rows.
 fn outcomes(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -12,14 +9,12 @@ fn outcomes(shop: &Shop) -> String {
     )
 }
 
-/// Returns the counts of rows that met the rule in time, and of late rows.
 #[track_caller]
 fn await_counts(shop: &Shop, met: i64, late: i64) {
     let counted = format!("SELECT (met, late) = ({met}, {late}) FROM awty.job_status WHERE job = 'orders'");
     shop.await_true(&format!("{met} met, {late} late"), &counted);
 }
 
-/// The end says why a check is over, whether a trigger or a run ends the check.
 #[test]
 fn a_check_of_a_row_that_is_there_in_time_ends_as_met() {
     let shop = watched("escalate => '{1 day}'");
@@ -40,7 +35,6 @@ fn a_check_of_a_row_that_is_there_in_time_ends_as_met() {
     assert!(shop.cluster.value::<bool>("postgres", problems));
 }
 
-/// A late row counts once, however many levels it reaches. Its check does not end as met.
 #[test]
 fn a_late_row_is_counted_once() {
     let shop = watched("escalate => '{200 min, 1 day}'");
@@ -55,7 +49,6 @@ fn a_late_row_is_counted_once() {
     await_counts(&shop, 1, 3);
 }
 
-/// What a transaction or a savepoint undoes is not counted.
 #[test]
 fn rows_count_at_the_commit() {
     let shop = watched("");

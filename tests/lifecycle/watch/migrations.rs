@@ -8,7 +8,6 @@ const WATCH: &str =
     "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours')";
 const WHY: &str = "SELECT coalesce((SELECT concat_ws(' | ', why, fix) FROM awty.status), '-')";
 
-/// Waits until the status gives this reason and fix, and `awty.doctor()` names the rule.
 #[track_caller]
 fn await_why(shop: &Shop, why: &str, fix: &str) {
     shop.cluster.await_that(why, awty_testkit::PATIENCE, || {
@@ -187,7 +186,7 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     let mut holder = shop.cluster.client("postgres", "postgres");
     holder.batch_execute("BEGIN; SELECT FROM awty.job WHERE job = 'orders' FOR UPDATE").unwrap();
     shop.run(&format!("DROP TABLE shop.orders; {ORDERS}"));
-    // A registration makes the maintainer inspect the database.
+    // Makes the maintainer inspect the database.
     shop.run(
         "CREATE FUNCTION shop.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
          SELECT awty.register('nothing', 'shop.nothing')",
@@ -203,7 +202,6 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (2)", "late -; pending 2");
 }
 
-/// Writes succeed while the rule is stopped. The rule continues when its functions have the table's owner again.
 #[test]
 fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     let shop = watched("");

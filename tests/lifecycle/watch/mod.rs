@@ -28,8 +28,7 @@ const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
 const LATE: &str = "now() - interval '4 hours'";
 
-/// Opens a shop with a watched table `shop.orders`. `more` is further arguments of `awty.watch()`, such as `"escalate
-/// => '{6 hours}'"`.
+/// `more` is further arguments of `awty.watch()`, such as `"escalate => '{6 hours}'"`.
 fn watched(more: &str) -> Shop {
     watched_on(Cluster::builder().start(), more)
 }

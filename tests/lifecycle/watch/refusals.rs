@@ -1,5 +1,3 @@
-//! Tests what `awty.watch` refuses: each refusal has its SQLSTATE, position and hint, and leaves nothing behind.
-
 use super::{ORDERS, tables};
 use awty_testkit::fixture::{NOTE, Shop, refusal};
 
@@ -186,7 +184,6 @@ fn no_table_of_awtys_is_watched() {
     }
 }
 
-/// The hint contains the user's own expression, so that the user can paste it.
 #[test]
 fn a_hint_about_a_type_works_when_pasted() {
     let shop = Shop::open();
@@ -207,8 +204,6 @@ fn a_hint_about_a_type_works_when_pasted() {
     shop.run(watch);
 }
 
-/// The owner of the tables cannot log in. The hint names the caller instead, and does not suggest a login for the
-/// owner.
 #[test]
 fn the_hint_for_an_owner_without_login_is_another_role() {
     let shop = Shop::open();

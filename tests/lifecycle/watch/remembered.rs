@@ -1,11 +1,9 @@
-//! Tests a session that has already written to a watched table. The session must use the current rule, however the rule
-//! and the table have changed since then.
+//! Tests that a session that has already written to a watched table uses the current rule.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Returns the hours from now until the row's check, and the check's job.
 fn due(shop: &Shop, key: &str) -> String {
     shop.cluster.value(
         "postgres",

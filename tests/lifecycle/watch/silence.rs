@@ -1,5 +1,3 @@
-//! Tests that silenced rows stay silent until an UPDATE changes them.
-
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watch, watched};
 use awty_testkit::fixture::Shop;
 
@@ -23,7 +21,6 @@ fn a_walk_takes_in_no_silenced_row() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.hold"), 1);
 }
 
-/// `awty.explain` says which role silenced the row. The row counts as held nowhere.
 #[test]
 fn a_silenced_row_is_shown() {
     let shop = watched("");

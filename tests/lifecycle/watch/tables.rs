@@ -1,5 +1,3 @@
-//! Tests changes of a watched table, and that nothing is left after `awty.unwatch`.
-
 use super::{LATE, ORDERS, await_state, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;
 
@@ -72,7 +70,6 @@ fn a_dropped_table_ends_its_rule() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// After `awty.unwatch`, the catalog is as it was before `awty.watch`.
 #[test]
 fn nothing_is_left_of_a_watch() {
     let shop = Shop::open();

@@ -3,7 +3,7 @@
 use super::{LATE, await_state, state, watch, watched};
 use awty_testkit::fixture::Shop;
 
-/// Opens a shop with a watched table of orders. The rule's function fails while `shop.broken` has a row.
+/// The rule's function fails while `shop.broken` has a row.
 fn broken(more: &str) -> Shop {
     let shop = watched("");
     shop.run(
@@ -25,7 +25,6 @@ fn told(shop: &Shop) -> String {
     )
 }
 
-/// awty raises the alert although the function fails, and a retry calls the function once for this level.
 #[test]
 fn a_level_is_raised_untold_and_told_later() {
     let shop = broken("");
@@ -40,7 +39,6 @@ fn a_level_is_raised_untold_and_told_later() {
     assert!(shop.cluster.value::<bool>("postgres", late));
 }
 
-/// awty raises each level at its own time, and does not wait for the retries of an earlier level.
 #[test]
 fn a_broken_function_stops_no_level() {
     let shop = broken(", escalate => '{200 min, 210 min, 1 day}'");
@@ -58,8 +56,6 @@ fn a_broken_function_stops_no_level() {
     assert!(next, "{:?}", shop.cluster.psql("postgres", "TABLE awty.late"));
 }
 
-/// After `max_attempts` failures of the function, awty stops calling it for this level. The check continues with the
-/// next level.
 #[test]
 fn a_telling_is_given_up_after_max_attempts() {
     let shop = broken(", escalate => '{1 day}'");
@@ -99,7 +95,6 @@ fn a_slow_function_stops_no_alert() {
     assert_eq!(failing, "57014");
 }
 
-/// The row meets the rule before awty records the failure of the function, so awty raises no alert.
 #[test]
 fn a_row_that_is_met_meanwhile_gets_no_alert() {
     let shop = watched("");
@@ -118,7 +113,6 @@ fn a_row_that_is_met_meanwhile_gets_no_alert() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
 }
 
-/// `why`, `healthy`, `doctor` and `failing` name the failing function until the function works again.
 #[test]
 fn a_broken_function_is_reported() {
     let shop = broken("");
