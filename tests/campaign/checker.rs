@@ -23,14 +23,13 @@ pub struct Effect {
     pub xid: i64,
     pub act: String,
     pub bad: bool,
-    /// Whether the run was going to cancel or replace its own check.
+    /// Whether the run cancels or replaces its own check.
     #[allow(dead_code)] // printed with the row
     pub own: bool,
     pub committed: Option<Time>,
 }
 
 impl Effect {
-    /// Returns whether an external worker wrote the effect, in the transaction of its answer.
     fn is_outside(&self) -> bool {
         self.act == "outside"
     }
@@ -42,9 +41,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// Whether awty holds the check, and no client does.
+    /// Whether awty, and no client, holds the check.
     pub held: bool,
-    /// Whether clients hold, release and move the check. Such calls write the check's row.
+    /// Whether clients hold, release and move the check, which writes its row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -87,18 +86,18 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Number of overlapping runs that the runs themselves have seen, including runs that were rolled back.
+    /// Overlaps that the runs themselves have seen, including runs that were rolled back.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
-    /// The expected number of fillers, and the actual number.
+    /// Expected and actual number.
     pub fillers: [i64; 2],
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
-    /// Leftover rows of awty's tables after all work has ended. None while the load continues.
+    /// None while the load continues.
     pub left: Option<Left>,
-    /// Whether the server's clock was set, so that times of two transactions cannot be compared.
+    /// If the clock was set, times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
@@ -118,16 +117,15 @@ struct Story<'a> {
     placed: Vec<&'a Placed>,
 }
 
-/// Jobs whose checks crash the server or end their process, until awty puts the check on hold.
+/// Jobs whose checks crash the server or end their process.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// After this number of crashes, awty may hold a check. Crashes that another check caused may be among them.
+/// awty may hold a check after this many crashes, even if another check caused them.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Longest time, in seconds, from the timeout of a run to the end of the run. It is the watchdog's `GRACE` plus one
-/// second.
+/// Seconds from the timeout of a run to its end: the watchdog's `GRACE` plus one.
 const TO_BE_GONE: f64 = 3.0;
-/// Allowance for delays, in seconds. A fault that freezes a worker delays a run by less than this time.
+/// Seconds. A fault that freezes a worker delays a run by less than this time.
 const NOISE: f64 = 10.0;
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];

@@ -1,4 +1,4 @@
-//! The faults that the campaign injects, and the frequency of each. Each file below has one kind of fault.
+//! The faults that the campaign injects, and the frequency of each.
 //!
 //! Invariant: a fault that finds no target is not counted. Each fault restores the server, except for the damage that
 //! awty must handle.
@@ -29,7 +29,7 @@ use awty_testkit::{Cluster, DiskFault, Stop};
 use rewrite::Rewrite;
 use std::time::Duration;
 
-/// All checks that are due after a fault must be done within this time. A crash takes some seconds on a busy machine.
+/// A crash takes some seconds on a busy machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
 pub const MAX_CRASHES: usize = 3;
 
@@ -132,7 +132,6 @@ pub const ALL: &[(Fault, u64)] = {
 };
 
 impl Fault {
-    /// Chooses a fault by weight. Returns none if no fault is possible.
     pub fn any(random: &mut Random, may_be: impl Fn(Fault) -> bool) -> Option<Self> {
         let choices: Vec<(Fault, u64)> = ALL.iter().copied().filter(|(fault, _)| may_be(*fault)).collect();
         let mut place = random.below(choices.iter().map(|(_, weight)| weight).sum());
@@ -147,13 +146,12 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// Returns whether the fault happens only on request, because it takes much time and disk.
+    /// Such a fault happens only on request, because it takes much time and disk.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
 
-    /// Returns whether the fault shrinks awty's files. Each round begins with such a fault, so that short campaigns
-    /// have one.
+    /// Each round begins with a fault that shrinks awty's files, so that short campaigns have one.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }
@@ -165,7 +163,7 @@ impl Fault {
         }
     }
 
-    /// Causes the fault, and returns whether the fault had its effect.
+    /// Returns whether the fault had its effect.
     pub fn strike(self, cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
         match self {
             Fault::KillWorkerInRun => processes::kill(cluster, shared, processes::IN_RUN),

@@ -9,8 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Selects awty's tables with their TOAST tables and indexes. An unfinished REINDEX CONCURRENTLY leaves an invalid
-/// index, which is left out.
+/// An unfinished REINDEX CONCURRENTLY leaves an invalid index, which is left out.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -57,7 +56,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// Position in a server's log. The file is stored too, because a promoted standby writes another log.
+/// The file is stored too, because a promoted standby writes another log.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -76,8 +75,8 @@ impl LogMark {
     }
 }
 
-/// Returns the log's lines with internal errors. The time and the process id are dropped, so that repeated errors are
-/// reported once. The lines have the campaign's `log_line_prefix`.
+/// Time and process id are dropped, so that repeated errors are reported once. The lines have the campaign's
+/// `log_line_prefix`.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -87,12 +86,12 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Removes all digits, because repetitions of one error differ in numbers of blocks, checks and files.
+/// Repetitions of one error differ in numbers of blocks, checks and files.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// Returns whether a log line shows a crashed process, or an error that neither clients nor administrators can cause.
+/// A crashed process, or an error that neither clients nor administrators can cause.
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));

@@ -1,8 +1,7 @@
-//! The ledger records, for promise P14, which checks each external worker had, the keys of their leases, and what the
-//! worker did.
+//! Records the leases of each external worker and what the worker did, for promise P14.
 //!
-//! Invariant: the result depends only on the ledger. A worker writes a line when it has a lease, and again before it
-//! acts, answers or gives the lease back. The ledger is outside of transactions, so a server crash loses no line.
+//! Invariant: a worker writes a line when it has a lease, and again before it acts, answers or gives the lease back.
+//! The ledger is outside of transactions, so a server crash loses no line.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -11,12 +10,12 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// The check is identified by its id and this time, because a promoted standby may assign the id again.
+    /// Identifies the check with its id, because a promoted standby may assign the id again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// Time at which the lease started, by the server's clock. Confirmed heartbeats move `expires_at`.
+    /// By the server's clock. Confirmed heartbeats move `expires_at`.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
@@ -28,8 +27,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Returns whether this lease had ended before the lease `next` was handed out, judged by the lines of this lease's
-    /// worker.
+    /// Judged by the lines of this lease's worker.
     fn is_over_for(&self, next: &Work) -> bool {
         next.leased_at >= self.expires_at || self.let_go.is_some_and(|at| at <= next.claimed)
     }

@@ -1,5 +1,4 @@
-//! Finds rows of awty's own tables that outlive their check, worker or database after all work has ended.
-//! `recover::tidy` knows how soon such rows must go.
+//! Finds rows of awty's own tables that outlive their check, worker or database.
 
 use awty_testkit::postgres::{Client, Error};
 
@@ -11,7 +10,6 @@ pub const LEASE: &str = "awty_internal.lease";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     pub stats: Vec<i64>,
-    /// Number of rows of `in_flight`, and number of this database's workers.
     pub in_flight: i64,
     pub workers: i64,
     pub origins: i64,

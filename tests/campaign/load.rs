@@ -1,5 +1,4 @@
-//! Creates the load: databases with jobs of several roles, and one client per role that places, ships and replaces
-//! orders.
+//! Creates the load: one client per role places, ships and replaces orders.
 //!
 //! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows
 //! whether the transaction committed, because the transaction wrote its row there.
@@ -25,14 +24,14 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// Role whose checks are scheduled only by faults.
+/// Only faults schedule checks of this role.
 pub const ERIN: &str = "erin";
 
 const PACE: Duration = Duration::from_millis(120);
 
 pub struct Shared {
     pub server: Mutex<PathBuf>,
-    /// While this flag is set, clients must stay disconnected.
+    /// If set, clients must stay disconnected.
     pub away: AtomicBool,
     pub over: AtomicBool,
     pub closed: AtomicBool,
@@ -80,8 +79,7 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Notes the latest check at a kill. A check that is running at each of several kills will be held, although it
-    /// causes none of them.
+    /// A check that is running at each of several kills will be held, although it causes none of them.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -238,8 +236,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Returns the size of a check's arguments. Some arguments are stored out of line, and a few have the maximum size.
-    /// Checks of set-based jobs have large arguments more often, because awty archives several of their rows at once.
+    /// Some arguments are stored out of line, and a few have the maximum size. Set-based jobs have large ones more
+    /// often, because awty archives several of their rows at once.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -342,8 +340,7 @@ impl Customer {
     }
 }
 
-/// Returns whether a fault explains the error: the server is stopped or has crashed, its disk fails, or its clock is
-/// set. `began` is the time of the call.
+/// A fault stops or crashes the server, fails its disk, or sets its clock. `began` is the time of the call.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // SQLSTATE 22008 occurs if the clock was set back by years after the client had read it.

@@ -1,8 +1,8 @@
 //! The campaign puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It also
 //! measures how soon all due checks are done after a fault (P5, P10).
 //!
-//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed. The seed decides the order of
-//! faults. After each fault, all due checks must be done, and the checker reads everything.
+//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of
+//! faults.
 //!
 //! Invariant: the exit status is 0 only if no promise was violated and at least one fault succeeded. The timing depends
 //! on the machine, so no campaign can be repeated exactly.
@@ -189,8 +189,7 @@ impl Campaign {
         }
     }
 
-    /// Returns whether the round's clock can be set. This is so in every second round, or on request. If the clock is
-    /// set, the checker cannot compare times.
+    /// Every second round, or on request. If the clock is set, the checker cannot compare times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -1,5 +1,4 @@
-//! Clients that change running checks, and transactions that fail to commit. `watch` checks whether a client had to
-//! wait.
+//! Clients that change running checks, and transactions that fail to commit.
 
 use crate::checker::Told;
 use crate::load::Customer;
@@ -37,7 +36,6 @@ impl Customer {
         Ok(())
     }
 
-    /// Makes a COMMIT fail by a deferred constraint or a serialization conflict.
     pub fn fail_to_commit(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));

@@ -109,8 +109,7 @@ impl Worker {
         }
     }
 
-    /// Decides whether the worker misbehaves, in `per_mille` of a thousand calls. After the round, the worker never
-    /// misbehaves.
+    /// `per_mille` is the chance in a thousand calls. After the round, the worker never misbehaves.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }
@@ -185,7 +184,6 @@ impl Worker {
         Leased { lease: row.get(0), place: ledger.len() - 1, again: row.get(9), slot: row.get(10) }
     }
 
-    /// Sleeps with or without sending heartbeats, and drops leases that have become void.
     fn nap(&mut self, client: &mut Client, leases: &mut Vec<Leased>) -> Result<(), Error> {
         let is_alive = self.random.per_mille(700);
         for _ in 0..1 + self.random.below(4) {
@@ -226,7 +224,7 @@ impl Worker {
         Ok(Turn::GoesOn)
     }
 
-    /// Answers the leases in one transaction. Returns the leases whose check was locked by a client.
+    /// Returns the leases whose check was locked by a client.
     fn commit<'a>(&self, client: &mut Client, leases: &'a [Leased]) -> Result<Vec<&'a Leased>, Error> {
         let mut transaction = client.transaction()?;
         let answers = self.answer(&mut transaction, leases)?;
@@ -260,8 +258,6 @@ impl Worker {
         Ok(answers)
     }
 
-    /// Reports a failure for each lease. The report asks for a retry, or for no further attempt, or says that the work
-    /// never started.
     fn fail(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         let how = *self.random.pick(&["", ", final => ARRAY[true]", ", not_started => ARRAY[true]"]);
         if !how.contains("not_started") {
@@ -307,8 +303,7 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Releases held checks and waits until no lease is left. Checks that must wait because the clock was set back are
-/// ignored.
+/// Checks that must wait because the clock was set back are ignored.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

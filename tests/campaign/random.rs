@@ -3,7 +3,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Returns a stream of random numbers. Each pair of seed and number has an independent stream.
+    /// Each pair of seed and number has an independent stream.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         random.next();

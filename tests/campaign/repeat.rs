@@ -1,5 +1,4 @@
-//! Clients that create, change, pause, hold, release and cancel repetitions and their checks. This file also checks
-//! P11.
+//! Clients that create, change and end repetitions, and the verification of P11.
 //!
 //! No other client schedules checks of the entity name [`ENTITY`].
 

@@ -1,5 +1,3 @@
-//! Writes the campaign's report in Markdown.
-
 use crate::checker::Violation;
 use crate::faults::Fault;
 use crate::integrity::without_numbers;
@@ -33,7 +31,7 @@ pub struct Report {
 pub struct Run {
     pub seed: u64,
     pub minutes: f64,
-    /// Commit of the checkout, as `scripts/campaign` gets it from `git describe`.
+    /// From `git describe`, by `scripts/campaign`.
     pub commit: String,
 }
 
@@ -54,7 +52,7 @@ impl Report {
     }
 
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
-        // A violation may be reported again with a different text, so violations of the same check count once.
+        // A violation may be reported again with a different text.
         let words = match violation {
             Violation { promise: "integrity", what, .. } => without_numbers(what),
             Violation { check: 0, what, .. } => what.clone(),
@@ -115,8 +113,7 @@ impl Report {
         text
     }
 
-    /// Returns one line per fault, so that the results of many campaigns can be combined: date, commit, server, seed,
-    /// minutes, fault, times, missed, violations, slowest first run, slowest end.
+    /// Columns: date, commit, server, seed, minutes, fault, times, missed, violations, slowest first run, slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));

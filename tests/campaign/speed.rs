@@ -1,5 +1,4 @@
-//! Measures how soon awty works again after a fault (P5), by the server's clock. The log says when the server accepted
-//! connections again.
+//! Measures how soon awty works again after a fault (P5), by the server's clock.
 //!
 //! The figures are for the report. Only a delay that no machine noise can explain is a violation.
 
@@ -11,17 +10,15 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// A delay of this many seconds is a violation. awty notices a lost wake-up only within a minute, and nothing else
-/// takes this long.
+/// Seconds. awty notices a lost wake-up only within a minute, and nothing else takes this long.
 const TOO_LATE: f64 = 30.0;
 
-/// Position in a server's log, and the state before a fault. The file is stored too, because a promoted standby writes
-/// another log.
+/// The file is stored too, because a promoted standby writes another log.
 pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Number of the next transaction. If the clock was set back, times do not tell which transactions came before.
+    /// Next transaction. If the clock was set back, times do not tell which transactions came before.
     xid: i64,
 }
 
@@ -47,14 +44,14 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from accepting connections to the first run of a due check, in the slowest database. None if the server
-    /// was never down, or no check was due.
+    /// Seconds to the first run of a due check, in the slowest database. None if the server was never down, or no check
+    /// was due.
     pub first: Option<f64>,
     /// Seconds from accepting connections, or from the end of the fault, until all checks that were due then were done.
     pub all: f64,
 }
 
-/// Measures the time until awty works again. The caller made `mark` before the fault, and `since` is the fault's end.
+/// `mark` was made before the fault, and `since` is the fault's end.
 pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) -> Speed {
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());

@@ -1,5 +1,4 @@
-//! Uses random SQL as the work of a job: sqlsmith generates statements, and a job of an ordinary role executes one per
-//! run.
+//! sqlsmith generates statements, and a job of an ordinary role executes one per run.
 //!
 //! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in
 //! time. An internal error of PostgreSQL's own functions is counted, but is no violation.
@@ -109,7 +108,6 @@ fn execute(shared: &Shared, statements: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Schedules one check per statement, and one check per second for another role.
 fn forge(admin: &mut Client, statements: &[String]) -> Result<(), Error> {
     admin.batch_execute("SET ROLE smith; DELETE FROM smith.statement")?;
     for (number, sql) in statements.iter().enumerate() {

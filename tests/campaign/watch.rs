@@ -3,9 +3,8 @@
 //! Until its last moment, a run holds no lock that a client could want (see schema.sql). If a worker blocks a client
 //! while the worker's run sleeps, the client therefore waits for awty.
 //!
-//! Invariant: a slow machine causes no false alarm. Processes and locks are read one after the other, so one
-//! observation proves nothing. If the same run sleeps in two observations, it also slept when the locks were read in
-//! between.
+//! Invariant: a slow machine causes no false alarm. A run that sleeps in two observations also slept when the locks
+//! were read in between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;
@@ -17,8 +16,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Finds clients that wait for a worker. The start of a transaction distinguishes it from the next transaction of its
-/// process.
+/// The start of a transaction distinguishes it from the next transaction of its process.
 const WAITING: &str = "
     SELECT concat_ws(' ', c.usename, c.pid, c.xact_start, 'waits for', w.usename, w.pid, w.xact_start, 'in', c.datname)
     FROM pg_stat_activity AS c

@@ -18,13 +18,13 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds of the owner, and the chance in a thousand that the owner changes the rule in a round.
+/// Pause between two rounds, and the chance in a thousand that the owner changes the rule in a round.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Finds wrong open alerts. An alert is wrong if its row is gone, is not late, has changed or has met the condition, or
-/// if the row has two alerts. After a change of the rule, awty still clears the alerts of rows that meet the new
-/// condition. $1 says whether the clock was set.
+/// An alert is wrong if its row is gone, is not late, has changed or has met the condition, or has two alerts. After a
+/// change of the rule, awty still clears the alerts of rows that meet the new condition. $1 says whether the clock was
+/// set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -32,9 +32,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds late rows without an alert whose check is missing or too far away. A check may be three of the longest slots
-/// after the row became due or the check was written. Failed checks and, until the rule's walk is done, all rows are
-/// left out.
+/// A check may be three of the longest slots after the row became due or the check was written. Failed checks and,
+/// until the rule's walk is done, all rows are left out.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')
@@ -158,7 +157,6 @@ impl Visitor {
         }
     }
 
-    /// Acts as the table's owner, who checks P12 and sometimes changes or ends the rule.
     fn own(&mut self, client: &mut Client) -> Result<(), Error> {
         let wrong = client.query(WRONG, &[&self.movable_clock])?.iter().map(|row| row.get(0)).collect();
         let missed = client.query(MISSED, &[])?.iter().map(|row| row.get(0)).collect();

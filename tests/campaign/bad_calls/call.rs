@@ -1,5 +1,4 @@
-//! Generates a call of a function of awty, with some of its arguments, in one of SQL's notations. The same seed
-//! generates the same call.
+//! Generates a call of a function of awty in one of SQL's notations. The same seed generates the same call.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

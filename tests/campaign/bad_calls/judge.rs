@@ -19,8 +19,7 @@ const OF_AWTY: &[&str] = &[
     "22004", "22008", "22023", "23505", "25006", "28000", "39P01", "40001", "42501", "42602", "42622", "42704",
     "42710", "42725", "42809", "42883", "42P13", "54000", "55000",
 ];
-/// SQLSTATEs with which PostgreSQL itself refuses a call: unreadable values, arguments that fit no function, and places
-/// where calls are impossible.
+/// SQLSTATEs with which PostgreSQL itself refuses a call.
 const OF_POSTGRESQL: &[&str] = &[
     "0A000", "3F000", "40P01", "42P01", "21000", "22003", "22007", "22009", "22012", "22015", "22021", "2202E",
     "22025", "22032", "22P02", "22P05", "25P02", "42601", "42702", "42703", "42804", "42846", "42P18", "54001",

@@ -1,5 +1,5 @@
-//! Makes bad calls: several roles call awty's functions with unusual values, in all kinds of places. The databases and
-//! roles are separate, so that the campaign's checker is not affected. awty runs the jobs that bad calls register.
+//! Several roles call awty's functions with unusual values, in all kinds of places. The databases and roles are
+//! separate, so that the campaign's checker is not affected.
 //!
 //! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no XX000, crash or log entry,
 //! and leaves no lock and no memory behind. `tests/regress` knows which calls should fail.
@@ -24,7 +24,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Roles that make the calls. Roles with rights occur more often, because calls of roles without rights reveal little.
+/// Roles with rights occur more often, because calls of roles without rights reveal little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -41,9 +41,9 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// A turn makes all calls once. Turns repeat at most this often, and only while the memory of their process grows.
+/// Turns repeat at most this often, and only while the memory of their process grows.
 const TURNS: usize = 5;
-/// Number of bytes by which memory may grow after the second turn, or while one call is repeated, without being a leak.
+/// Bytes by which memory may grow after the second turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
 const TO_RUN: Duration = Duration::from_secs(90);
 
@@ -102,8 +102,7 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the same calls several times in one session of one role, and checks that the session's memory does not grow.
-/// Then makes two of the calls many times.
+/// Checks that the session's memory does not grow while the same calls are repeated.
 fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     let (database, role) = (DATABASES[0].0, *random.pick(&CALLERS));
     let mut witness = connect(shared, database, "postgres")?;
@@ -157,8 +156,8 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Makes a call many times and rolls each call back, so that leaks add up. The session is new, because a leak would
-/// first fill holes in the heap that other calls left.
+/// Repeats a call so that leaks add up. The session is new, because a leak would first fill holes in the heap that
+/// other calls left.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
@@ -192,14 +191,13 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns the private bytes of a process, including bytes outside of its memory contexts.
+/// Private bytes of a process, including bytes outside of its memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
     line.trim().trim_end_matches(" kB").parse::<i64>().unwrap_or(0) * 1024
 }
 
-/// Makes calls through psql, in databases and clients with several encodings. Some bytes of the calls are replaced.
 fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
     let Ok(mut client) = connect(shared, DATABASES[0].0, "postgres") else { return };
     let Ok(functions) = signatures::read(&mut client) else { return };

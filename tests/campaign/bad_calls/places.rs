@@ -1,5 +1,4 @@
-//! Makes calls in different places: plain statements, all kinds of transactions, triggers, restricted operations, and
-//! sessions with unusual settings.
+//! Makes calls in statements, transactions, triggers, restricted operations, and sessions with unusual settings.
 //!
 //! Invariant: an `Err` means that the connection is lost. After each step the session has no transaction, no settings
 //! and the same user.
@@ -86,7 +85,7 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Executes the step. Returns the answer to each statement: an empty text, or the SQLSTATE and the message.
+    /// Returns the answer to each statement: an empty text, or the SQLSTATE and the message.
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions
@@ -199,7 +198,6 @@ impl Step {
     }
 }
 
-/// Executes a statement. Returns an empty text, or the SQLSTATE and the message.
 pub fn ask(client: &mut Client, sql: &str) -> Result<String, Error> {
     answer(client.simple_query(sql).map(drop))
 }

@@ -1,6 +1,4 @@
-//! Unusual values for each type. Some arguments also have values that pass the first tests of a call.
-//!
-//! Each value is a short SQL expression. Arguments of unknown types get texts that are cast to their type.
+//! Unusual values for each type, as short SQL expressions. Arguments of unknown types get texts.
 
 use super::signatures::Argument;
 use crate::random::Random;

@@ -1,5 +1,5 @@
-//! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks. Meanwhile, a
-//! worker has prefetched checks that are scattered over these files. Only the followers among the added checks run.
+//! Grows the files of awty's tables to hundreds of blocks and shrinks them, while a worker has prefetched checks that
+//! are scattered over these files.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -10,10 +10,10 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Longest time until a follower begins its run. It is twice the longest slot of three seconds.
+/// Twice the longest slot of three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
-/// Creates a table that fills all shared buffers when it is read.
+/// The table fills all shared buffers when it is read.
 const OTHER: &str = "CREATE TABLE IF NOT EXISTS camp.other AS
     SELECT n, repeat('x', 500) AS filler FROM generate_series(1, 30000) AS n";
 
@@ -27,7 +27,7 @@ pub enum Kind {
 
 pub struct Bulk {
     kind: Kind,
-    /// Prefix of the keys of this bulk's followers, which makes them differ from the followers of other bulks.
+    /// Makes the keys of this bulk's followers differ from those of other bulks.
     tag: String,
     keeper: Client,
     pub admin: Client,
@@ -44,7 +44,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds a bulk and removes its fillers again. Afterwards, the first follower is running.
+    /// Afterwards, the first follower is running.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;

@@ -1,6 +1,4 @@
-//! Sets the server's clock: by a little or by days, to difficult dates, during a run, and while the launcher is down.
-//!
-//! awty's promises about time use the server's clock, so the clock is not reset at the end of a round.
+//! Sets the server's clock. awty's promises about time use this clock, so it is not reset at the end of a round.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -10,12 +8,11 @@ use awty_testkit::{Cluster, Stop, poll};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// A run is over after this time, which consists of a timeout, the time to terminate the run, and a reserve.
+/// A timeout, the time to terminate the run, and a reserve.
 const RUN_IS_OVER: Duration = Duration::from_secs(30);
 
 const HOUR: i64 = 3600;
 
-/// Dates just before a country changes its clocks, or just before the limit of a number range.
 const DATES: [&str; 12] = [
     "1970-01-01T00:00:10Z",
     "2000-01-01T00:00:00Z", // PostgreSQL's epoch
@@ -70,8 +67,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// Sets the clock while the launcher or the server is down. PostgreSQL restarts the launcher after restart_time by the
-/// wall clock. So if the clock is set back, the launcher restarts only when the clock has caught up.
+/// PostgreSQL restarts the launcher after restart_time by the wall clock. If the clock is set back, the launcher
+/// restarts only when the clock has caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

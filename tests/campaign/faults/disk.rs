@@ -1,5 +1,4 @@
-//! Makes the disk fail for a moment: the disk is full, or flushes fail. PostgreSQL goes down instead of losing written
-//! data (`data_sync_retry`).
+//! Fills the disk or makes flushes fail. PostgreSQL goes down instead of losing written data (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;

@@ -20,15 +20,15 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// For each step and action: how often a process failed there, and how often no process came there in time.
+/// For each step and action: how often a process failed there, and how often none came in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Prefers the steps that were tested least. Several steps raise an ERROR at a time, but only one sends SIGTERM or
-/// SIGKILL, because these signals may take the server down.
+/// Several steps raise an ERROR at a time. Only one sends SIGTERM or SIGKILL, because these signals may take the server
+/// down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];
@@ -71,7 +71,7 @@ fn arm(shared: &Shared, step: &Step, action: &str) -> bool {
     run(shared, &format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_ok()
 }
 
-/// Waits until a process has reached the failpoint. If no process reaches it, the failpoint is disarmed.
+/// If no process reaches the failpoint, it is disarmed.
 fn crossed(shared: &Shared, step: &Step) -> bool {
     let file = file(step);
     let taken = poll("somebody to come by", TO_COME_BY, || {
@@ -86,7 +86,7 @@ fn crossed(shared: &Shared, step: &Step) -> bool {
         if is_gone()? { Ok(()) } else { Err("still there".into()) }
     });
     if taken.is_err() {
-        // The server may be restarting, so the test tries until the file is removed.
+        // The server may be restarting.
         let _ = poll("the file to be taken back", TO_COME_BY, || run(shared, &format!("rm -f {file}")));
     }
     taken.is_ok()

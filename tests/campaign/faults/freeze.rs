@@ -18,7 +18,6 @@ pub fn freeze(cluster: &Cluster, shared: &Shared, random: &mut Random, whom: &st
 
 fn is_stopped(pid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // In /proc/PID/stat, the name of the process comes before the state. The name may contain anything, so the search
-    // starts at the end.
+    // The name of the process comes before the state and may contain anything, so the search starts at the end.
     status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
 }

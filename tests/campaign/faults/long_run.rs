@@ -9,10 +9,10 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Length of the long run in seconds. The other roles must catch up within `SHARE` of this time.
+/// Seconds. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Length of the runs of other roles in seconds. These runs are short, because suspects run one after the other.
+/// Seconds. These runs are short, because suspects run one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);

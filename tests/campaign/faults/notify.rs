@@ -8,7 +8,6 @@ use awty_testkit::postgres::Client;
 use awty_testkit::postgres::error::SqlState;
 use std::time::Duration;
 
-/// Sends large notifications on a channel that the campaign's jobs do not use.
 const FILL: &str = "SELECT count(pg_notify('full', n || repeat('x', 7900))) FROM generate_series(1, 5000) AS n";
 const ENOUGH: usize = 400;
 const WHILE: Duration = Duration::from_secs(5);

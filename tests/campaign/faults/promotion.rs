@@ -35,7 +35,7 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// Stops the stream to the standby in the primary's last moments, so that the standby lacks the last confirmed commits.
+/// Stops the stream in the primary's last moments, so that the standby lacks the last confirmed commits.
 pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let mut standby = cluster.standby();
     let Some(sender) = catch::<i32>(shared, "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'") else {
@@ -93,8 +93,7 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Drops recent confirmations that the standby lacks, and returns their number. Dropping too many causes no false
-/// alarm.
+/// Drops recent confirmations that the standby lacks. Dropping too many causes no false alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

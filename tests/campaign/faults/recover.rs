@@ -1,5 +1,3 @@
-//! Waits until all due checks are done after a fault, and until nothing is left over after a round.
-
 use super::TO_RECOVER;
 use super::look::look_around;
 use crate::left::Left;
@@ -7,7 +5,7 @@ use crate::load::{DATABASES, ERIN, Shared, explain};
 use awty_testkit::poll;
 use std::time::{Duration, Instant};
 
-/// The audit comes once a minute, and some leftovers are found only by the audit.
+/// Some leftovers are found only by the audit, which comes once a minute.
 const TO_TIDY: Duration = Duration::from_secs(70);
 const SLOW: Duration = Duration::from_secs(8);
 
@@ -41,10 +39,10 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until all work has ended, and returns the leftover rows of each database.
+/// Returns the leftover rows of each database after all work has ended.
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
-    // A change of a job makes the maintainer inspect the database.
+    // Makes the maintainer inspect the database.
     for database in DATABASES {
         let owner = shared.connect(database, ERIN);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));

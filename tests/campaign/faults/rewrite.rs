@@ -95,7 +95,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// Creates a tablespace in the data directory, because a standby has a data directory of its own.
+/// The tablespace is in the data directory, because a standby has a data directory of its own.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;

@@ -1,10 +1,8 @@
-//! Takes all background worker slots with parallel queries.
-
 use crate::load::Shared;
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// Creates a table with one row per page, so that each parallel worker gets some pages.
+/// One row per page, so that each parallel worker gets some pages.
 const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS hog (n integer, filler text) WITH (fillfactor = 10, parallel_workers = 1000);
     ALTER TABLE hog ALTER filler SET STORAGE PLAIN;
@@ -17,7 +15,7 @@ const QUERY: &str =
 
 const SAID: &str = "awty could not start a worker process";
 
-/// Takes all background worker slots. awty must log that no slot was free.
+/// awty must log that no slot was free.
 pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     let Ok(mut admin) = shared.connect("postgres", "postgres") else { return false };
     if admin.batch_execute(TABLE).is_err() {
