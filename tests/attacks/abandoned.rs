@@ -7,8 +7,7 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// Makes checks 1 to 80 of the client's job `suicide` due. The client's open transaction has locked the rows of these
-/// checks.
+/// The client's open transaction has locked the rows of checks 1 to 80 of its job `suicide`.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
@@ -46,8 +45,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// A run occupies one worker's place until awty has recorded the end of its process. A role cannot start more such runs
-/// than it has workers.
+/// A run occupies one worker's place until awty has recorded the end of its process.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();
@@ -80,7 +78,6 @@ fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     drop(clients);
 }
 
-/// Other roles still get a place, or `awty.status` and the log say why they get none.
 #[test]
 fn a_lack_of_places_is_told() {
     const ROLES: usize = 70;

@@ -1,11 +1,8 @@
-//! Tests two simultaneous calls that change one job: the second call waits for the first.
-
 use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};
 
-/// Starts the second call while the transaction of the first call is open, so that the second call waits. Returns the
-/// SQLSTATE of the second call.
+/// The transaction of the first call is open, so that the second call waits. Returns the SQLSTATE of the second call.
 #[track_caller]
 fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));
@@ -40,7 +37,6 @@ fn field_with_guild(jobs: &[&str]) -> Field {
     field
 }
 
-/// The waiting call is refused, because the other call has given the job to another role.
 #[test]
 fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
     let calls = [
@@ -62,7 +58,6 @@ fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'c', at => now())", "42501");
 }
 
-/// Each call writes only the columns that it was asked to change.
 #[test]
 fn two_changes_of_one_job_at_the_same_time_both_stay() {
     let field = field_with_guild(&["a", "b", "c"]);

@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field};
 
-/// Mallory's code writes down the role with whose rights it runs.
 const NOTED: &str = "
     CREATE TABLE mallory.noted (who text, may_all text);
     CREATE FUNCTION mallory.note() RETURNS int LANGUAGE plpgsql AS $$ BEGIN

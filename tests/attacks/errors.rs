@@ -1,4 +1,4 @@
-//! Tests errors that are made for the archive: errors that are large or strange, or that imitate other errors.
+//! Tests errors that are large or strange, or that imitate other errors.
 
 use crate::field::{DB, Field};
 

@@ -1,4 +1,4 @@
-//! The cluster of these tests: awty, two roles that distrust each other, and common queries.
+//! The cluster of these tests, with two roles that distrust each other.
 
 use awty_testkit::fixture::{End, Refusal, refusal};
 use awty_testkit::postgres::Client;
@@ -6,8 +6,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// A check that starts more than this many seconds late has waited for another check's long run. A smaller delay may
-/// come from a busy machine.
+/// Seconds. A check that starts later has waited for another check's long run. A smaller delay may come from a busy
+/// machine.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";
@@ -29,7 +29,7 @@ impl Field {
         field
     }
 
-    /// Connects as the role. Every statement has a timeout, which is longer than the deadline of any poll.
+    /// Every statement has a timeout, which is longer than the deadline of any poll.
     #[track_caller]
     pub fn client(&self, role: &str) -> Client {
         let mut client = self.cluster.client(DB, role);
@@ -118,7 +118,7 @@ impl Field {
         assert!(lateness < HELD_UP, "alice's check started {lateness} s late");
     }
 
-    /// Waits until a run has taken the advisory lock by which it signals its progress.
+    /// A run signals its progress by an advisory lock.
     #[track_caller]
     pub fn await_sign(&self, sign: i32) {
         self.cluster.await_sql(
@@ -129,7 +129,7 @@ impl Field {
     }
 }
 
-/// Returns the SQLSTATE with which the server refuses the statement, or an empty text.
+/// Returns the SQLSTATE of the refusal, or an empty text.
 #[track_caller]
 pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {

@@ -1,5 +1,3 @@
-//! Tests access to other roles' jobs, checks and processes, by name, id and process id.
-
 use crate::field::{DB, Field};
 
 #[test]
@@ -81,7 +79,6 @@ fn nobody_signals_another_roles_worker_or_the_launcher() {
     assert_eq!(field.cluster.pids("awty launcher"), pids[..1]);
 }
 
-/// The limits of the job still apply to the check.
 #[test]
 fn a_job_that_ends_its_own_worker_harms_itself_only() {
     let field = Field::new();

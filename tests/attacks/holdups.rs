@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use crate::field::{DB, Field, answer};
 
-/// The check is delayed only as long as the transaction of the other role is open.
 #[test]
 fn a_due_check_runs_soon_after_its_row_is_let_go() {
     let field = Field::new();
@@ -39,7 +38,6 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     assert_eq!(ran, Ok(["1 done", "2 done", "3 done"].map(str::to_owned).to_vec()));
 }
 
-/// An open or prepared transaction has registered the name of the job.
 #[test]
 fn a_name_is_not_waited_for_without_end() {
     let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));
@@ -62,8 +60,6 @@ fn a_name_is_not_waited_for_without_end() {
     });
 }
 
-/// An open or prepared transaction of another role has created the calendar, uses the calendar, or keeps a check of a
-/// repetition with this calendar locked.
 #[test]
 fn a_calendar_is_not_waited_for_without_end() {
     let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));
@@ -91,8 +87,7 @@ fn a_calendar_is_not_waited_for_without_end() {
     field.sql("postgres", other);
 }
 
-/// The maintainer handles checks that were put on hold during a run in batches. Mallory keeps a thousand of these
-/// checks locked.
+/// The maintainer handles checks that were put on hold during a run in batches.
 #[test]
 fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let field = Field::new();
@@ -110,12 +105,12 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
     );
-    // A new job makes the launcher start an inspection.
+    // A new job starts an inspection.
     field.job("alice", "another", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
 }
 
-/// The maintainer ends expired leases in batches. Mallory keeps the checks of a thousand expired leases locked.
+/// The maintainer ends expired leases in batches.
 #[test]
 fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let field = Field::new();
@@ -132,7 +127,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
     field.sql("alice", "SELECT count(*) FROM awty.claim('{alices}', 'w')");
-    // Ids of leases are random. The maintainer reaches the lease with the highest id last.
+    // Lease ids are random, and the maintainer reaches the highest id last.
     field.sql("postgres", "UPDATE awty_internal.lease SET lease = 9223372036854775807 WHERE job = 'alices'");
     field.cluster.await_sql(
         DB,

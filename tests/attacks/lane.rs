@@ -8,8 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Deadline for alice's suspects, which is shorter than the minute between two inspections. Behind mallory's suspects,
-/// alice's suspects would wait all day.
+/// Shorter than the minute between two inspections. Behind mallory's suspects, alice's suspects would wait all day.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {
@@ -18,7 +17,6 @@ fn dies_once(role: &str) -> String {
     )
 }
 
-/// Creates a job that executes `begin`, signals, waits until its door is open, and executes `end`.
 fn job_with_door(field: &Field, role: &str, name: &str, begin: &str, sign: i32, end: &str) {
     field.sql(role, &format!("CREATE SEQUENCE {role}.runs; CREATE TABLE {role}.door AS SELECT false AS open"));
     let body = format!(
@@ -49,8 +47,7 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// Lets mallory's run continue until its process ends. Mallory's client, which is returned, has then locked the row of
-/// the check.
+/// Mallory's client, which is returned, has then locked the row of the check.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");
@@ -62,7 +59,6 @@ fn mallory_abandons_it(field: &Field) -> Client {
     holding
 }
 
-/// Expects that alice's check is done, although its process has ended once.
 #[track_caller]
 fn alices_suspect_is_done(field: &Field) {
     field.sql("alice", "CREATE SEQUENCE alice.runs");
@@ -81,8 +77,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// Crashes the server while mallory's check and one of alice's ten checks are running. Alice's job is paused, so
-/// mallory's check runs first after the start.
+/// Alice's job is paused, so mallory's check runs first after the start.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());
@@ -118,7 +113,6 @@ fn a_long_run_of_one_role_stops_no_suspects_of_another_after_a_crash() {
     await_alice(&field, 10);
 }
 
-/// The run's process has ended, and a client keeps awty from counting this end.
 #[test]
 fn a_run_that_was_abandoned_stops_no_suspects_of_another_role_after_a_crash() {
     let field = crash(DIE);

@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field};
 
-/// Each function records the name that it finds in its interpreter, and leaves the name of its own role there.
 const FUNCTIONS: &str = r#"
 CREATE TABLE public.found (language text, left_by text, who text DEFAULT current_user);
 GRANT ALL ON public.found TO PUBLIC;
@@ -55,8 +54,7 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // A later run of the same role must find the name that an earlier run has left. Otherwise, the test would prove
-    // nothing.
+    // A later run of the same role must find the name. Otherwise, the test would prove nothing.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

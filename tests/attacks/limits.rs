@@ -1,10 +1,7 @@
-//! Tests runs that use too much time, memory, stack or disk.
-
 use awty_testkit::Cluster;
 
 use crate::field::{Field, HELD_UP};
 
-/// After the timeout, awty first cancels the run and then terminates it.
 #[test]
 fn a_job_that_catches_its_cancellation_is_terminated() {
     let field = Field::new();

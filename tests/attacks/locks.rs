@@ -1,5 +1,3 @@
-//! Tests locks that a run takes or leaves behind, and locks with which a session obstructs awty.
-
 use crate::field::{DB, Field, HELD_UP};
 
 #[test]
@@ -144,7 +142,6 @@ fn a_lock_on_the_extension_holds_up_no_run() {
     field.alice_goes_on();
     holding.batch_execute("ROLLBACK").unwrap();
 
-    // DROP EXTENSION is refused at once, even during a run.
     let long = "BEGIN PERFORM pg_advisory_xact_lock(81); PERFORM pg_sleep(86400); RETURN NULL; END";
     field.job_with("mallory", "long", long, "timeout => '1 day'");
     field.schedule("mallory", "long", "1");

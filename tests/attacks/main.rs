@@ -1,5 +1,5 @@
-//! Tests attacks by a hostile role, and their results. Each test has its own cluster. The role `alice` minds her own
-//! business, and the role `mallory` attacks.
+//! Tests attacks by a hostile role. Each test has its own cluster, in which `alice` minds her own business and
+//! `mallory` attacks.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

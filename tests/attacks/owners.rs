@@ -1,5 +1,3 @@
-//! Tests jobs whose function gets another owner, or whose function's name is taken by a function of another owner.
-
 use crate::field::{DB, Field};
 
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
@@ -18,8 +16,6 @@ fn field() -> Field {
     field
 }
 
-/// Expects that alice's job `hers` does not run its function `box.f` after mallory became the owner of the function
-/// while a check was due.
 #[track_caller]
 fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)]) {
     field.sql(
@@ -78,7 +74,6 @@ fn a_function_that_changes_hands_does_not_run_for_its_former_owner() {
     );
 }
 
-/// When alice reads the view, mallory's code tries to register a job with alice's rights.
 #[test]
 fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     let field = field();
@@ -106,8 +101,6 @@ fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     assert_eq!(field.cluster.psql(DB, "SELECT who FROM mallory.caught").trim(), "");
 }
 
-/// Each function belongs to the job's role, to a superuser, to a role of which the job's role is a member, or to the
-/// role that registered the job.
 #[test]
 fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     let field = field();

@@ -1,6 +1,5 @@
 use crate::field::{DB, Field};
 
-/// The log says once why the checks of such a role do not run.
 #[test]
 fn checks_of_a_role_that_cannot_connect_wait() {
     for (forbid, permit, reason) in [

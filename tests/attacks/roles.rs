@@ -51,7 +51,6 @@ fn another_role_is_refused() {
     }
 }
 
-/// A run executes SET ROLE. The switch is undone before awty records the run, and before the worker's next run.
 #[test]
 fn a_role_taken_on_in_a_run_ends_with_it() {
     let field = field_with_notes();

@@ -1,7 +1,6 @@
 use crate::field::Field;
 
-/// Creates a cluster in which mallory's function `grab` records in `loot` how many passwords of the server the calling
-/// role can read.
+/// `grab` records in `loot` how many passwords of the server the calling role can read.
 fn field() -> Field {
     let field = Field::new();
     field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
@@ -64,15 +63,13 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
     );
     field.sql("alice", "SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 s')");
     field.sql("postgres", "GRANT ALL ON SCHEMA alice TO mallory; ALTER TABLE alice.orders OWNER TO mallory");
-    // Mallory's functions have the names and signatures that the rule looks for.
     field.sql(
         "mallory",
         "CREATE FUNCTION mallory.awty_orders(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()';
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // Mallory owns the table, and the event trigger that would forbid the change is disabled. So mallory can replace
-    // awty's trigger.
+    // Mallory owns the table, and the event trigger is disabled, so mallory can replace awty's trigger.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",
@@ -91,7 +88,6 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
     assert_eq!(pending, 0);
 }
 
-/// `awty.status` reads only the rules that the caller may see.
 #[test]
 fn rules_of_others_add_no_call_to_the_status() {
     let field = field();
@@ -113,7 +109,6 @@ fn rules_of_others_add_no_call_to_the_status() {
     assert_eq!((looks("mallory"), looks("alice")), (3, 0));
 }
 
-/// The rule of a role uses another role's function and type. The other role may drop them, and the rule has stopped.
 #[test]
 fn a_rule_keeps_no_other_role_from_dropping_its_own_objects() {
     let field = field();

@@ -1,4 +1,4 @@
-//! Tests which roles see failures, runs, figures and forecasts. Each cell of the table in the documentation is tested.
+//! Tests each cell of the documentation's table of which roles see failures, runs, figures and forecasts.
 
 use crate::field::{DB, Field};
 
@@ -7,8 +7,7 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
     field.one(role, &sql)
 }
 
-/// Alice's job has failed for two checks, and runs a third one. Sam has scheduled one of the failed checks and the
-/// running check, but has lost this right. Riva may read the job, mona monitors the server, and mallory has no right.
+/// Sam has lost the right to schedule. Riva may read the job, mona monitors the server, and mallory has no right.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {

@@ -1,12 +1,8 @@
-//! Tests that a run's settings end with the run, and that a role's own settings do not keep awty from recording its
-//! checks.
-
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// One worker runs three checks of one slot. The first run records all settings, the second changes as many as it can,
-/// and the third records them again.
+/// One worker runs all three checks. The second run changes as many settings as it can.
 #[test]
 fn settings_of_a_run_end_with_it() {
     let field = Field::with(Cluster::builder().set("awty.max_workers_per_role", "1"));
@@ -98,7 +94,6 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
         "local_preload_libraries = ''",
         "application_name = 'awty launcher'",
     ] {
-        // The test leaves out settings that this version of PostgreSQL does not have.
         let name = setting.split(' ').next().unwrap();
         if field.one(
             "postgres",

@@ -1,12 +1,9 @@
-//! Tests floods of checks, notifications, subtransactions, failures, and changes of a job.
-
 use std::time::Duration;
 
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// Returns the largest delay of the checks of alice's job `pulse`, in seconds.
 fn worst_lateness(field: &Field) -> f64 {
     field.one(
         "postgres",
@@ -244,8 +241,6 @@ fn failing_and_held_checks_of_others_hide_none() {
     }
 }
 
-/// `awty.doctor()` names a role's overdue job, and the error of this role's job, however many overdue jobs and ended
-/// checks other roles have.
 #[test]
 fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     let field = Field::new();

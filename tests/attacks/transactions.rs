@@ -1,5 +1,3 @@
-//! Tests statements that would end the run's transaction, or that cannot run inside a transaction.
-
 use crate::field::{DB, Field};
 
 #[test]
@@ -35,7 +33,6 @@ fn no_run_ends_its_own_transaction() {
     field.alice_goes_on();
 }
 
-/// A run may change settings of its transaction, but awty still records the run.
 #[test]
 fn what_a_run_may_do_to_its_transaction() {
     let field = Field::new();

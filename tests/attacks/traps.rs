@@ -15,7 +15,6 @@ const TRAP: &str = "
     END $$;
     CREATE TRIGGER trap AFTER INSERT ON mallory.guestbook FOR EACH ROW EXECUTE FUNCTION mallory.trap()";
 
-/// The trap must catch neither superusers nor roles that can become a superuser, read all rows or read server files.
 #[test]
 fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     let field = Field::new();
@@ -37,8 +36,7 @@ fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     assert!(!field.one::<bool>("postgres", "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"));
 }
 
-/// The function belonged to a superuser when the job was registered, and belongs to mallory now. awty checks the owner
-/// again before each run.
+/// awty checks the owner again before each run.
 #[test]
 fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     let field = Field::new();

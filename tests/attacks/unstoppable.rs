@@ -16,8 +16,7 @@ $$"
     )
 }
 
-/// A run that can be neither cancelled nor terminated does not count among the allowed workers. `awty.status` and the
-/// log report the run.
+/// A run that can be neither cancelled nor terminated does not count among the allowed workers.
 #[test]
 fn a_run_that_nothing_stops_takes_no_place_from_others() {
     let field = Field::with(Cluster::builder().set("awty.max_workers", "1").set("awty.max_workers_per_role", "1"));

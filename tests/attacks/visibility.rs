@@ -1,6 +1,6 @@
 use crate::field::{DB, Field};
 
-/// Every name, key, argument and error text of alice contains this word (`geheim`), so that a leak can be found.
+/// Every name, key, argument and error text of alice contains this word, so that a leak can be found.
 const SECRET: &str = "geheim";
 
 fn field() -> Field {
@@ -112,7 +112,6 @@ fn a_leaky_function_is_given_no_foreign_row() {
     field.refused("mallory", "SET row_security = off; SELECT * FROM awty.future_job", "42501");
 }
 
-/// The hint names only jobs that the caller may know, such as a job that the caller may schedule.
 #[test]
 fn a_hint_names_no_foreign_job() {
     let field = Field::new();
