@@ -1,7 +1,7 @@
 //! Tests rows that no function of awty writes, but that a superuser may write.
 //!
-//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. The test
-//! drops the constraints first. All rows are broken at the same time, because the server log names the row that fails.
+//! Every column gets NULL, the limits of its type, and nonsense, each in a row of its own. All rows are broken at the
+//! same time, because the server log names the row that fails.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -48,8 +48,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// For each table: statements that create a valid row, and a statement that breaks one of the row's columns. See
-/// [`break_each`].
+/// For each table: statements for a valid row, and a statement that breaks a column. See [`break_each`].
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -85,8 +84,8 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Executes the statement for each column and each bad value of its type. In the statement, COLUMN, VALUE and NUMBER
-/// stand for the column, the value and a running number. Values that the server refuses are skipped.
+/// COLUMN, VALUE and NUMBER stand for the column, the bad value and a running number. Values that the server refuses
+/// are skipped.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -112,7 +111,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Expects that due checks of two roles run, before and after a crash. awty reads more rows after a crash.
+/// awty reads more rows after a crash.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {
@@ -133,7 +132,6 @@ fn expect_others_go_on(shop: &mut Shop, what: &str) {
     }
 }
 
-/// An error about a job or a check names the table row of that job or check.
 #[test]
 fn a_broken_row_stops_only_itself() {
     let mut shop = Shop::on(Cluster::builder().set("awty.history_retention", "30d").start());
@@ -212,8 +210,8 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// The slot `-infinity` is earlier than every time of the clock. Such a check must not hide other work of the role from
-/// the launcher.
+/// `-infinity` is earlier than every time of the clock. Such a check must not hide other work of the role from the
+/// launcher.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();

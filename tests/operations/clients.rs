@@ -1,5 +1,3 @@
-//! A client that constantly schedules, cancels and replaces checks, and the verification of its checks.
-
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};
@@ -9,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Body of a job that writes the check's id in the transaction that ends the check.
+/// Writes the check's id in the transaction that ends the check.
 pub const NOTE_ID: &str =
     "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text); RETURN NULL; END";
 
@@ -37,9 +35,8 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// Starts a client that schedules the job [`NOTE_ID`] for orders, and cancels or replaces some of the checks. The
-/// client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01`, the client ends at
-/// this SQLSTATE or when the connection is closed.
+/// The client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01`, the client ends
+/// at this SQLSTATE or when the connection is closed.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }
@@ -100,7 +97,7 @@ impl Session {
         Some(())
     }
 
-    /// Makes a call, and repeats it when it is refused. Returns none if the connection is gone.
+    /// None if the connection is gone.
     fn ask(&mut self, call: &str, key: &str) -> Option<i64> {
         let since = Instant::now();
         loop {
@@ -131,7 +128,6 @@ impl Placing {
 }
 
 impl Log {
-    /// Expects that each check has ended with the expected outcome, and that the checks that are done have run once.
     #[track_caller]
     pub fn judge(&self, cluster: &Cluster, database: &str) {
         assert!(!self.0.is_empty(), "nothing was placed");

@@ -1,10 +1,7 @@
-//! Tests that logical decoding of awty's tables shows what has happened.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// For each transaction, selects the checks whose rows were deleted, and the checks that were inserted into the
-/// history.
+/// For each transaction: the deleted checks, and the checks that were inserted into the history.
 const TOLD: &str = r"
     SELECT c.xid::text, array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'DELETE'), array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'INSERT')
     FROM pg_logical_slot_get_changes('slot', NULL, NULL, 'skip-empty-xacts', '1') AS c

@@ -1,5 +1,3 @@
-//! Tests dumps that are made while checks run, and servers on which such dumps are restored.
-
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -7,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Opens a shop with more data than a pipe holds. A paused job has due checks, so that each dump has pending checks.
+/// More data than a pipe holds, and a paused job, so that each dump has pending checks.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");
@@ -38,7 +36,6 @@ fn dump_in_parallel(shop: &Shop) {
     expect_held_then_run_once(&shop.cluster, "restored", &["later"]);
 }
 
-/// Expects that the checks in the dump stay pending until `awty.adopt()`, and that each of them then runs once.
 #[track_caller]
 fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str]) {
     let snapshot = "SELECT count(*), (SELECT count(*) FROM shop.note), (SELECT database_held FROM awty.status) FROM awty.future_job";
@@ -114,8 +111,7 @@ fn load(cluster: &Cluster, database: &str, script: &Path) {
     run(cluster.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"]).arg(script));
 }
 
-/// A backup role can also dump every row, in each format. Without `--enable-row-security`, pg_dump reports an error
-/// instead of leaving rows out.
+/// Without `--enable-row-security`, pg_dump reports an error instead of leaving rows out.
 #[test]
 fn the_owner_of_the_database_dumps_every_row() {
     let shop = at_work();

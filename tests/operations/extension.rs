@@ -2,7 +2,7 @@ use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};
 
-/// Upgrade scripts to a fictitious version and back. Dropping this value removes the scripts.
+/// Dropping this value removes the scripts.
 struct Scripts([PathBuf; 2]);
 
 impl Scripts {
@@ -31,7 +31,6 @@ impl Drop for Scripts {
     }
 }
 
-/// While the version of the extension differs from the library's version, no check runs, and the log says what to do.
 #[test]
 fn an_update_under_load_loses_nothing() {
     let shop = Shop::open();

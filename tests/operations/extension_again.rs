@@ -7,10 +7,9 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// SQLSTATEs that say that a schema, a function, a table, the right USAGE or a job is missing.
+/// A schema, a function, a table, the right USAGE or a job is missing.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
-/// Schedules new orders and ignores errors. Returns the accepted orders and the errors.
 fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle<(Vec<String>, BTreeSet<String>)> {
     let (mut client, over): (Client, _) = (shop.client(), Arc::clone(over));
     std::thread::spawn(move || {
@@ -29,7 +28,7 @@ fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle
     })
 }
 
-/// Registers the job again with a new function, because DROP EXTENSION has also dropped the function.
+/// DROP EXTENSION has also dropped the function.
 fn register(shop: &Shop, time: u32) {
     let body =
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'TIME:' || j.id); RETURN NULL; END";

@@ -1,13 +1,10 @@
-//! Tests that the arguments of a client cost the server no additional memory.
-
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of a text in bytes. The available memory is enough for the text, but not for a copy of the text.
+/// Bytes. The available memory is enough for the text, but not for a copy of the text.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// Every function refuses a text that is too long by its length. A function that copied the text would crash its
-/// process, which would end all sessions of the server.
+/// A function that copied the text would crash its process, which would end all sessions of the server.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();

@@ -1,5 +1,4 @@
-//! Tests `awty.status` on a server whose settings never leave a process for awty. `status` tests a server whose
-//! processes are all busy for a while.
+//! Tests `awty.status` on a server whose settings never leave a process for awty.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -11,7 +10,6 @@ const SERVERS: [(&str, &str, &str); 4] = [
     ("the maintainer beside a worker", "2", "0"),
 ];
 
-/// On each of these servers, the check runs, or `awty.status` says which setting must be raised.
 #[test]
 fn a_server_without_a_process_for_awty_is_shown() {
     for (missing, processes, replication) in SERVERS {

@@ -3,7 +3,7 @@
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// In the first statement, a trigger calls awty. This is the first use of awty in the session.
+/// The trigger in the first statement is the first use of awty in the session.
 const CALLS: &str = "
     INSERT INTO shop.orders SELECT n FROM generate_series(1, 3) AS n;
     SELECT awty.schedule('orders', 4, 'note', after => '0');

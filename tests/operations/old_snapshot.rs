@@ -1,10 +1,7 @@
-//! Tests a session with an old snapshot, which prevents the removal of dead rows.
-
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// The old transaction schedules a check, which runs after the transaction's commit.
 #[test]
 fn beside_an_old_snapshot_nothing_is_skipped_or_run_twice() {
     let shop = Shop::on(Cluster::builder().set("autovacuum_naptime", "1s").start());

@@ -1,11 +1,11 @@
-//! Tests DROP, CREATE … TEMPLATE and RENAME of a database whose checks run. Clients of the database must disconnect
-//! first, but awty disconnects by itself.
+//! Tests DROP, CREATE … TEMPLATE and RENAME of a busy database. Clients must disconnect first, but awty disconnects by
+//! itself.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Occupies all workers until [`hurry`], in a database that [`clients::furnish`] has prepared. Each run is short,
-/// because a worker disconnects between two runs. Together, the runs take longer than any pause of a busy machine.
+/// Each run is short, because a worker disconnects between two runs. Together, the runs take longer than any pause of a
+/// busy machine.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,
@@ -39,7 +39,6 @@ fn dba(shop: &Shop, statement: &str) {
     dba.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
 }
 
-/// A copy runs nothing before it is adopted. A database that later gets one of the old names is unaffected.
 #[test]
 fn a_busy_database_can_be_renamed_copied_and_dropped() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Tests a database, and tables of awty, whose owner changes.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::error::DbError;
 
@@ -32,7 +30,6 @@ fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
     );
 }
 
-/// awty works, or names the owner in the status and in errors. When the owner is a superuser again, all checks run.
 #[test]
 fn tables_that_are_no_superusers_any_more_are_no_riddle() {
     let shop = Shop::open();

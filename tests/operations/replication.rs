@@ -1,5 +1,3 @@
-//! Tests a server with awty that subscribes to another server's tables by logical replication.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Builder, Cluster};
 use std::process::Command;
@@ -16,8 +14,7 @@ fn run(tool: &mut Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Follows the steps of docs/operations.md. In the week before the cutover, the subscriber runs nothing and takes all
-/// rows. After the cutover, it runs the pending checks, and new checks get new ids.
+/// Follows the steps of docs/operations.md.
 #[test]
 fn a_database_moves_by_logical_replication() {
     let old = Shop::on(server("logical").start());
@@ -77,8 +74,6 @@ fn a_database_moves_by_logical_replication() {
     assert!(new.value::<bool>("postgres", once));
 }
 
-/// The publisher's runs are not repeated on the subscriber, neither for replicated rows of awty nor by the subscriber's
-/// triggers.
 #[test]
 fn a_logical_subscriber_runs_nothing_twice() {
     let watched = "CREATE TABLE shop.orders (id text PRIMARY KEY);

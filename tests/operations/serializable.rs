@@ -1,5 +1,4 @@
-//! Tests SERIALIZABLE sessions and runs. awty's runs are READ COMMITTED, whatever the default of the role, the database
-//! or the server.
+//! awty's runs are READ COMMITTED, whatever the default of the role, the database or the server.
 
 use crate::clients::{self, NOTE_ID, Placing};
 use awty_testkit::fixture::Shop;
@@ -21,7 +20,6 @@ fn serializable_clients_lose_no_check_and_run_none_twice() {
     assert_eq!(shop.cluster.value::<i64>("postgres", retried), 0, "a run has failed");
 }
 
-/// The cancellation fails with 40001 or finds nothing. Scheduling the check again creates a new check.
 #[test]
 fn a_serializable_client_with_an_old_snapshot_cannot_undo_a_run() {
     let shop = Shop::open();
@@ -47,7 +45,6 @@ fn a_serializable_client_with_an_old_snapshot_cannot_undo_a_run() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// If a run sets a default for later transactions, awty undoes this.
 #[test]
 fn runs_are_read_committed_under_every_default() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Tests `awty.status` in each state in which some or all checks do not run, and after this state.
-
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
@@ -40,10 +38,10 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Number of slots for background workers, without the launcher's slot.
+/// Slots for background workers, without the launcher's slot.
 const FREE: u32 = 4;
 
-/// Parallel queries that take all slots until this value is dropped.
+/// The queries take all slots until this value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -159,7 +157,7 @@ fn a_database_that_is_held_is_shown() {
     clients::judge_effects(&shop.cluster, "d");
 }
 
-/// An upgrade script to another version, which is removed when this value is dropped. See `extension`.
+/// Removed when this value is dropped. See `extension`.
 struct Script(PathBuf);
 
 impl Drop for Script {
