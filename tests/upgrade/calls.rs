@@ -1,5 +1,4 @@
-//! Tests calls of awty_http after pg_upgrade. A call that was due before the upgrade has the same key in the new
-//! server.
+//! A call that was due before pg_upgrade has the same key in the new server.
 
 use awty_testkit::Cluster;
 
@@ -26,8 +25,6 @@ pub struct Calls {
     key: String,
 }
 
-/// Creates schedules, a due send with its key, a token, and figures. One schedule is paused, one is deleted, and one
-/// has been called.
 pub fn set_up(old: &Cluster) -> Calls {
     old.execute(
         DATABASE,
@@ -75,7 +72,6 @@ fn complete(cluster: &Cluster) {
     assert_eq!(ended.get::<_, String>(0), "ended");
 }
 
-/// Expects that the due call is made with its key and is recorded, and that schedules can be changed.
 pub fn go_on(new: &Cluster, before: &Calls) {
     assert_eq!(new.psql(DATABASE, ROWS), before.rows);
     assert_eq!(claimed(new), before.key);

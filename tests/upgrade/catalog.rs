@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// Starts a server without awty's processes, and returns it with its directory of upgrade scripts. The server has
-/// default privileges, which show when a script forgets to revoke rights.
+/// awty's processes do not run. Default privileges show when a script forgets to revoke rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -45,7 +44,7 @@ fn installed(client: &mut Client, of: &Extension) -> Picture {
     picture(client, of, &[NO_JOBS, "CREATE EXTENSION awty_http CASCADE"]).unwrap()
 }
 
-/// Returns the picture of an extension that was updated. Both extensions exist when one of them is updated.
+/// Both extensions exist when one of them is updated.
 fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<Picture, Error> {
     let create = |name: &str| format!("CREATE EXTENSION {name} VERSION '{from}'");
     let update = |name: &str| format!("ALTER EXTENSION {name} UPDATE TO '{to}'");

@@ -13,8 +13,7 @@ fn refused(output: &Output, said: &str) {
     assert!(!output.status.success() && stderr.contains(said), "{stderr}");
 }
 
-/// `scripts/freeze` refuses each change of a released script. Later changes are in an upgrade script to the next
-/// version.
+/// Later changes are in an upgrade script to the next version.
 #[test]
 fn a_released_script_stays_as_it_is() {
     let copy = copy("frozen");

@@ -1,6 +1,5 @@
-//! Makes a copy of the checkout with a made-up next version. `scripts/freeze` freezes the present version. awty's SQL
-//! gets a column, a constraint, indexes, a table with a sequence, a new function, a changed function, and the upgrade
-//! script `awty--0.1--0.2.sql`. awty_http gets a column, an index, a new function and a changed function.
+//! Makes a copy of the checkout with a made-up next version of awty and awty_http. `scripts/freeze` freezes the present
+//! version.
 //!
 //! Invariant: the changes are written twice, here and in the upgrade script, as for a real version.
 
@@ -119,7 +118,6 @@ pub fn script(checkout: &Path, name: &str, arguments: &[&str], variables: &[(&st
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }
 
-/// Expects that a script succeeded, and returns the last line of its output.
 #[track_caller]
 pub fn last_line(output: &Output) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -163,7 +161,7 @@ pub fn next_library() -> PathBuf {
     LIBRARY.get_or_init(|| last_line(&script(&checkout(), "build", &["--with", "next-version"], &[]))).clone()
 }
 
-/// Returns a staged PostgreSQL with the given library. Each library has its own stage.
+/// Each library has its own stage.
 pub fn stage(library: &Path) -> PathBuf {
     static NEXT_VERSION: OnceLock<PathBuf> = OnceLock::new();
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());

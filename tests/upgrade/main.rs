@@ -1,5 +1,4 @@
-//! Tests upgrades of the extension: released scripts do not change, an updated database equals a new one, and the
-//! library works with the SQL of each version that it serves. `made_up` makes the next version from the real files.
+//! Tests upgrades of the extension. `made_up` makes the next version from the real files.
 //!
 //! `mod.rs` has the test of pg_upgrade, which the campaign runs.
 

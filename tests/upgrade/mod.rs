@@ -1,10 +1,8 @@
 //! Tests that awty continues after pg_upgrade has moved a busy server to a later major version.
 //!
-//! `scripts/upgrade-test` runs it by `campaign upgrade OLD_STAGE NEW_STAGE`. The campaign's load works in two databases
-//! over four days of the server's clock, and there are checks in every possible state. Then pg_upgrade runs, and the
-//! same load works again. `picture` compares the state before and after, `calls` does so for awty_http, and the
-//! campaign's checker judges the whole test. One upgrade copies the files to a server whose configuration lacks awty.
-//! Another upgrade links the files to a server that preloads awty.
+//! `scripts/upgrade-test` runs it by `campaign upgrade OLD_STAGE NEW_STAGE`. The campaign's load works before and after
+//! pg_upgrade. One upgrade copies the files to a server whose configuration lacks awty. Another links the files to a
+//! server that preloads awty.
 
 mod calls;
 mod picture;
@@ -18,19 +16,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// Database that is a clone in the old server and was not adopted.
+/// A clone in the old server that was not adopted.
 const CLONE: &str = "clone";
 
 /// Jobs whose checks fall due while the server is down.
 const MISSED: [&str; 3] = ["run", "next", "skip"];
-/// Three repetitions: one runs every few seconds, one runs far in the future in a time zone, and one is held. The
-/// campaign's checker knows their entities.
+/// The campaign's checker knows the entities of these repetitions.
 const REPEAT: &str = "
     SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
     SELECT awty.hold('again', 'upgrade', 'still', note => 'until after the upgrade')";
 const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
-/// After the last restart, all overdue checks must be done within this time.
+/// From the last restart until all overdue checks are done.
 const TO_CATCH_UP: Duration = Duration::from_secs(60);
 
 pub fn run(old: &Path, new: &Path) {
@@ -137,8 +134,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Creates, in each database, a check in each state that can last. Returns the keys of the checks, with the states that
-/// they must keep until the end.
+/// Returns the keys of the checks, with the states that they must keep until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -207,7 +203,6 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
     DATABASES.iter().chain(&[CLONE, "postgres"]).map(|database| Picture::of(cluster, database)).collect()
 }
 
-/// Expects that a server without awty in shared_preload_libraries has all data, runs no check, and says why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let status =
@@ -261,8 +256,6 @@ fn caught_up(new: &Cluster) {
     assert!(new.value::<bool>("postgres", ready));
 }
 
-/// Expects that missed checks ended by their jobs' policies, that waiting checks still wait, and that new ids and new
-/// partitions follow the old ones.
 fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     for (database, before) in DATABASES.iter().zip(before) {
         let outcomes = "SELECT string_agg(job || ' ' || outcome || ' ' || n, ', ' ORDER BY job) FROM
@@ -314,8 +307,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     }
 }
 
-/// Expects that each repetition has its one check. The slots of the frequent repetition follow each other without a gap
-/// or a repeat.
+/// The slots of the frequent repetition follow each other without a gap or a repeat.
 fn repeats(new: &Cluster) {
     for database in DATABASES {
         let ticks = "SELECT count(*) >= 3 FROM awty.future_job_history WHERE job = 'tick' AND first_check_at > pg_postmaster_start_time()";

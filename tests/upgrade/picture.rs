@@ -9,9 +9,8 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// Selects lines that an upgrade must not change. Roles appear by name, and partitions with their bounds. Two things
-/// are left out because versions differ: an owner's explicit rights on its own objects, and whether row types are
-/// members of the extension.
+/// Roles appear by name, and partitions with their bounds. Two things are left out because versions differ: an owner's
+/// explicit rights on its own objects, and whether row types are members of the extension.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

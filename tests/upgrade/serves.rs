@@ -4,7 +4,6 @@ use crate::made_up::{self, HERE, NEXT};
 use awty_testkit::Cluster;
 use std::path::Path;
 
-/// Starts a server on which the job `note` of the role `shop` records the keys of its checks.
 fn server(stage: &Path) -> Cluster {
     let cluster = Cluster::builder().stage(stage).start();
     cluster.execute("postgres", &[&format!("CREATE EXTENSION awty VERSION '{HERE}'")]);
@@ -68,8 +67,7 @@ fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
     assert!(cluster.value::<bool>("postgres", &is_well(NEXT)));
 }
 
-/// The update comes before the restart, so the server still has the old library in memory. `awty.status` and
-/// `schedule()` report this.
+/// The update comes before the restart, so the server still has the old library in memory.
 #[test]
 fn sql_of_a_version_to_come_waits_for_the_restart() {
     // This test replaces the library of its stage, so the stage has a library of its own.

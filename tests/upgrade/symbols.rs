@@ -1,5 +1,3 @@
-//! Tests that the library exports exactly the symbols that PostgreSQL looks up by name.
-
 use crate::made_up::library;
 use awty_testkit::checkout;
 use std::collections::BTreeSet;
@@ -8,7 +6,7 @@ use std::process::Command;
 
 const OWN: [&str; 5] = ["Pg_magic_func", "_PG_init", "awty_launcher_main", "awty_maintainer_main", "awty_worker_main"];
 
-/// Returns the symbols that SQL names: in this version, in earlier versions, and in the updates between them.
+/// In this version, in earlier versions, and in the updates between them.
 fn named_in_sql() -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     for directory in ["sql", "sql/released", "http/sql", "http/sql/released"] {
