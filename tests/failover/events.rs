@@ -1,6 +1,4 @@
-//! Causes the events of the test, such as switchovers, kills, a frozen Patroni, and an absent etcd.
-//!
-//! An event fails only if the cluster is not whole again in time.
+//! Causes the events. An event fails only if the cluster is not whole again in time.
 
 use crate::place::{Place, TTL};
 use crate::random::Random;
@@ -10,21 +8,18 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// An administrator asks Patroni to switch over.
     Switchover,
-    /// The primary's postmaster gets SIGKILL.
     KillPostmaster,
-    /// The primary's postmaster and its Patroni get SIGKILL. Patroni is started again after the failover.
+    /// The postmaster and Patroni get SIGKILL. Patroni is started again after the failover.
     KillBoth,
-    /// The primary's Patroni gets SIGSTOP, and continues some time after another server was promoted.
+    /// The primary's Patroni gets SIGSTOP until some time after the failover.
     FreezePatroni,
     /// etcd is killed, and is started again after 40 s.
     EtcdAway,
-    /// The backup is restored to a point in time, on another server beside the original.
+    /// A restore to a point in time, on another server beside the original.
     Pitr,
-    /// pgBackRest restores its backup on another server beside the original.
     PgBackRest,
-    /// awty moves to another server by logical replication, after all other events.
+    /// By logical replication, after all other events.
     Move,
 }
 

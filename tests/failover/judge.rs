@@ -1,17 +1,14 @@
-//! Finds lost, doubled and missed orders. It compares the acknowledged orders with the rows of the last primary and the
-//! marks of the runs.
+//! Finds lost, doubled and missed orders.
 
 use crate::marks::{Mark, Ready};
 use crate::orders::{Shipped, Told, WITHIN};
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the last primary has stored about an order.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub placed_at: DateTime<Utc>,
     pub is_shipped: bool,
-    /// Number of alerts of the order. `open` counts the open ones.
     pub alerts: i64,
     pub open: i64,
     pub runs: i64,
@@ -34,10 +31,10 @@ pub struct Verdict {
     pub acknowledged: usize,
     pub late: usize,
     pub alerts: usize,
-    /// Number of orders that were acknowledged and are missing on the last primary.
+    /// Acknowledged orders that are missing on the last primary.
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
-    /// Number of runs on a timeline that began after a later timeline had begun.
+    /// Runs on a timeline that began after a later timeline had begun.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }
@@ -185,7 +182,6 @@ mod tests {
             let mut evidence = good();
             evidence.is_synchronous = is_synchronous;
             evidence.rows.remove(&1);
-            // The run began on timeline 1 after timeline 2 had begun, and again on timeline 2.
             evidence.begun.extend([mark(3, 1, 21), mark(3, 2, 22)]);
             evidence.seen.extend([mark(3, 1, 21), mark(3, 2, 22)]);
             let verdict = evidence.judge();

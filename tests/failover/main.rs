@@ -1,11 +1,10 @@
-//! Counts what is lost by failovers, restores and a move to another server, under a load of 200 orders a second. `make
-//! failover` runs `failover MINUTES SEED [EVENT …]`.
+//! Counts what failovers, restores and a move lose, under a load of 200 orders a second. `make failover` runs `failover
+//! MINUTES SEED [EVENT …]`.
 //!
-//! Each mode (`place::Mode`) gets half of the time and its own cluster. The seed decides the order of events. With 0
-//! minutes, each named event happens once, in synchronous mode. `AWTY_ETCD` is the path of etcd.
+//! Each mode (`place::Mode`) gets half of the time. With 0 minutes, each named event happens once, in synchronous mode.
+//! `AWTY_ETCD` is the path of etcd.
 //!
-//! Invariant: the exit status is 0 only if awty lost, doubled or missed nothing, and at least one event happened. The
-//! machine's speed decides which checks run during an event, so no run of this program can be repeated exactly.
+//! Invariant: the exit status is 0 only if awty lost, doubled or missed nothing, and at least one event happened.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 

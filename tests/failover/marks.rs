@@ -53,12 +53,12 @@ impl Log {
     }
 }
 
-/// Parses a mark. The timeline is hexadecimal, as in names of WAL files.
+/// The timeline is hexadecimal, as in names of WAL files.
 fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// Connections that listen for the runs' notifications. Each member has such a connection while it is a primary.
+/// Each member has such a connection while it is a primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,
@@ -83,7 +83,7 @@ impl Listeners {
         }
     }
 
-    /// Waits for the promotion, because PostgreSQL refuses LISTEN on a standby. The session survives the promotion.
+    /// PostgreSQL refuses LISTEN on a standby. The session survives the promotion.
     fn listen(&self, client: &mut Client) -> Result<(), awty_testkit::postgres::Error> {
         while client.query_one("SELECT pg_is_in_recovery()", &[])?.get(0) {
             if self.is_over.load(Ordering::Relaxed) {

@@ -1,5 +1,3 @@
-//! A member of the cluster: Patroni, its server, and their logs.
-
 use crate::reaper;
 use awty_testkit::postgres::{Client, Config, NoTls};
 use awty_testkit::{Folder, Signal};
@@ -57,7 +55,7 @@ impl Member {
         std::fs::read_to_string(self.data.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
     }
 
-    /// Kills the postmaster. Its child processes end when they notice this.
+    /// The child processes end when they notice the kill.
     pub fn kill_postmaster(&self) {
         let _ = self.postmaster().map(|pid| reaper::kill(pid, Signal::KILL));
     }
@@ -81,16 +79,14 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// Returns whether the member is the primary according to Patroni. A frozen Patroni does not answer, so it counts
-    /// as no primary.
+    /// A frozen Patroni does not answer, so it counts as no primary.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // A frozen Patroni accepts no connection. When its queue of connections is full, an attempt to connect would wait
-    // without end.
+    // An attempt to connect would wait without end when a frozen Patroni's queue of connections is full.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

@@ -9,8 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Moves awty to another server while orders arrive, and returns the new server's orders. The last order arrives just
-/// before the cutover.
+/// The last order arrives just before the cutover.
 pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row>, String> {
     let leader = place.await_whole()?;
     let port = place.members[leader].port.to_string();

@@ -1,5 +1,4 @@
-//! Writes orders to a watched table, and remembers the answers. The writers follow the primary. An order is
-//! acknowledged only after its COMMIT has returned.
+//! Writers of orders follow the primary. An order is acknowledged only after its COMMIT has returned.
 
 use crate::member::Member;
 use crate::place::Place;
@@ -57,14 +56,12 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Grows with each change of the primary. A writer ends when this number is no longer the number at the writer's
-    /// start.
+    /// Grows with each change of the primary. A writer with an earlier number ends.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
 
-/// Returns how long after its placement an order ships. Half of the orders ship in time, a tenth ship late, and the
-/// others never ship.
+/// Half of the orders ship in time, a tenth ship late, and the others never ship.
 fn ships_after(seed: u64, order: i64) -> Option<Duration> {
     let mut random = Random::new(seed, order.unsigned_abs());
     match random.below(10) {
@@ -75,7 +72,6 @@ fn ships_after(seed: u64, order: i64) -> Option<Duration> {
 }
 
 impl Desk {
-    /// Starts the writers, which follow the member that Patroni calls the primary.
     pub fn open(place: &Place, seed: u64) -> Arc<Self> {
         let desk = Arc::new(Self {
             seed,

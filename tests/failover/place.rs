@@ -1,5 +1,5 @@
-//! The cluster: etcd and three members that Patroni runs, on loopback addresses. Each process works in one folder, so
-//! that all processes end with the folder.
+//! etcd and three members of Patroni, on loopback addresses. Each process works in one folder, so that all processes
+//! end with the folder.
 
 use crate::member::Member;
 use crate::orders::TABLES;
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Time, in seconds, for which the primary holds its key in etcd. Patroni accepts no shorter time.
+/// Seconds for which the primary holds its key in etcd. Patroni accepts no shorter time.
 pub const TTL: u64 = 20;
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -36,8 +36,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Returns free ports below the range of outgoing connections. An outgoing connection could otherwise take the port of
-/// a server that is down for a moment.
+/// Below the range of outgoing connections, because an outgoing connection could take the port of a server that is down
+/// for a moment.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -48,9 +48,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Returns whether etcd has its v2 interface, which is then used. With v3, Patroni 3.0.2 takes the primary's key
-/// without checking who holds it. A Patroni that was frozen could then take the key from the new primary, whose commits
-/// would be lost.
+/// With the v3 interface, Patroni 3.0.2 takes the primary's key without checking who holds it. A Patroni that was
+/// frozen could then take the key from the new primary, whose commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -168,8 +167,7 @@ postgresql:
         self.members[leader].client(&self.folder, "postgres").map_err(|error| error.to_string())
     }
 
-    /// Waits until one member is the primary and both other members stream from it. In synchronous mode, one of the two
-    /// must be synchronous.
+    /// In synchronous mode, one of the two standbys must be synchronous.
     pub fn await_whole(&self) -> Result<usize, String> {
         poll("a primary with two standbys", WHOLE_WITHIN, || {
             let leader = self.leader().ok_or("there is no primary")?;

@@ -3,8 +3,8 @@ use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Makes this process the parent of its orphaned descendants. A container may have no init process that reaps them, and
-/// PostgreSQL believes that an unreaped process still runs.
+/// A container may have no init process that reaps orphans, and PostgreSQL believes that an unreaped process still
+/// runs.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -26,7 +26,7 @@ pub fn pass(time: Duration) {
     }
 }
 
-/// Reaps dead servers. This program starts no child named `postgres` itself.
+/// This program starts no child named `postgres` itself.
 fn collect() {
     let Ok(entries) = std::fs::read_dir("/proc") else { return };
     for entry in entries.flatten() {
@@ -36,7 +36,6 @@ fn collect() {
     }
 }
 
-/// Reads the process id from a line of /proc/PID/stat, if the process is a dead server that `parent` must reap.
 fn dead_server(stat: &str, parent: u32) -> Option<i32> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;

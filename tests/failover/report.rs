@@ -15,7 +15,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// Seconds from the log line "ready" to the first run, for each primary of the event.
+    /// Seconds from the log line "ready", for each primary of the event.
     first_run: Vec<f64>,
 }
 
@@ -35,8 +35,7 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// Counts an event after which the cluster was not whole in time. This says nothing about awty, so the event is
-    /// neither a success nor a violation.
+    /// A stuck event says nothing about awty, so it is neither a success nor a violation.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;
@@ -114,7 +113,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// Results of an event. Times are the median and the maximum, in seconds.
+/// Times are the median and the maximum, in seconds.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,
@@ -197,7 +196,7 @@ mod tests {
         assert!(tables.contains("| synchronous | Switchover | 2 | 1 | 4.0 / 4.0 | 0.10 / 0.10 |"), "{tables}");
     }
 
-    /// The next run overwrites the page, so figures that are changed by hand would be lost.
+    /// The next run would overwrite figures that are changed by hand.
     #[test]
     fn the_page_is_written_from_the_results() {
         let docs = awty_testkit::checkout().join("docs");

@@ -1,5 +1,4 @@
-//! Tests a restored server beside the running original. Its databases are held until `awty.adopt()`, and complete
-//! afterwards.
+//! A restored server's databases are held until `awty.adopt()`, and complete afterwards.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Port of the restored copy, whose socket is in the same folder as the members' sockets.
+/// The socket is in the same folder as the members' sockets.
 const PORT: u16 = 6_000;
 const PATIENCE: Duration = Duration::from_secs(90);
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
@@ -60,7 +59,7 @@ fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     archived.exists().then_some(()).ok_or_else(|| format!("{} is not there", archived.display()))
 }
 
-/// Configures the copy, which is reachable only by its socket and has neither archiving nor synchronous standbys.
+/// The copy is reachable only by its socket, and has neither archiving nor synchronous standbys.
 fn configure(place: &Place, copy: &Path, more: &str) -> Result<(), String> {
     let file = copy.join("postgresql.conf");
     let lines = format!(
@@ -117,8 +116,7 @@ pg1-port={port}\npg1-socket-path={0}\npg1-user=postgres\n",
     configure(place, copy, "")
 }
 
-/// Starts the copy and checks it. Nothing may run before the adoption. After the adoption, each late order must have
-/// its alert.
+/// Nothing may run before the adoption. After the adoption, each late order must have its alert.
 fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     let log = place.folder.path().join("copy.log");
     let _ = std::fs::remove_file(&log);
