@@ -1,7 +1,4 @@
-//! Measures repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of
-//! one slot have started.
-//!
-//! An occurrence is a check that ends and begins the next occurrence in the same transaction.
+//! An occurrence of a repetition is a check that ends and begins the next occurrence in the same transaction.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};

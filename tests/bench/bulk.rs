@@ -32,8 +32,6 @@ fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     seconds
 }
 
-/// Compares awty.schedule_many() with one statement that writes the same rows. Then measures the cancellation of the
-/// checks.
 pub fn bulk(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("bulk");
     let n = options.size(100_000, 1_000_000);

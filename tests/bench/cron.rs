@@ -1,5 +1,4 @@
-//! Measures cron jobs that awty can replace. Each minute, such a job searches the whole table for orders that have not
-//! shipped after three hours.
+//! Measures cron jobs that search the whole table each minute for orders that have not shipped after three hours.
 //!
 //! In each table, one in a hundred older orders is late and already reported. In the measured minute, a hundred of a
 //! thousand orders become late, and the watch has checks for this hundred. The row `watch` measures the cost of a watch
@@ -14,8 +13,7 @@ use std::time::Instant;
 
 const DUE: u32 = 1000;
 
-/// Returns SQL that fills a table for each of three kinds of cron job. The orders of the measured minute have the ids
-/// up to DUE.
+/// The orders of the measured minute have the ids up to DUE.
 fn tables(orders: u32) -> String {
     format!(
         "INSERT INTO shop.orders
@@ -63,7 +61,6 @@ const CRONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Returns the seconds of one search, and resets the orders that the search found.
 fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
     let mut client = shop.client(database);
     let began = Instant::now();

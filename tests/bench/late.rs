@@ -1,5 +1,4 @@
-//! Measures the time from a slot's boundary to the start of the slot's first run, and to the start of the last of a
-//! thousand runs.
+//! Measures the time from a slot's boundary to the first run, and to the last of a thousand runs.
 
 use crate::options::Options;
 use crate::progress::say;

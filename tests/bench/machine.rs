@@ -1,4 +1,4 @@
-//! Describes the machine and the settings of a measurement. Values that cannot be read are reported as unknown.
+//! Values that cannot be read are reported as unknown.
 
 use crate::options::Options;
 use crate::results::Run;

@@ -1,5 +1,4 @@
-//! Measures numbers that must not affect the speed: the number of pending checks when one check is cancelled or
-//! replaced, the number of roles in a slot, and the size of another role's backlog.
+//! Measures that the numbers of pending checks, of roles, and of another role's checks do not affect the speed.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -10,7 +9,6 @@ use crate::stats::{Pairs, median, spread};
 use chrono::{DateTime, Utc};
 use std::time::Instant;
 
-/// Measures the change of one check while few checks are pending, and then while many checks are pending.
 pub fn entity(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("entity");
     let times = options.size(1000, 1000);
@@ -50,7 +48,6 @@ pub fn entity(options: &Options) -> Outcome {
     outcome
 }
 
-/// Compares many roles that have a few checks each in one slot with one role that has all these checks.
 pub fn roles(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("roles");
     let roles = options.size(200, 200);
@@ -77,7 +74,6 @@ pub fn roles(options: &Options) -> Outcome {
     outcome
 }
 
-/// Measures a single check of one role while another role has a large backlog.
 pub fn fairness(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("fairness");
     let n = options.size(60_000, 100_000);

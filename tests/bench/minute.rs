@@ -1,7 +1,5 @@
-//! Compares jobs that start every minute: awty's repetitions and pg_cron's jobs in one server. pg_cron starts its jobs
-//! at the full minute and awty half a minute later, so that they do not disturb each other.
-//!
-//! Each job inserts the time of its start.
+//! Compares awty's repetitions with pg_cron's jobs in one server. pg_cron starts its jobs at the full minute and awty
+//! half a minute later, so that they do not disturb each other.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -20,13 +18,12 @@ CREATE TABLE shop.started (who text, at timestamptz);
 CREATE FUNCTION shop.note_start() RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.started VALUES ('awty', clock_timestamp()) $$;
 SELECT awty.register('note', 'shop.note_start', run_as => 'postgres')";
 
-/// Milliseconds from the due time to the first and the last start of a job, for each minute.
+/// Milliseconds from the due time to the first and the last start, for each minute.
 struct Starts {
     first: Pairs,
     last: Pairs,
 }
 
-/// Selects the minutes in which all jobs of the scheduler started, with the delays of the first and the last start.
 const MINUTES: &str = "
 SELECT extract(epoch FROM min(at) - moment)::float8 * 1000, extract(epoch FROM max(at) - moment)::float8 * 1000
 FROM (SELECT at, date_bin('1 min', at, timestamptz '2000-01-01 00:00:00Z' + $2 * interval '1 s') AS moment

@@ -1,5 +1,4 @@
-//! Measures external workers that claim and answer in batches. It compares them with plain SQL that does the same
-//! bookkeeping, and with a queue that does no bookkeeping.
+//! Compares external workers with plain SQL that does the same bookkeeping, and with a queue that does none.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted};
@@ -17,7 +16,6 @@ const FILL_PLAIN: &str = "WITH put AS (INSERT INTO plain.pending (id, job, entit
     SELECT count(*) FROM put";
 const FILL_QUEUE: &str = "WITH put AS (INSERT INTO plain.queue SELECT n, n::text, NULL, now() FROM generate_series(1, $1) AS n RETURNING 1) SELECT count(*) FROM put";
 
-/// Claims and completes n checks, and returns the seconds that this took.
 fn drain(client: &mut Client, claim: &str, complete: &str, n: u32) -> f64 {
     let began = Instant::now();
     let mut done = 0;

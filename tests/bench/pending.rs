@@ -1,5 +1,3 @@
-//! Measures that neither many pending checks nor an old snapshot on the server slow down awty.
-
 use crate::options::Options;
 use crate::progress::say;
 use crate::results::{Chart, Outcome, Wanted, readable};
@@ -7,8 +5,7 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use crate::work::{rates, speeds};
 
-/// Writes checks that are spread over tomorrow. The function writes to the table directly, because scheduling millions
-/// of checks takes much longer and has the same result.
+/// Writes to the table directly, because scheduling millions of checks takes much longer and has the same result.
 pub fn fill(shop: &Shop, database: &str, n: u32) {
     say(&format!("   {} pending in {database}", readable(f64::from(n))));
     let insert = format!(
@@ -20,8 +17,7 @@ pub fn fill(shop: &Shop, database: &str, n: u32) {
     shop.cluster.execute(database, &[&insert, "VACUUM ANALYZE awty.future_job", "CHECKPOINT"]);
 }
 
-/// Measures the checks of a slot while few or many other checks are pending. Each number of pending checks has its own
-/// database, and the measurements alternate between the databases.
+/// Each number of pending checks has its own database, and the measurements alternate between the databases.
 pub fn pending(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("pending");
     let due = options.size(10_000, 10_000);
@@ -63,7 +59,6 @@ fn name(pending: u32) -> String {
     format!("pending_{pending}")
 }
 
-/// Measures checks while another session's snapshot prevents the removal of dead rows.
 pub fn snapshot(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("snapshot");
     let n = options.size(20_000, 200_000);

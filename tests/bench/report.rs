@@ -1,5 +1,5 @@
-//! Writes the report, a table of all rows with results, between two markers of a page, so that the surrounding text
-//! stays. The results of `--full` have markers of their own.
+//! Writes the results between two markers of a page, so that the surrounding text stays. `--full` has markers of its
+//! own.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
@@ -41,7 +41,7 @@ impl Page {
         Page { page: name, results: name, begin, end, suffix: "" }
     }
 
-    /// Returns the directory of the pages. A try writes its pages below `target/bench/try`.
+    /// A try writes its pages below `target/bench/try`.
     fn directory(is_try: bool) -> Result<PathBuf, String> {
         let root = checkout().canonicalize().map_err(|error| error.to_string())?;
         let directory = root.join(if is_try { "target/bench/try" } else { "docs" });
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::stats::Pairs;
 
-    /// A page's figures must not be changed by hand, because the next run overwrites them with the stored results.
+    /// The next run would overwrite figures that are changed by hand.
     #[test]
     fn pages_are_written_from_the_results() {
         for results in pages() {

@@ -1,5 +1,4 @@
-//! Stores results in a JSON file for each page, with an entry for each row. A run that measures some rows keeps the
-//! entries of the others.
+//! Stores results in a JSON file for each page. A run that measures some rows keeps the entries of the others.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -9,16 +8,15 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// Text that says how the result was measured, if the page does not say it.
+    /// How the result was measured, if the page does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
     pub charts: Vec<Chart>,
-    /// Missing measurements with their reasons, and remarks on the figures.
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
-    /// Text with which the program fails after it has written the page.
+    /// The program fails with this text after it has written the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -29,7 +27,7 @@ pub struct Figure {
     pub against: String,
     pub value: f64,
     pub unit: String,
-    /// Minimum and maximum of the values whose median is `value`.
+    /// Minimum and maximum of the values.
     pub spread: Option<[f64; 2]>,
     pub wanted: Wanted,
     pub detail: String,
@@ -52,7 +50,7 @@ impl Wanted {
     }
 }
 
-/// A chart with logarithmic axes. If the chart shows values over time, its axes begin at 0 instead.
+/// The axes are logarithmic, or begin at 0 for values over time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -61,7 +59,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Lines of the chart. If the file has no points, the list is empty and the existing picture stays.
+    /// If the file has no points, the list is empty and the existing picture stays.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

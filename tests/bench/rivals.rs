@@ -1,5 +1,5 @@
-//! Measures other job queues. Each queue does the same work on the same tables, with the best of several settings. A
-//! program that is not installed is reported as missing.
+//! Each queue does the same work on the same tables, with the best of several settings. A program that is not installed
+//! is reported as missing.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -52,8 +52,7 @@ impl Rival {
         if alerts == i64::from(n / 10) { Ok(seconds) } else { Err(format!("{alerts} alerts instead of {}", n / 10)) }
     }
 
-    /// Returns the seconds for n jobs, each of which executes this statement. With an empty statement, the jobs do
-    /// nothing.
+    /// With an empty statement, the jobs do nothing.
     fn work(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str, each: &str) -> Result<f64, String> {
         shop.cluster.execute("postgres", &[self.forget]);
         let mut node = Command::new("node");
@@ -108,7 +107,7 @@ impl Rival {
     }
 }
 
-/// Lets graphile-worker hand out and complete n empty jobs. Returns the seconds and the version of graphile-worker.
+/// Returns the seconds and the version of graphile-worker.
 pub fn hand_out(shop: &Shop, n: u32) -> Result<(f64, String), String> {
     let graphile = &RIVALS[0];
     let version = version(graphile.name)?;

@@ -1,5 +1,5 @@
-//! A throwaway cluster with the shop. Most rows compare two ways to do the same work on the same tables: awty runs the
-//! checks of a slot, or one SQL statement does their work (*the ceiling*).
+//! Most rows compare two ways to do the same work: awty runs the checks of a slot, or one SQL statement does their work
+//! (*the ceiling*).
 //!
 //! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
 //! done. awty's figures come from awty's history, so the client's time does not count.
@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 pub const ORDERS: u32 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Settings of the server. They give enough memory, and are equal for all measurements.
 pub const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
@@ -72,7 +71,7 @@ impl Shop {
         self.cluster.superuser(database)
     }
 
-    /// Changes a setting, and waits until a session sees the new value. Other processes see it soon afterwards.
+    /// Waits until a session sees the new value. Other processes see it soon afterwards.
     pub fn set(&self, name: &str, value: &str) {
         self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
         let sql = format!("SELECT current_setting('{name}') = '{value}'");
@@ -84,7 +83,7 @@ impl Shop {
         self.cluster.execute(database, &statements);
     }
 
-    /// Schedules n checks in one slot, alternating between the jobs. Returns the slot, and the last check of each job.
+    /// Returns the slot, and the last check of each job.
     fn schedule(client: &mut Client, jobs: &[&str], n: u32, seconds: f64) -> (DateTime<Utc>, Vec<i64>) {
         let sql = "SELECT max(awty.schedule('orders', n::text, ($1::text[])[n % cardinality($1::text[]) + 1], at => slot)), slot
                    FROM (SELECT awty.next_slot(clock_timestamp() + $3 * interval '1 s') AS slot) AS s,
@@ -136,13 +135,11 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// Measures the ceiling: a superuser does the work of n checks that are not due yet, with one statement per job.
     /// The statements of several jobs run concurrently.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }
 
-    /// Measures the statement of the ceiling without the call of the job's function.
     pub fn tables_alone(&self, database: &str, n: u32) -> Ran {
         let statement = CEILING.replace("shop.unshipped(due.j)", "NULL::timestamptz");
         self.by_hand(database, &["one"], n, &statement, 0)
@@ -189,8 +186,7 @@ impl Shop {
     }
 }
 
-/// The statement of the ceiling. It deletes due checks, calls the job's function for each check, and inserts the
-/// history. It has no limits and no claims, and does not isolate checks from each other.
+/// The ceiling has no limits and no claims, and does not isolate checks from each other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

@@ -1,5 +1,4 @@
-//! Computes medians and percentiles, and compares two ways in pairs. The two ways of a pair run directly after each
-//! other, so that a slow machine affects both.
+//! The two ways of a pair run directly after each other, so that a slow machine affects both.
 
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)

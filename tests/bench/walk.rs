@@ -1,7 +1,4 @@
-//! Measures `awty.watch()` on a table with many rows: how long writers wait, and how long the walk over the rows takes
-//! when its worker is killed.
-//!
-//! In the end, each waiting row must have one check at the right time.
+//! Measures how long `awty.watch()` makes writers wait, and how long the walk takes when its worker is killed.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -18,7 +15,6 @@ const WATCH: &str = "BEGIN;
     SELECT awty.alter('full', timeout => '4 s');
     COMMIT";
 
-/// Counts the waiting rows that have no check at the right time.
 const MISSING: &str = "SELECT count(*) FILTER (WHERE f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours'))
     FROM shop.full AS o LEFT JOIN awty.future_job AS f ON f.job = 'full' AND f.entity_key = o.id::text WHERE o.status = 'UNSHIPPED'";
 const CHECKS: &str = "SELECT count(*) FROM awty.future_job WHERE job = 'full' AND entity_name = 'full'";

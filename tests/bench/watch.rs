@@ -1,14 +1,11 @@
-//! Measures how much a watch slows down writers, and how long its checks take to raise alerts.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// Creates two tables of orders, of which one is watched. The trigger of the other has a plain INSERT … ON CONFLICT
-/// into a table with the columns, constraints and indexes of awty.future_job. There are also copies of the tables of
-/// alerts and history.
+/// One table is watched. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the columns,
+/// constraints and indexes of awty.future_job.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -35,7 +32,7 @@ RESET ROLE";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
-/// Executes the script on empty tables, and returns the seconds that it took. Afterwards, n checks must exist.
+/// Starts with empty tables. Afterwards, n checks must exist.
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
     // TRUNCATE locks the tables in the order in which a run locks them: first awty's tables, then the shop's tables.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
@@ -87,8 +84,7 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// Compares a statement on the watched table with two statements without awty. These two write the rows and the rows'
-/// checks.
+/// The two statements without awty write the rows and the rows' checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
     let ours = orders("shop.watched", n, "now()");
@@ -109,8 +105,7 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// Measures how long the checks of late rows take, in comparison with one statement that reads the rows, writes alerts
-/// and history, and deletes the checks.
+/// The statement without awty reads the rows, writes alerts and history, and deletes the checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";

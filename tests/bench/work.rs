@@ -1,6 +1,3 @@
-//! Measures the speed of due checks, with one worker and with two, of jobs that take one check and of jobs that take a
-//! set.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Ran, Shop};
@@ -11,13 +8,12 @@ pub fn rates(n: u32, [ours, theirs]: [&str; 2], pairs: &Pairs) -> String {
     format!("{ours} {}/s, {theirs} {}/s; {} checks", rate(&pairs.ours), rate(&pairs.theirs), readable(f64::from(n)))
 }
 
-/// Turns ratios of times into ratios of speeds, which are the inverse.
+/// Ratios of speeds are the inverse of ratios of times.
 pub fn speeds(mut times: Pairs) -> Pairs {
     std::mem::swap(&mut times.ours, &mut times.theirs);
     times
 }
 
-/// Compares one worker that runs check by check with the ceiling. It compares the time and the write-ahead log.
 pub fn ceiling(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("ceiling");
     let n = options.size(10_000, 200_000);

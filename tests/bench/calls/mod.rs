@@ -1,5 +1,4 @@
-//! Measures the gateway under many calls (`soak`), with hanging endpoints (`skew`), in comparison with other programs
-//! (`speed`), and without calls (`rest`).
+//! Measures the gateway alone and in comparison with other programs.
 //!
 //! Usage: `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
 //! awty-gateway. `AWTY_CALLER` is a program that makes the gateway's calls without a database. `AWTY_PG_NET` says that
@@ -48,8 +47,7 @@ pub static MEASUREMENTS: [Measurement; 4] = [
     ("rest", [20_000, 1, 1], speed::rest, Page::of("gateway-rest")),
 ];
 
-/// Makes the measurement that the first argument names, and writes its page. Returns none if no measurement has this
-/// name.
+/// Returns none if no measurement has the name in the first argument.
 pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
     let name = arguments.first()?;
     let (_, usual, measure, page) = MEASUREMENTS.iter().find(|(known, ..)| known == name)?;

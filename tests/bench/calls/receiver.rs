@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Number of the schedule, which is at the end of the request's path.
+    /// At the end of the request's path.
     pub schedule: u32,
-    /// Time at which the request arrived. It is in µs since 1970, like `slot`.
+    /// µs since 1970, like `slot`.
     pub at: i64,
     pub slot: i64,
     pub key: u64,
-    /// Seconds from the slot to the arrival, by this machine's clock. The database uses the same clock.
+    /// Seconds by this machine's clock, which the database also uses.
     pub lateness: f64,
 }
 
-/// Receives the gateway's calls. The receiver's threads end with the process.
+/// The receiver's threads end with the process.
 #[derive(Clone, Default)]
 pub struct Receiver {
     arrivals: Arc<Mutex<Vec<Arrival>>>,

@@ -1,5 +1,4 @@
-//! Compares two runs of the same schedules. In one of the runs, a target hangs, and a blocked target has a large
-//! backlog.
+//! Compares two runs of the same schedules. In one run, a target hangs, and a blocked target has a large backlog.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::{Options, lateness};
@@ -9,12 +8,12 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Seconds in which each schedule is called once before the measurement.
+/// Seconds before the measurement, in which each schedule is called once.
 const WARM: f64 = 12.0;
-/// In the run with the bad targets, calls may be late by at most this factor.
+/// Factor by which calls may be late in the run with the bad targets.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
-/// Returns p50 and p99 of the lateness of calls to targets that work, and the number of these calls.
+/// Returns p50 and p99 of the lateness, and the number of calls, of targets that work.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     let mut place = Place::open();
     let well: Vec<String> = (1..TARGETS).map(|_| place.receiver.listen(false)).collect();

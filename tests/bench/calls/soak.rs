@@ -45,8 +45,7 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Returns the missing and doubled calls since the time `from`. Slots that passed while the schedules were being
-/// created are skipped.
+/// Slots that passed while the schedules were being created are skipped.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();

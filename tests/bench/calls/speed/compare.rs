@@ -1,7 +1,7 @@
 use crate::results::{Outcome, Wanted};
 use crate::stats::{Pairs, median};
 
-/// Tries each setting once, and returns the best one. Settings that fail are left out.
+/// Settings that fail are left out.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],
@@ -20,8 +20,7 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// Adds a comparison of the gateway with another program. If the other program was not measured, a note gives the
-/// gateway's figure.
+/// If the other program was not measured, a note gives the gateway's figure.
 pub fn add(
     outcome: &mut Outcome,
     names: [&str; 2],

@@ -1,5 +1,3 @@
-//! The measured server, its origins, and the calls to them.
-
 use crate::calls::place::{Place, pass};
 use crate::calls::receiver::Arrival;
 use crate::calls::speed::run::{Run, each_once};
@@ -27,7 +25,7 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// Waits until each call has arrived, and the query `is_booked` says that the sender has recorded all calls.
+    /// The query `is_booked` says that the sender has recorded all calls.
     pub fn run(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<Run, String> {
         poll("all calls to arrive", LONGEST, || {
             let count = self.place.receiver.count() - from;

@@ -1,5 +1,4 @@
-//! Measures the lateness of calls by the gateway and by pg-boss with the same schedule. The receiver notes the time of
-//! each arrival.
+//! Compares the lateness of calls by the gateway and by pg-boss with the same schedule.
 
 use super::compare::{add, milliseconds};
 use super::field::Field;

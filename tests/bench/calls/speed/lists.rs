@@ -1,5 +1,4 @@
-//! Compares the response times of lists with many schedules and attempts, and with few of both. The first requests do
-//! not count, because they plan the statements.
+//! Compares long and short lists. The first requests do not count, because they plan the statements.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -11,13 +10,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-/// Number of schedules at the first measurement. The last measurement has `FACTOR` times as many schedules as
-/// `--schedules` says.
+/// The last measurement has `FACTOR` times as many schedules as `--schedules` says.
 const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// Number of requests for each list. The number is small, because a token allows a burst of only a hundred requests.
+/// Small, because a token allows a burst of only a hundred requests.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);
@@ -28,7 +26,7 @@ const LISTS: [(&str, &str); 4] = [
     ("the calls of one schedule", "/v1/schedules/{7}/attempts"),
     ("the calls of a schedule of a second", "/v1/schedules/{8}/attempts"),
 ];
-/// Number of calls of one schedule in the end. The list of these calls is compared with a list of ten calls.
+/// The list of these calls is compared with a list of ten calls.
 const OF_A_DAY: i32 = 86_400;
 
 const ENDPOINTS: &str = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, at, created_by)

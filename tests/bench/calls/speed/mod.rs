@@ -1,5 +1,4 @@
-//! Measures how many calls per second one gateway makes and how late they are, in comparison with other programs. Also
-//! measures the needs of an idle gateway and the response times of lists.
+//! Measures the calls per second of one gateway and their lateness, in comparison with other programs.
 //!
 //! Invariant: all programs are measured in turn, round by round, on one server with the same origins. A missing program
 //! is reported as missing.
@@ -18,12 +17,12 @@ use compare::{add, best, per_second};
 use field::Field;
 use run::Calls;
 
-/// Batch sizes of pg_net. pg_net is tried once with each size, and the best one is used.
+/// pg_net is tried once with each batch size, and the best one is used.
 const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
 
-/// Returns the number of calls in a run of pg_net. A run has 25 batches, and each batch takes more than a second.
+/// A run has 25 batches, and each batch takes more than a second.
 fn share(calls: u32, batch: u32) -> u32 {
     calls.min(25 * batch)
 }

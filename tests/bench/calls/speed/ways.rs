@@ -1,4 +1,4 @@
-//! Different programs that make the same calls. Each of them starts with a full queue.
+//! Each program starts with a full queue.
 
 use super::field::{Field, LONGEST};
 use super::run::{Calls, Run};
@@ -11,10 +11,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Largest number of calls at a time for one target. This is the default of awty_http, and the other programs get the
-/// same limit.
+/// Default of awty_http for one target. The other programs get the same limit.
 const AT_ONCE: u32 = 10;
-/// Number of leases that one claim takes, and of answers that one statement records, when plain SQL does the work.
+/// Leases of one claim and answers of one statement, when plain SQL does the work.
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
 
@@ -46,7 +45,7 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     run
 }
 
-/// Makes the calls with pg_net, starting with empty tables. One transaction requests all calls.
+/// One transaction requests all calls.
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
@@ -117,8 +116,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Claims all checks and records their answers, in plain SQL on one connection. Each answer has the result of a real
-/// call.
+/// Each answer has the result of a real call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
