@@ -56,7 +56,6 @@ fn faults(cluster: &Cluster, page: &Page, database: &str) -> Vec<String> {
     faults
 }
 
-/// Returns whether a block only reads tables and views, so that it can be repeated.
 fn is_query(sql: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let calls = sql.split("awty.").skip(1).any(|rest| rest.trim_start_matches(is_word).starts_with('('));

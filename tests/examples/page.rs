@@ -1,5 +1,4 @@
-//! Parses the blocks of a page. A block of `sql` that is not closed, or a block of `text` without its `sql`, fails the
-//! test.
+//! A block of `sql` that is not closed, or a block of `text` without its `sql`, fails the test.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +31,6 @@ pub fn pages() -> Vec<Page> {
 
 fn blocks(name: &str, text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    // The open block: its kind, its line, and its text so far.
     let mut open: Option<(String, usize, String)> = None;
     let mut last_was_sql = false;
     for (index, line) in text.lines().enumerate() {

@@ -1,5 +1,3 @@
-//! Tests the workers of examples/workers. Each worker claims, fails, retries, dies and is replaced.
-
 use awty_testkit::{Cluster, Signal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +6,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A running worker. Dropping the value ends the process.
+/// Dropping the value ends the process.
 struct Worker(Child);
 
 impl Worker {
@@ -58,7 +56,7 @@ fn try_worker(command: &dyn Fn() -> Command) {
     assert!(cluster.value::<bool>("postgres", keys));
 }
 
-/// Returns whether a tool was found. If the tool is missing, a message says that the test is skipped.
+/// If the tool is missing, a message says that the test is skipped.
 fn is_there(what: &str, found: bool) -> bool {
     if !found {
         eprintln!("skipped: {what} is not installed");
