@@ -63,8 +63,7 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // The retention is long at first, so that the maintainer does not drop the old day's partition before the reader
-    // has locked it.
+    // With a shorter retention, the maintainer could drop the old day's partition before the reader has locked it.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {

@@ -30,7 +30,6 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.close_door();
     shop.schedule("1", "slow", "after => '0'");
     shop.await_at_door();
-    // These rows say that workers were about to run the check in the database `other`.
     let about_to_run = "INSERT INTO awty_internal.in_flight SELECT 0, ARRAY[id] FROM awty.future_job
                         UNION ALL SELECT 1, ARRAY[-1, id] FROM awty.future_job
                         UNION ALL SELECT 2, ARRAY[id] FROM awty.future_job";

@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 const NOTE_ID: &str = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id); RETURN NULL; END";
 
-/// Expects that each check took effect if and only if its history row says that it did.
+/// A check must take effect if and only if its history row says so.
 #[track_caller]
 fn expect_balanced(shop: &Shop) {
     let wrong = shop.cluster.psql(

@@ -6,7 +6,7 @@ use awty_testkit::{Cluster, Stop};
 
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
 const NOTES: &str = "SELECT count(*) FROM shop.note";
-/// True once the maintainer has inspected the database and written its row.
+/// The maintainer writes this row when it inspects the database.
 const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
 
 fn source() -> Shop {
@@ -75,7 +75,6 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     expect_held(&copy, "second");
 }
 
-/// The first copy was restored and adopted, but each later copy needs its own adoption.
 #[test]
 fn each_recovery_of_an_archive_is_held_anew() {
     let shop = source();

@@ -40,7 +40,6 @@ fn a_check_runs_at_its_slot_and_is_archived_as_done() {
     assert_eq!(cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "0");
 }
 
-/// If a job has a coarser slot, its checks run at the job's slots.
 #[test]
 fn every_check_starts_in_its_slot_and_never_early() {
     let shop = Shop::open();

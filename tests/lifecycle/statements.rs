@@ -19,7 +19,7 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Statements {
     pub all: Vec<Statement>,
-    /// Settings with their values. In `src/store/statement.rs`, each pair of strings is a setting with its value.
+    /// In `src/store/statement.rs`, each pair of strings is a setting with its value.
     pub settings: Vec<(String, String)>,
     file: PathBuf,
 }
@@ -136,7 +136,7 @@ fn sql_type_of(rust: &Type) -> String {
     }
 }
 
-/// `int8[]` for `INT8ARRAYOID`, and an array of checks for `RECORDARRAYOID`.
+/// Maps `INT8ARRAYOID` to `int8[]`, and `RECORDARRAYOID` to an array of checks.
 fn sql_type(name: &str) -> String {
     match name.strip_suffix("OID").unwrap() {
         "RECORDARRAY" => "awty.future_job[]".into(),

@@ -4,7 +4,7 @@ use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// After this number of ended checks, awty vacuums the table itself. A smaller number is left to autovacuum.
+/// After this number of ended checks, awty vacuums the table itself.
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 

@@ -1,5 +1,4 @@
-//! Tests that `awty.status`, `awty.explain()` and `awty.doctor()` name each cause that keeps checks from running, with
-//! its fix.
+//! Tests that `awty.status`, `awty.explain()` and `awty.doctor()` name each cause that keeps checks from running.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::Client;
@@ -8,8 +7,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// Whether the check would run and fail. The check would then be due only for a short time, so the test locks its
-    /// row.
+    /// The check would run and be due only for a short time, so the test locks its row.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,

@@ -1,11 +1,8 @@
-//! Tests who owns rows after a job has got another role, or after a role has written rows without awty_http's
-//! functions.
-
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Another role has taken the name of the tenant's job. The tenant keeps its rows, and gets a job with another name.
+/// The tenant keeps its rows, and gets a job with another name.
 #[test]
 fn who_takes_a_free_name_takes_nothing_with_it() {
     let http = Http::open();

@@ -183,7 +183,7 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// Makes ten claims, and returns the largest number of blocks and rows of awty's tables that one claim reads.
+/// Returns the largest number of blocks and rows that one of ten claims reads.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -283,7 +283,6 @@ fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
         let sql = format!("SELECT job FROM awty.claim('{jobs}', 'tester', 100)");
         client.query(&sql, &[]).unwrap_or_else(|error| panic!("{error:?}")).iter().map(|row| row.get(0)).collect()
     };
-    // At this point, only checks that the open transaction has locked are due.
     assert_eq!(claim("{mail,post}"), Vec::<String>::new());
     shop.run("SELECT awty.schedule('p', '1', 'post', after => '0')");
     shop.await_true("post to be due", "SELECT awty.next_claim_in('{mail,post}') = '0'");

@@ -80,7 +80,6 @@ fn a_check_that_replaces_a_held_one_is_held() {
     expect_each_has_its_check(&shop);
 }
 
-/// `check_now` adds an extra occurrence, which uses up no slot of the plan.
 #[test]
 fn check_now_is_an_occurrence_of_its_own() {
     let shop = Shop::open();

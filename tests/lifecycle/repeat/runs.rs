@@ -107,8 +107,7 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
         assert!(ends.iter().all(|end| end.why() == (job, None)), "{ends:?}");
         assert_eq!(ends[1].first - ends[0].first, seconds(8), "{ends:?}");
     }
-    // After its run, the repetition makes checks for the slots that passed during the run. These checks are too late
-    // and expire.
+    // The slots that passed during the run get checks that are too late and expire.
     let sql = "SELECT count(*) >= 2 FROM awty.future_job_history WHERE job = 'expired' AND outcome = 'expired'";
     shop.await_true("two that expired", sql);
     assert!(is_in_order(&shop.ends("expired")));

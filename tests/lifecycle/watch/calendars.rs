@@ -93,7 +93,6 @@ fn a_row_is_due_at_its_own_time() {
         "INSERT INTO shop.orders (id, placed_at, promised, hours) VALUES (1, {FRIDAY}, '8 hours', 'office'), (2, {FRIDAY}, NULL, 'office'),
              (3, '2020-01-04 12:00Z', '1 hour', 'office')"
     ));
-    // What has been late for years is raised at the next opening.
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.future_job WHERE entity_key = '2'"), 0);
     let due = |days: i32| {
         format!("SELECT next_check_at = {FRIDAY} + interval '{days} days' FROM awty.future_job WHERE entity_key = '1'")

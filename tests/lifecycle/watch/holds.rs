@@ -21,7 +21,7 @@ fn told(shop: &Shop) -> String {
     )
 }
 
-/// Returns key, level, count of tellings and note of the alerts that are held, of level 0 too.
+/// Returns key, level, count of tellings and note of the held alerts, including level 0.
 fn held(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",

@@ -1,4 +1,4 @@
-//! Tests migrations of a watched table: ordinary migrations succeed, and no migration stops a rule silently.
+//! Tests that no migration of a watched table stops its rule silently.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, refusal, state, watched};
 use crate::dump::{dump, restore};

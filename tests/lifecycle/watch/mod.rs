@@ -50,8 +50,8 @@ fn watch(shop: &Shop, more: &str) {
     await_walked(shop);
 }
 
-/// Returns the row and level of each open alert, and the rows of pending checks without silenced rows, such as `late
-/// 1:2 2:1; pending 1 3`.
+/// Returns the row and level of each open alert, and the pending rows that are not silenced: `late 1:2 2:1; pending 1
+/// 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

@@ -60,7 +60,6 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// The transaction's snapshot is older than the rule, or older than a change of the rule.
 #[test]
 fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     let shop = awty_testkit::fixture::Shop::open();

@@ -46,7 +46,6 @@ fn a_silenced_row_is_shown() {
     expect(&shop, "UPDATE shop.orders SET placed_at = placed_at - interval '1 min'", "late -; pending 1");
 }
 
-/// A row stops being silent when it is deleted or meets the rule. A new row with the same key is not silent.
 #[test]
 fn a_silenced_row_may_end() {
     let shop = watched("");

@@ -1,5 +1,3 @@
-//! Tests rows that changed without awty's triggers: because of bypassed triggers, a policy or a restore.
-
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
 const BYPASS: &str = "SET session_replication_role = replica;
@@ -37,8 +35,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// The test uses one transaction, so that no crash or delayed process comes between the change of the rule and its
-/// sweep.
+/// One transaction, so that no crash or delayed process comes between the change of the rule and its sweep.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -61,8 +58,7 @@ fn a_change_of_a_rule_brings_its_sweep_itself() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// The sweep cannot clear a locked alert, and the transaction that has locked it may roll back. So another sweep
-/// follows.
+/// The transaction that has locked the alert may roll back, so another sweep follows.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     let shop = watched("");

@@ -56,7 +56,6 @@ fn a_walk_over_slow_rows_comes_to_its_end() {
     assert_eq!(shop.cluster.value::<i64>("postgres", taken), 2500);
 }
 
-/// While rows change, the walk must miss no row and must not take any row twice.
 #[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
