@@ -90,7 +90,6 @@ pub struct Evidence {
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
-    /// Expected and actual number.
     pub fillers: [i64; 2],
     pub ledger: Vec<Work>,
     pub repeated: Repeated,

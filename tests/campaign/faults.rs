@@ -146,7 +146,7 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// Such a fault happens only on request, because it takes much time and disk.
+    /// A costly fault happens only on request, because it takes much time and disk.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
@@ -163,7 +163,6 @@ impl Fault {
         }
     }
 
-    /// Returns whether the fault had its effect.
     pub fn strike(self, cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
         match self {
             Fault::KillWorkerInRun => processes::kill(cluster, shared, processes::IN_RUN),

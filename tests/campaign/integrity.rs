@@ -91,7 +91,7 @@ pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// A crashed process, or an error that neither clients nor administrators can cause.
+/// Returns whether the line shows a crash, or an error that neither clients nor administrators can cause.
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));

@@ -27,7 +27,6 @@ pub struct Work {
 }
 
 impl Work {
-    /// Judged by the lines of this lease's worker.
     fn is_over_for(&self, next: &Work) -> bool {
         next.leased_at >= self.expires_at || self.let_go.is_some_and(|at| at <= next.claimed)
     }

@@ -189,7 +189,7 @@ impl Campaign {
         }
     }
 
-    /// Every second round, or on request. If the clock is set, the checker cannot compare times.
+    /// The clock can be set in every second round, or on request. The checker then cannot compare times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

@@ -113,7 +113,8 @@ impl Report {
         text
     }
 
-    /// Columns: date, commit, server, seed, minutes, fault, times, missed, violations, slowest first run, slowest end.
+    /// The columns are date, commit, server, seed, minutes, fault, times, missed, violations, slowest first run,
+    /// slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));

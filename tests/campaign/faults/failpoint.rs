@@ -71,7 +71,6 @@ fn arm(shared: &Shared, step: &Step, action: &str) -> bool {
     run(shared, &format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_ok()
 }
 
-/// If no process reaches the failpoint, it is disarmed.
 fn crossed(shared: &Shared, step: &Step) -> bool {
     let file = file(step);
     let taken = poll("somebody to come by", TO_COME_BY, || {

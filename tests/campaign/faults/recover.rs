@@ -39,7 +39,6 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the leftover rows of each database after all work has ended.
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
     // Makes the maintainer inspect the database.

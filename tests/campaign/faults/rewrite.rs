@@ -81,8 +81,7 @@ fn rewrite(
     bulk.go()
 }
 
-/// A deadlock is a violation, because awty must lock its tables in such an order that an administrator's statement
-/// causes no deadlock.
+/// awty must lock its tables in such an order that an administrator's statement causes no deadlock.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {
