@@ -72,7 +72,7 @@ fn connected(client: &mut Client) -> Vec<i32> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// CPU seconds of a process, and of its ended children.
+/// Returns the CPU seconds of a process, and of its ended children.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     // The second field of the line may contain anything, so the search starts at the end. utime is the 14th field.

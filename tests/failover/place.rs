@@ -36,8 +36,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Below the range of outgoing connections, because an outgoing connection could take the port of a server that is down
-/// for a moment.
+/// The ports are below the range of outgoing connections, because an outgoing connection could take the port of a
+/// server that is down for a moment.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());

@@ -97,7 +97,7 @@ impl Session {
         Some(())
     }
 
-    /// None if the connection is gone.
+    /// Returns none if the connection is gone.
     fn ask(&mut self, call: &str, key: &str) -> Option<i64> {
         let since = Instant::now();
         loop {

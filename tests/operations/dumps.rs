@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// More data than a pipe holds, and a paused job, so that each dump has pending checks.
+/// The shop has more data than a pipe holds, and a paused job, so that each dump has pending checks.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");
