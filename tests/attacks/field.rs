@@ -1,5 +1,3 @@
-//! The cluster of these tests, with two roles that distrust each other.
-
 use awty_testkit::fixture::{End, Refusal, refusal};
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::types::FromSql;
@@ -118,7 +116,6 @@ impl Field {
         assert!(lateness < HELD_UP, "alice's check started {lateness} s late");
     }
 
-    /// A run signals its progress by an advisory lock.
     #[track_caller]
     pub fn await_sign(&self, sign: i32) {
         self.cluster.await_sql(
@@ -129,7 +126,6 @@ impl Field {
     }
 }
 
-/// Returns the SQLSTATE of the refusal, or an empty text.
 #[track_caller]
 pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {

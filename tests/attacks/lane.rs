@@ -47,7 +47,7 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// Mallory's client, which is returned, has then locked the row of the check.
+/// The returned client of mallory has locked the row of the check.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");

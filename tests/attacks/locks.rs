@@ -89,7 +89,6 @@ fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     );
     let id = field.schedule("mallory", "locking", "1");
     field.await_sign(80);
-    // Without the time limit of the run, the run would keep the row locked all day.
     field.sql("mallory", "UPDATE mallory.t SET i = 2");
     let ended = field.end_of(id);
     assert_eq!(ended.outcome, "timed_out");

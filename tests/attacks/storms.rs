@@ -32,7 +32,6 @@ fn pulse_was_kept(field: &Field, slots: i32) {
     assert!(worst < HELD_UP, "a check of alice's started {worst} s late");
 }
 
-/// awty has no quota for checks, so mallory's job can have 100,000.
 #[test]
 fn a_job_that_schedules_without_end_starves_nobody() {
     let field = Field::new();

@@ -12,7 +12,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 struct Ran {
-    /// Seconds from the first run's start to the last run's end.
     seconds: f64,
     last_start: f64,
 }

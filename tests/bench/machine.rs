@@ -1,5 +1,3 @@
-//! Values that cannot be read are reported as unknown.
-
 use crate::options::Options;
 use crate::results::Run;
 use crate::shop::{SETTINGS, Shop};

@@ -107,7 +107,6 @@ impl Rival {
     }
 }
 
-/// Returns the seconds and the version of graphile-worker.
 pub fn hand_out(shop: &Shop, n: u32) -> Result<(f64, String), String> {
     let graphile = &RIVALS[0];
     let version = version(graphile.name)?;

@@ -31,7 +31,6 @@ const PACE: Duration = Duration::from_millis(120);
 
 pub struct Shared {
     pub server: Mutex<PathBuf>,
-    /// If set, clients must stay disconnected.
     pub away: AtomicBool,
     pub over: AtomicBool,
     pub closed: AtomicBool,

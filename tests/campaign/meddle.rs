@@ -1,5 +1,3 @@
-//! Clients that change running checks, and transactions that fail to commit.
-
 use crate::checker::Told;
 use crate::load::Customer;
 use awty_testkit::postgres::error::SqlState;

@@ -31,7 +31,6 @@ pub struct Report {
 pub struct Run {
     pub seed: u64,
     pub minutes: f64,
-    /// From `git describe`, by `scripts/campaign`.
     pub commit: String,
 }
 

@@ -51,7 +51,6 @@ pub struct Speed {
     pub all: f64,
 }
 
-/// `mark` was made before the fault, and `since` is the fault's end.
 pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) -> Speed {
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());

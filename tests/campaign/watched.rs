@@ -1,7 +1,6 @@
 //! Watches a table. Clients write its rows at random, an owner changes the rule, and two queries check P12.
 //!
-//! In every snapshot, [`WRONG`] must find no wrong alert, and [`MISSED`] no late row without an alert and a check. All
-//! due checks are done (see `faults::recover`), so every late row has its alert once awty runs again.
+//! In every snapshot, [`WRONG`] must find no wrong alert, and [`MISSED`] no late row without an alert and a check.
 //!
 //! The random choices here come from separate streams, so that the choices of other clients do not depend on them.
 

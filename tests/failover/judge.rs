@@ -31,7 +31,6 @@ pub struct Verdict {
     pub acknowledged: usize,
     pub late: usize,
     pub alerts: usize,
-    /// Acknowledged orders that are missing on the last primary.
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
     /// Runs on a timeline that began after a later timeline had begun.

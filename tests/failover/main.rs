@@ -64,7 +64,6 @@ fn main() -> ExitCode {
     for (number, mode) in modes.iter().enumerate() {
         let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0 / modes.len() as f64);
         let is_last = number + 1 == modes.len();
-        // The restores happen in the first cluster. The move to another server is the last event of the last cluster.
         let events = events.iter().copied().filter(|event| !event.is_once() || (*event == Event::Move) == is_last);
         let mut events: Vec<Event> = events.collect();
         if minutes == 0.0 {

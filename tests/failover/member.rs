@@ -55,7 +55,6 @@ impl Member {
         std::fs::read_to_string(self.data.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
     }
 
-    /// The child processes end when they notice the kill.
     pub fn kill_postmaster(&self) {
         let _ = self.postmaster().map(|pid| reaper::kill(pid, Signal::KILL));
     }

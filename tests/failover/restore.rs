@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The socket is in the same folder as the members' sockets.
 const PORT: u16 = 6_000;
 const PATIENCE: Duration = Duration::from_secs(90);
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
@@ -59,7 +58,6 @@ fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     archived.exists().then_some(()).ok_or_else(|| format!("{} is not there", archived.display()))
 }
 
-/// The copy is reachable only by its socket, and has neither archiving nor synchronous standbys.
 fn configure(place: &Place, copy: &Path, more: &str) -> Result<(), String> {
     let file = copy.join("postgresql.conf");
     let lines = format!(

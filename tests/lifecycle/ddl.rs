@@ -20,7 +20,6 @@ fn with_database() -> Shop {
     shop
 }
 
-/// Leaves a connected worker and a future check in database `d`.
 fn keep_busy(shop: &Shop, job: &str) {
     shop.cluster.execute(
         "d",

@@ -97,7 +97,6 @@ impl Session {
         Some(())
     }
 
-    /// Returns none if the connection is gone.
     fn ask(&mut self, call: &str, key: &str) -> Option<i64> {
         let since = Instant::now();
         loop {

@@ -88,7 +88,6 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
         for database in &databases {
             shop.cluster.execute("postgres", &[&format!("CREATE DATABASE {database} TEMPLATE origin")]);
         }
-        // `awty.adopt()` ends the hold of the copies, and makes the maintainer inspect them.
         let asking = databases.each_ref().map(|database| shop.cluster.superuser(database));
         for mut client in asking {
             client.batch_execute("SELECT awty.adopt()").unwrap();

@@ -102,7 +102,6 @@ fn a_slow_dump_holds_up_nobody() {
     std::fs::write(&all, text).unwrap();
     load(&other, "postgres", &all);
     expect_held_then_run_once(&other, "postgres", &["later"]);
-    // The database is held although an earlier copy was adopted on the other server.
     assert!(other.value::<bool>("slowly", "SELECT database_held FROM awty.status"));
 }
 

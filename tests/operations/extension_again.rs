@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// A schema, a function, a table, the right USAGE or a job is missing.
+/// SQLSTATEs for a missing schema, function, table, right USAGE, or job.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
 fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle<(Vec<String>, BTreeSet<String>)> {
@@ -28,7 +28,6 @@ fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle
     })
 }
 
-/// DROP EXTENSION has also dropped the function.
 fn register(shop: &Shop, time: u32) {
     let body =
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'TIME:' || j.id); RETURN NULL; END";

@@ -157,7 +157,7 @@ fn a_database_that_is_held_is_shown() {
     clients::judge_effects(&shop.cluster, "d");
 }
 
-/// Removed when this value is dropped. See `extension`.
+/// The script is removed when this value is dropped.
 struct Script(PathBuf);
 
 impl Drop for Script {

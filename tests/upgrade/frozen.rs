@@ -13,7 +13,6 @@ fn refused(output: &Output, said: &str) {
     assert!(!output.status.success() && stderr.contains(said), "{stderr}");
 }
 
-/// Later changes are in an upgrade script to the next version.
 #[test]
 fn a_released_script_stays_as_it_is() {
     let copy = copy("frozen");

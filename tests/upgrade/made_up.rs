@@ -161,7 +161,6 @@ pub fn next_library() -> PathBuf {
     LIBRARY.get_or_init(|| last_line(&script(&checkout(), "build", &["--with", "next-version"], &[]))).clone()
 }
 
-/// Each library has its own stage.
 pub fn stage(library: &Path) -> PathBuf {
     static NEXT_VERSION: OnceLock<PathBuf> = OnceLock::new();
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());

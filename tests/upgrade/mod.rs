@@ -27,7 +27,6 @@ const REPEAT: &str = "
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
     SELECT awty.hold('again', 'upgrade', 'still', note => 'until after the upgrade')";
 const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
-/// From the last restart until all overdue checks are done.
 const TO_CATCH_UP: Duration = Duration::from_secs(60);
 
 pub fn run(old: &Path, new: &Path) {

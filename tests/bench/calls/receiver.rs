@@ -17,7 +17,6 @@ pub struct Arrival {
     pub lateness: f64,
 }
 
-/// The receiver's threads end with the process.
 #[derive(Clone, Default)]
 pub struct Receiver {
     arrivals: Arc<Mutex<Vec<Arrival>>>,

@@ -10,7 +10,7 @@ const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
 /// Seconds before the measurement, in which each schedule is called once.
 const WARM: f64 = 12.0;
-/// Factor by which calls may be late in the run with the bad targets.
+/// In the run with the bad targets, calls may be later by at most this factor.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
 /// Returns p50 and p99 of the lateness, and the number of calls, of targets that work.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 const CHECKS: i32 = 60;
 const NAP: f64 = 0.25;
-/// Workers that the role must have before each termination.
 const AT_LEAST: [i32; 3] = [3, 2, 2];
 const BETWEEN: Duration = Duration::from_millis(300);
 

@@ -85,7 +85,6 @@ fn crossed(shared: &Shared, step: &Step) -> bool {
         if is_gone()? { Ok(()) } else { Err("still there".into()) }
     });
     if taken.is_err() {
-        // The server may be restarting.
         let _ = poll("the file to be taken back", TO_COME_BY, || run(shared, &format!("rm -f {file}")));
     }
     taken.is_ok()

@@ -1,5 +1,3 @@
-//! Compares the lateness of calls by the gateway and by pg-boss with the same schedule.
-
 use super::compare::{add, milliseconds};
 use super::field::Field;
 use super::run::Calls;
