@@ -125,7 +125,6 @@ fn a_rule_keeps_no_other_role_from_dropping_its_own_objects() {
              awty.watch('mallory.typed', since => 'at', until => $$s = 'done'$$, within => '1 day')",
     );
     for (rule, object) in [("called", "FUNCTION alice.is_done"), ("typed", "DOMAIN alice.state")] {
-        // The owner of the table still has to end the rule first.
         field.refused("postgres", &format!("DROP {object} CASCADE"), "2BP01");
         field.sql("alice", &format!("DROP {object} CASCADE"));
         let stopped = format!("SELECT count(*) FROM awty.doctor() WHERE finding = 'rule \"{rule}\" has stopped'");

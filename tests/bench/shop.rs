@@ -83,7 +83,6 @@ impl Shop {
         self.cluster.execute(database, &statements);
     }
 
-    /// Returns the slot, and the last check of each job.
     fn schedule(client: &mut Client, jobs: &[&str], n: u32, seconds: f64) -> (DateTime<Utc>, Vec<i64>) {
         let sql = "SELECT max(awty.schedule('orders', n::text, ($1::text[])[n % cardinality($1::text[]) + 1], at => slot)), slot
                    FROM (SELECT awty.next_slot(clock_timestamp() + $3 * interval '1 s') AS slot) AS s,

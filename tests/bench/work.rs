@@ -8,7 +8,6 @@ pub fn rates(n: u32, [ours, theirs]: [&str; 2], pairs: &Pairs) -> String {
     format!("{ours} {}/s, {theirs} {}/s; {} checks", rate(&pairs.ours), rate(&pairs.theirs), readable(f64::from(n)))
 }
 
-/// Ratios of speeds are the inverse of ratios of times.
 pub fn speeds(mut times: Pairs) -> Pairs {
     std::mem::swap(&mut times.ours, &mut times.theirs);
     times

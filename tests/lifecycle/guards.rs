@@ -139,7 +139,6 @@ fn a_success_forgets_the_failures_before_it() {
     assert_eq!((end.check_count, end.attempts), (2, 4), "{end:?}");
 }
 
-/// A job may raise the SQLSTATE that means success. awty still archives it as an exception.
 #[test]
 fn a_sqlstate_of_the_jobs_own_is_archived() {
     let shop = Shop::open();

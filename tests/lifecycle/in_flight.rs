@@ -80,7 +80,6 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     assert_eq!((shop.end_of("good").outcome, shop.end_of("another").outcome), ("done".into(), "done".into()));
 }
 
-/// After a run is terminated, its check is no suspect, even if no process can record the end of the run.
 #[test]
 fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());

@@ -49,7 +49,6 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     assert!(after * 4 < before * 5, "{after} bytes, {before} before");
 }
 
-/// A reader that pins an index page delays a vacuum, but no run.
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();

@@ -97,7 +97,6 @@ fn a_slow_dump_holds_up_nobody() {
     shop.run("SELECT awty.resume('later')");
     placing.judge(&shop);
     let other = Cluster::builder().own_identity().start();
-    // The dump creates the superuser, who already exists, so the statement is removed.
     let text = std::fs::read_to_string(&all).unwrap().replace("CREATE ROLE postgres;", "");
     std::fs::write(&all, text).unwrap();
     load(&other, "postgres", &all);

@@ -45,7 +45,6 @@ pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
         release(shared, database, role, id);
     } else {
         shared.saw("P7", format!("check {id}, which crashes the server each time, should be held: {held:?}"));
-        // If the check stayed, it would crash the server again and again.
         let _ = poll("a moment to cancel it", TO_RECOVER, || {
             let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
             client.execute("SELECT awty.cancel('crash', $1)", &[&key]).map_err(|error| error.to_string())

@@ -137,7 +137,6 @@ fn the_extension_can_be_dropped_and_made_again() {
     http.cluster.execute("postgres", &["DROP EXTENSION awty_http"]);
     let left = "SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'awty_http%'";
     assert_eq!(http.cluster.psql("postgres", left).trim(), "");
-    // The jobs and their checks belong to awty, so they stay when awty_http is dropped.
     let jobs = "SELECT string_agg(job, ' ' ORDER BY job) FROM awty.job";
     assert_eq!(http.cluster.psql("postgres", jobs).trim(), "awty_http.roll_up http.app http.other");
     let found = http.cluster.psql("postgres", "SELECT finding || ': ' || detail FROM awty.doctor()");

@@ -2,7 +2,6 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// The tenant keeps its rows, and gets a job with another name.
 #[test]
 fn who_takes_a_free_name_takes_nothing_with_it() {
     let http = Http::open();

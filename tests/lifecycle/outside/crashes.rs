@@ -3,7 +3,6 @@ use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::{Cluster, Stop};
 
-/// A crash of the worker does not count as a failure of the job.
 #[test]
 fn a_worker_that_dies_is_replaced_until_its_check_is_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
@@ -111,7 +110,6 @@ fn a_server_that_is_killed_loses_and_repeats_nothing_that_was_committed() {
     );
 }
 
-/// A standby refuses every call of a worker until its promotion.
 #[test]
 fn leases_outlive_a_promotion() {
     let mut shop = shop_with(", timeout => '10 min'", 2);

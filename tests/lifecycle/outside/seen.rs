@@ -23,7 +23,6 @@ fn explain_status_and_doctor_tell_of_leases_and_of_workers_that_do_not_come() {
     assert_eq!(shop.cluster.psql("postgres", told).trim(), "scheduled,ran,leased,failed");
 }
 
-/// A dead endpoint makes the database neither late nor unhealthy. `awty.doctor()` names the endpoint.
 #[test]
 fn a_failing_target_is_no_reason_for_the_database() {
     let shop = shop_with("", 1);

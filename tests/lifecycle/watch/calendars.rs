@@ -15,7 +15,6 @@ fn shop(calendar: &str, rule: &str) -> Shop {
     shop
 }
 
-/// Hours are counted while the calendar is open, and days are open days.
 #[test]
 fn levels_are_due_after_open_time() {
     let shop = shop(OFFICE, "since => 'placed_at', calendar => 'office', within => '8 hours', escalate => '{3 days}'");
@@ -123,7 +122,6 @@ fn a_due_time_needs_no_calendar() {
     expect(&shop, "UPDATE shop.orders SET placed_at = NULL WHERE id < 3", "late 4:2; pending -");
 }
 
-/// A writer needs no right to the calendar. The owner of the table needs it.
 #[test]
 fn due_times_are_evaluated_as_the_owner_of_the_table() {
     let shop = shop(&format!("{OFFICE}; {PROMISED}"), "due => 'awty.due(placed_at, promised, hours)'");

@@ -12,7 +12,6 @@ const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level intege
         IF EXISTS (SELECT FROM shop.bad WHERE key = a.entity_key) THEN RAISE EXCEPTION 'cannot tell of %', a.entity_key; END IF;
     END $$";
 
-/// A failing `call` undoes only its own effects, and awty repeats the call until it succeeds.
 #[test]
 fn a_failing_call_is_undone_alone_and_tried_again() {
     let shop = watched("");

@@ -6,7 +6,6 @@ const PICTURE: &str =
     (SELECT string_agg(a::text, ' ' ORDER BY id) FROM awty.alert AS a),
     (SELECT string_agg(pg_get_triggerdef(oid), ' ' ORDER BY tgname) FROM pg_trigger WHERE tgname LIKE 'awty%'))";
 
-/// While the copy is on hold, triggers still schedule checks, but no check runs.
 #[test]
 fn a_restored_rule_goes_on_once_it_is_adopted() {
     let shop = watched("escalate => '{1 day}'");

@@ -190,7 +190,6 @@ fn an_update_that_changes_nothing_relevant_calls_nothing() {
     assert!(!explain("placed_at = now()").contains("Trigger"), "it is there");
 }
 
-/// A due time beyond the horizon is cut to the horizon.
 #[test]
 fn an_error_fails_the_write_and_the_horizon_does_not() {
     let shop = Shop::open();
