@@ -1,4 +1,4 @@
-//! Reads the clock. No other file of the gateway does.
+//! Only this file reads the clock.
 
 use chrono::{DateTime, Utc};
 use std::time::SystemTime;

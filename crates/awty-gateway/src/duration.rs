@@ -49,13 +49,12 @@ impl Length {
     }
 }
 
-/// Parses a duration, which must be above zero. An error says what to write instead.
+/// Refuses zero.
 pub fn parse(text: &str) -> Result<Length, String> {
     let length = parse_or_zero(text)?;
     if length.0 == 0 { Err("is zero; write for example 10 s".into()) } else { Ok(length) }
 }
 
-/// Parses a duration. An error says what to write instead.
 pub fn parse_or_zero(text: &str) -> Result<Length, String> {
     let text = text.trim();
     if text.len() > LONGEST_TEXT {
@@ -114,7 +113,6 @@ fn total(span: Span) -> Result<Length, String> {
     sum.map(Length).ok_or_else(|| "is too long; write for example 366 d".into())
 }
 
-/// All answers use this canonical form.
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 <= 0 {

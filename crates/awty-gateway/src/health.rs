@@ -20,7 +20,6 @@ const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 /// Longest time for which a full gateway stays ready although no call ends.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// Time between two checks whether there are new reasons to log.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub const TOO_MIGHTY: &str =
@@ -30,7 +29,6 @@ pub fn router(worker: Arc<Worker>) -> Router {
     Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(worker)
 }
 
-/// Returns the reasons why the gateway is not ready.
 pub fn reasons(worker: &Worker) -> Vec<String> {
     let view = worker.view();
     let mut reasons = Vec::new();
@@ -86,7 +84,6 @@ fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     reasons
 }
 
-/// Logs each reason when it begins, and logs that the gateway is ready when no reason is left.
 pub async fn watch(worker: Arc<Worker>) {
     let (mut before, mut logged) = (BTreeSet::new(), BTreeSet::new());
     loop {
@@ -109,7 +106,7 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// Returns a reason if the gateway is full of calls that hang. Normally a full gateway claims again when a call ends.
+/// Normally a full gateway claims again when a call ends.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

@@ -25,7 +25,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Maximum number of connections. Further connections wait.
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
 /// Time limit of the TLS handshake, and of the wait for the head of the next request.
@@ -34,7 +33,6 @@ const LONGEST_HEAD: Duration = Duration::from_secs(10);
 /// read loses its connection.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
-/// Builds the TLS configuration of the listener from two PEM files. TLS has version 1.2 or later.
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let problem = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let chain = CertificateDer::pem_file_iter(certificate).map_err(|error| problem(certificate, &error))?;
@@ -47,16 +45,14 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// Accepts connections and answers their requests until the program ends. If a peer already has `of_peer` connections,
-/// a new one is closed at once.
+/// If a peer already has `of_peer` connections, a new one is closed at once.
 pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
     let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // The process may have too many open files. The listener tries again, because other connections will
-                // end.
+                // The process may have too many open files until other connections end.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

@@ -33,7 +33,6 @@ struct Build {
     version: &'static str,
 }
 
-/// The gateway's own counters. Figures of the database are read when Prometheus scrapes the gateway.
 pub struct Metrics {
     registry: Registry,
     deliveries: Family<Delivery, Counter>,
@@ -127,7 +126,6 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Records that awty has answered that no check is due.
     pub fn nothing(&self) {
         self.last_claim.set(crate::clock::now().timestamp());
     }
@@ -141,7 +139,6 @@ impl Metrics {
         }
     }
 
-    /// Counts the result of a lease. `word` is `refused`, or a word of awty such as `void`.
     pub fn lease(&self, word: &str) {
         self.leases.get_or_create(&Lease { result: word.into() }).inc();
     }
@@ -176,7 +173,7 @@ impl Metrics {
         self.opened.inc_by(count);
     }
 
-    /// Counts a request to the API that was answered. `route` is a pattern, so that the number of series is bounded.
+    /// `route` is a pattern, so that the number of series is bounded.
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");

@@ -22,9 +22,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct Seen {
-    /// The circuit breakers that were open at the last scrape, each with the time at which it closes.
     open: HashMap<(String, String), DateTime<Utc>>,
-    /// Time up to which missed checks have been counted.
     until: Option<DateTime<Utc>>,
     missed: BTreeMap<String, u64>,
 }
@@ -53,8 +51,7 @@ impl Seen {
         opened as u64
     }
 
-    /// Adds missed checks to the counters. `until` never decreases, so that no check is counted twice if the clock is
-    /// set back.
+    /// `until` never decreases, so that no check is counted twice if the clock is set back.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {

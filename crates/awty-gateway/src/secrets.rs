@@ -7,11 +7,9 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Name of the file with the master key.
 pub const MASTER_KEY: &str = "master-key";
 const SHORTEST: usize = 32;
 
-/// Creates a master key if there is none. Returns whether a key was created.
 pub fn init(folder: &Path) -> Result<bool, String> {
     let path = folder.join(MASTER_KEY);
     let problem = |error: std::io::Error| format!("{}: {error}", path.display());

@@ -26,14 +26,13 @@ use tokio::time::{Instant, sleep};
 /// Each purpose has its own connections, so that a statement that waits does not delay other purposes.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-/// Connections for requests. `READS` of them serve only tokens and reads, so that reads do not wait behind changes that
-/// wait for a lock.
+/// `READS` of these connections serve only tokens and reads, so that reads do not wait behind changes that wait for a
+/// lock.
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
-/// Time between two searches for connections that are no longer needed.
 const SHRINK: Duration = Duration::from_secs(10);
 
-/// Additional time, after `drain`, for giving leases back.
+/// Time after `drain` for giving leases back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
 /// Works until `stop` completes, then waits for running calls and returns. If `now` completes, returns at once.

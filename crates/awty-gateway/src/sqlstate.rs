@@ -4,14 +4,12 @@
 pub enum Kind {
     NotPermitted,
     NotFound,
-    /// An object already exists with other content.
     Conflict,
     TooLarge,
     Invalid,
     Away,
-    /// The server is a standby, which takes no writes.
     Standby,
-    /// Another attempt may succeed. The gateway makes up to three attempts.
+    /// The gateway makes up to three attempts.
     Again,
     TimedOut,
     Internal,

@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 const LENGTH: usize = 48;
-/// The authenticated token of a request.
 #[derive(Clone)]
 pub struct Asker {
     token: Token,
@@ -26,7 +25,6 @@ impl Asker {
         Asker { token, changes: true }
     }
 
-    /// Refuses a request whose token's scope does not include `scope`.
     pub fn may(&self, scope: &str) -> Result<(), Problem> {
         let rank = |scope: &str| ["read", "write", "admin"].iter().position(|known| *known == scope);
         if rank(&self.token.scope) >= rank(scope) {
@@ -39,7 +37,6 @@ impl Asker {
         &self.token.role
     }
 
-    /// Returns whether the request may change data.
     pub fn changes(&self) -> bool {
         self.changes
     }

@@ -1,4 +1,4 @@
-//! Reads the JSON body of a request, and keeps each value exactly as the client sent it. The functions are pure.
+//! Reads the JSON body of a request, and keeps each value exactly as the client sent it.
 
 use super::fields::Fields;
 use super::problem::{Fault, Problem};
@@ -39,8 +39,7 @@ pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem>
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Returns whether a key in the JSON begins with [`PRIVATE`]. The search goes from quote to quote, because each key
-/// begins with a quote.
+/// The search goes from quote to quote, because each key begins with a quote.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {

@@ -64,7 +64,6 @@ pub(super) fn still() -> Problem {
     Problem::new("precondition-failed", "The schedule is paused or held; resume it first.")
 }
 
-/// Returns a refusal if all checks of the database are held.
 pub(super) async fn runs(request: &Request) -> Result<(), Problem> {
     if changes::held(request).await? {
         return Err(Problem::new("held-until-adopted", "The database is held; in it: SELECT awty.adopt();"));

@@ -11,10 +11,9 @@ use crate::duration::{self, Length};
 use awty_core::http::Statuses;
 use serde_json::{Map, Value};
 
-/// The text that is shown instead of a header value that may be a secret.
+/// A header value that may be a secret is shown as this text.
 pub const HIDDEN: &str = "•••";
 
-/// The fields of a JSON object that were not read yet, and the faults found so far.
 pub struct Fields {
     pub left: Map<String, Value>,
     pub faults: Vec<Fault>,
@@ -25,13 +24,13 @@ impl Fields {
         Fields { left, faults: Vec::new() }
     }
 
-    /// Adds a fault of a field. `reason` says what is wrong and, after a semicolon, what to write instead.
+    /// `reason` says what is wrong and, after a semicolon, what to write instead.
     pub fn fault(&mut self, name: &str, reason: impl Into<String>) {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         self.faults.push(Fault { pointer, reason: reason.into() });
     }
 
-    /// Removes a field and returns its value. A null counts as absent.
+    /// Treats a null as absent.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
@@ -46,7 +45,7 @@ impl Fields {
         }
     }
 
-    /// Removes a field and returns its value. A null counts as a value.
+    /// Treats a null as a value.
     pub fn json(&mut self, name: &str) -> Option<Value> {
         let value = self.left.remove(name)?;
         if !number::are_short(&value) {
@@ -91,7 +90,6 @@ impl Fields {
         Some(text)
     }
 
-    /// Removes the fields of a list and returns them as arguments of an SQL function.
     pub fn arguments(&mut self, list: FieldList) -> Arguments {
         list.iter().filter_map(|(name, kind)| Some((*name, self.argument(name, *kind)?))).collect()
     }
@@ -167,7 +165,6 @@ impl Fields {
         }
     }
 
-    /// Adds a fault for each field that is left, because such a field is unknown.
     pub fn end(mut self) -> Result<(), Vec<Fault>> {
         let unknown: Vec<String> = self.left.keys().cloned().collect();
         unknown.iter().for_each(|name| self.fault(name, "is not a field of this resource; leave it out"));
@@ -179,7 +176,6 @@ impl Fields {
     }
 }
 
-/// Returns a length of time as an interval in PostgreSQL's spelling.
 pub fn interval(length: Length) -> String {
     format!("{} milliseconds", length.as_millis())
 }

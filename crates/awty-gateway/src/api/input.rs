@@ -1,6 +1,4 @@
 //! Turns a schedule as a client writes it into the arguments of `awty_http.schedule`.
-//!
-//! Invariant: each wrong or unknown field has a fault, which says what to write instead.
 
 use super::fields::{Fields, interval};
 use super::problem::Fault;
@@ -12,7 +10,6 @@ use serde_json::{Map, Value};
 
 const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 
-/// Minimum and maximum of a schedule's period.
 #[derive(Clone, Copy, Debug)]
 pub struct Periods {
     pub min: Length,
@@ -21,7 +18,6 @@ pub struct Periods {
     pub is_slot: bool,
 }
 
-/// The reason why a schedule is refused.
 #[derive(Debug)]
 pub enum Refusal {
     Fields(Vec<Fault>),
@@ -29,7 +25,7 @@ pub enum Refusal {
     Period(Fault),
 }
 
-/// Reads a schedule. `uri` is the URI in the address of the request, if it has one.
+/// `uri` is the URI in the address of the request, if it has one.
 pub fn schedule(
     fields: Map<String, Value>,
     uri: Option<String>,

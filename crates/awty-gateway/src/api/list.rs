@@ -1,4 +1,4 @@
-//! Serves `GET /v1/schedules`, which lists schedules in pages, with filters, or shows one schedule by its URI.
+//! Serves `GET /v1/schedules`.
 
 use super::auth::Asker;
 use super::page::{self, Page};

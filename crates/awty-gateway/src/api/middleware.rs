@@ -17,9 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Maximum time from the head of a request to its answer.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A request that conflicts with another transaction is attempted this many times.
 const TRIES: usize = 3;
 
 pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
@@ -39,7 +37,7 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-/// Returns how many KiB of memory to reserve for a body, based on its declared length. A small body counts as 0.
+/// Returns the KiB to reserve for a body of this declared length. A small body counts as 0.
 fn room(body: &Body) -> u32 {
     let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));

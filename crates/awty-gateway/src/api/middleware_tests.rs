@@ -84,7 +84,6 @@ async fn a_refusal_without_a_name_gets_one() {
     }
 }
 
-/// Returns a router whose handler answers `done` to the role `a`.
 fn done(api: &Arc<Api>) -> Router {
     handled(api, || async { "done".into_response() }).layer(Extension(Asker::of("a")))
 }

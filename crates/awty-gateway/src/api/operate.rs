@@ -66,13 +66,11 @@ pub struct PageQuery {
 }
 
 impl PageQuery {
-    /// Returns the page that the query asks for. The list is ordered by `parts` columns.
     pub(super) fn page(&self, parts: usize) -> Result<Page, Problem> {
         Page::of(self.limit, self.after.as_deref(), parts)
     }
 }
 
-/// Begins the transaction of a request. Answers 404 if the schedule has never existed.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     let request = api.begin(asker).await?;
     if !db::is_known(&request, id).await? {

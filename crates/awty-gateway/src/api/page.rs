@@ -20,8 +20,7 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// Turns the parser's error about a query into a problem. Such an error reads `…: limit: invalid digit` or `…: unknown
-/// field `x`, …`.
+/// The parser's error reads `…: limit: invalid digit` or `…: unknown field `x`, …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
@@ -36,7 +35,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Checks the parameters `limit` and `after` of a list that is ordered by `parts` columns.
+    /// `parts` is the number of columns that order the list.
     pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(50);
         if !(1..=500).contains(&limit) {
@@ -52,7 +51,6 @@ impl Page {
         Ok(Page { limit: usize::try_from(limit).unwrap_or(usize::MAX), after })
     }
 
-    /// Returns how many rows to read. One row more than the limit shows whether there is a next page.
     pub fn rows(&self) -> i64 {
         i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
     }
@@ -67,7 +65,6 @@ impl Page {
         self.after(part).map(number).transpose()
     }
 
-    /// Builds the answer to a request for a page. Its link to the next page repeats `query`.
     pub fn answer(
         self,
         path: &str,
@@ -78,8 +75,7 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// Builds the answer from items that are already JSON texts. If `cut` is true, there is a next page even if fewer
-    /// rows than the limit were found.
+    /// If `cut` is true, there is a next page even if fewer rows than the limit were found.
     pub fn answer_texts(
         self,
         path: &str,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Number of permits that one role has for reads. It has as many for changes.
+/// Permits of one role for reads. It has as many for changes.
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
 /// Number of connections that requests for changes never use.
@@ -38,10 +38,10 @@ pub(super) struct Role {
     answers: Arc<Semaphore>,
 }
 
-/// Memory that is reserved for a request's body or answer. It refers to its role, so that the role is not forgotten.
+/// A reference to the role keeps the role from being forgotten.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
-/// The role of a request. It is known after the token has been checked.
+/// The role of a request is known after its token has been checked.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<OnceLock<String>>);
 
@@ -68,8 +68,7 @@ impl Role {
     }
 }
 
-/// A role's permit for a request. It includes a permit for the changes of all roles, or for the reads of all slow
-/// roles.
+/// A permit includes one for the changes of all roles, or for the reads of all slow roles.
 pub struct Permit {
     role: Arc<Role>,
     changes: bool,
@@ -78,7 +77,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Starts to measure the duration of a read. It is called when the request has got its connection.
+    /// Called when the request has got its connection, so that a read's duration has no waiting in it.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -120,14 +119,12 @@ impl Permits {
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Waits until `kib` KiB are free for the bodies of the role's requests.
     pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.bodies, kib.min(OF_ROLE as u32)).await?;
         Ok(Room(role, room))
     }
 
-    /// Waits until `kib` KiB are free for the answers to the role's requests.
     pub async fn answer(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
         let room = free(&role.answers, kib.min(OF_ROLE as u32)).await?;

@@ -1,5 +1,5 @@
-//! Turns refusals and errors into problems (RFC 9457). For an internal error, the client gets only a number. The log
-//! has the database's message under this number.
+//! Turns refusals and errors into problems (RFC 9457). For an internal error, the client gets only a number, under
+//! which the log has the database's message.
 
 use super::problems::{Known, find};
 use crate::db::Trouble;
@@ -25,7 +25,7 @@ pub struct Again;
 #[derive(Debug, Clone)]
 pub struct Fault {
     pub pointer: String,
-    /// What is wrong with the field and, after a semicolon, what to write instead.
+    /// Says what is wrong and, after a semicolon, what to write instead.
     pub reason: String,
 }
 
@@ -67,8 +67,7 @@ impl Problem {
     }
 }
 
-/// Returns the JSON pointer to the field that the database has refused. The database's message begins with the field's
-/// name.
+/// The database's message begins with the field's name.
 fn pointer(message: &str) -> String {
     for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
         if message.starts_with(words) {
@@ -104,7 +103,6 @@ impl From<Trouble> for Problem {
                 return Problem::new("invalid-field", message).with("errors", json!([fault]));
             }
             Kind::Standby => "read-only-standby",
-            // Of all errors of this kind, only this one has a separate problem.
             Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },

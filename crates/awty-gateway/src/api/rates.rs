@@ -5,7 +5,6 @@ use std::num::NonZeroU32;
 
 pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
 const BURST: NonZeroU32 = NonZeroU32::new(100).unwrap();
-/// If there are more tokens than this, idle tokens are forgotten.
 const MANY: usize = 10_000;
 
 pub struct Rates(DefaultKeyedRateLimiter<i64>);

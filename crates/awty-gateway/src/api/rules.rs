@@ -1,4 +1,4 @@
-//! Rules that all ways to read and write a schedule share. Other changes, such as pausing, are in `change`.
+//! Rules that all ways to read and write a schedule share.
 
 use super::auth::Asker;
 use super::input::{Periods, Refusal, schedule};
@@ -30,7 +30,6 @@ pub(super) fn parse_uri(text: &str) -> Result<Uri, Problem> {
     Uri::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))
 }
 
-/// Refuses a URI with a literal address that is not allowed.
 pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
     let refused = |refusal: guard::Refusal| {
         api.metrics.blocked();
@@ -73,7 +72,7 @@ pub(super) async fn check_secrets(
     })
 }
 
-/// Returns the schedule. Answers 404 if it never existed, and 410 if it was deleted.
+/// Answers 404 if the schedule never existed, and 410 if it was deleted.
 pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     match row {
         Some(row) if row.deleted => {
@@ -104,17 +103,14 @@ pub(super) fn changed() -> Problem {
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Write {
-    /// The request is refused if the schedule exists.
     Create,
-    /// The schedule may exist or not.
     Put,
-    /// The request is refused if the schedule does not exist.
     Replace,
     /// A schedule with this period is kept, and resumed if it has ended. A schedule with another period is a conflict.
     Period(Length),
 }
 
-/// Returns whether the schedule has this period, before or after its rounding to slots.
+/// Compares the period before and after its rounding to slots.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -124,14 +120,13 @@ fn has_ended(row: &Row) -> bool {
     row.fields.get("state").and_then(Value::as_str) == Some("ended")
 }
 
-/// Locks a schedule until the end of the request. Returns its row, and whether the request's role may change it.
 pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
     let mine = changes::lock(request, id).await?;
     let row = db::one(request, id).await?;
     if mine || row.as_ref().is_none_or(|row| row.deleted) {
         return Ok((row, mine));
     }
-    // The schedule may have been created since the first lock, so it is locked again.
+    // The schedule may have been created since the first lock.
     let mine = changes::lock(request, id).await?;
     Ok((db::one(request, id).await?, mine))
 }
@@ -206,7 +201,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Resumes a schedule that has ended. Returns None if its plan is over.
+/// Returns None if the plan of the schedule is over.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

@@ -24,7 +24,6 @@ fn random() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 
-/// Reads the key of the send, which may be quoted.
 fn key(headers: &HeaderMap) -> Result<String, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(random()) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -36,7 +35,6 @@ fn key(headers: &HeaderMap) -> Result<String, Problem> {
     Err(Problem::parameter("Idempotency-Key", "cannot be read; write 1 to 255 visible characters of ASCII"))
 }
 
-/// Reads the body of a request for a send. The key is not in it.
 fn send(mut fields: Fields) -> Result<(Uri, Arguments), Problem> {
     let text = fields.text("uri").unwrap_or_default();
     let mut arguments = fields.arguments(shape::SEND);

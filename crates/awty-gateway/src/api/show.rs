@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// Fields that are lengths of time and occur only in answers.
 const OTHER_LENGTHS: [&str; 1] = ["rounded_from"];
 const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
@@ -59,7 +58,6 @@ fn fields(row: &Row) -> Value {
     fields
 }
 
-/// Returns what a schedule shows of its last call.
 pub fn last(attempt: &Value) -> Value {
     let said = |name: &str| attempt.pointer(&format!("/result/{name}")).cloned().unwrap_or_default();
     json!({"slot": attempt["slot"], "at": attempt["at"], "attempt": attempt["attempt"], "status": said("status"),
@@ -82,7 +80,6 @@ pub fn call(attempt: &Value) -> Value {
     all
 }
 
-/// Converts a number of seconds to the text of a length. A null stays null.
 pub fn seconds(number: &Value) -> Value {
     #[allow(clippy::cast_possible_truncation)] // a value beyond i64 milliseconds is no length
     let millis = |seconds: f64| Length::millis((seconds * 1_000.0).round() as i64).to_string();
@@ -104,17 +101,14 @@ fn lengths(object: &mut Map<String, Value>, list: FieldList) {
     }
 }
 
-/// Returns the ETag of an answer: the version, and a hash of the answer.
 fn etag(version: &str, body: &str) -> String {
     format!("\"{version}-{}\"", hash(body))
 }
 
-/// Returns the first eight bytes of the text's SHA-256, in hexadecimal.
 pub fn hash(text: &str) -> String {
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns whether the header `If-Match` names this version. Returns true if the header is missing.
 pub fn fits(headers: &HeaderMap, version: Option<&str>) -> bool {
     let Some(wanted) = headers.get(header::IF_MATCH) else { return true };
     let (Ok(wanted), Some(version)) = (wanted.to_str(), version) else { return false };
@@ -126,12 +120,10 @@ pub fn matches(headers: &HeaderMap, row: Option<&Row>) -> bool {
     fits(headers, row.map(|row| row.version.to_string()).as_deref())
 }
 
-/// Returns a JSON answer with its ETag, or 304 if the client already has this version.
 pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMap) -> Response {
     tagged_text(version, value.to_string(), status, asked)
 }
 
-/// Does the same as [`tagged`] for an answer that is already JSON text.
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());

@@ -14,18 +14,16 @@ pub(super) const LARGEST_BODY: usize = 512 * 1024;
 /// A body or answer of at most this size does not count against the memory limit, so that it need not wait for large
 /// ones.
 pub(super) const SMALL: usize = 16 * 1024;
-/// Memory in KiB for the bodies of all requests. A request waits until there is memory for its body.
+/// Memory in KiB for the bodies of all requests.
 pub const ROOM: usize = 64 * 1024;
 
 pub struct ApiConfig {
     pub name: String,
-    /// Key from which the signing keys are derived.
     pub master_key: Vec<u8>,
     pub secrets: Arc<Secrets>,
-    /// Shortest period that a schedule may have. The default is one slot.
+    /// `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
-    /// Timeout of calls whose schedule has no timeout.
     pub timeout: Length,
 }
 

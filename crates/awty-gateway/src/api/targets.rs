@@ -45,7 +45,6 @@ pub(super) fn origin(text: &str) -> Result<String, Problem> {
     Ok(endpoint.entity_name())
 }
 
-/// Returns a hash of the target's limits, for comparison with `If-Match`.
 fn version(target: &Value) -> String {
     show::hash(&["concurrency", "rate", "burst"].map(|name| target[name].to_string()).join(" "))
 }
@@ -161,7 +160,6 @@ pub async fn block(
     responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
 pub async fn unblock(State(api): State<Arc<Api>>, asker: Asker, Path(name): Path<String>) -> Answer {
     asker.may("admin")?;
-    // An unknown target has no block, so the answer is 404.
     let request = api.begin(&asker).await?;
     let known = there(db::one(&request, &origin(&name)?).await?)?;
     db::block(&request, &origin(&name)?, Some("-infinity"), None, None).await?;

@@ -1,4 +1,4 @@
-//! Reads times from the query of a request. The functions are pure.
+//! Reads times from the query of a request.
 
 use super::problem::Problem;
 use chrono::{DateTime, Utc};

@@ -1,5 +1,4 @@
-//! Serves `/v1/tokens`. A role can manage the tokens of each role of which it is a member. A token is shown only once,
-//! when it is created.
+//! Serves `/v1/tokens`. A role can manage the tokens of each role of which it is a member.
 
 use super::auth::Asker;
 use super::body::{Body, object};

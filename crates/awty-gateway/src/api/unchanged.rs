@@ -1,6 +1,4 @@
 //! Restores stored values that a client sends back as GET has shown them.
-//!
-//! Invariant: if a client sends back a value as it was shown, the stored value does not change.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;
@@ -9,8 +7,7 @@ use crate::db::{Argument, Arguments};
 use crate::duration::Length;
 use serde_json::Value;
 
-/// Uses the stored value for each value that was sent as it was shown. `before` is the schedule that the request
-/// replaces.
+/// `before` is the schedule that the request replaces.
 pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result<(), Vec<Fault>> {
     let mut faults = Vec::new();
     for (name, argument) in arguments {

@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Maximum time for which an answer waits until the role's clients have read earlier answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Unread {
@@ -24,7 +23,6 @@ impl AsRef<[u8]> for Unread {
     }
 }
 
-/// Reserves the role's memory for a large answer until the answer is written.
 pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
     let (Some(role), true) = (seen.role(), size > SMALL) else { return response };

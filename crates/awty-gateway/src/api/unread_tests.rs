@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Size in KiB of each answer. The memory of one role holds two answers.
+/// The memory of one role holds two answers.
 const KIB: usize = OF_ROLE / 2;
 
 fn api() -> Arc<Api> {
@@ -39,7 +39,7 @@ async fn served(api: &Arc<Api>) -> SocketAddr {
     address
 }
 
-/// Sends a request of the role and reads only the status of the answer. The kernel buffers only a little of the rest.
+/// The kernel buffers only a little of the unread answer.
 async fn status(address: SocketAddr, role: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -60,7 +60,6 @@ async fn unread_answers_have_a_bound_for_each_role() {
     assert_eq!(status(address, "b").await.1, "200", "another role");
     let refusals = "awty_gateway_http_requests_total{route=\"/{role}\",method=\"GET\",status=\"429\"} 1";
     assert!(api.metrics.text(0).contains(refusals), "the refusal is not counted");
-    // The memory is free again once a client has read its answer.
     let [(mut first, _), _second] = unread;
     let mut rest = vec![0; KIB * 1024];
     first.read_exact(&mut rest).await.unwrap();

@@ -1,4 +1,4 @@
-//! Chooses a name for a gateway whose name is not configured. The name consists of the host's name and a bird's name.
+//! Chooses a name for a gateway whose name is not configured.
 
 use rand::seq::IndexedRandom;
 

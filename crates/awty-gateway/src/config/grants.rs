@@ -1,8 +1,5 @@
 //! Grants say to which origins a tenant's secret may be sent. They come from the tables `[secrets."role/NAME"]` of the
 //! configuration file.
-//!
-//! Invariant: a secret is sent only to the origins that the file lists.
-//! Does not: read secrets (see `crate::secrets`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,14 +7,11 @@ use url::Url;
 
 pub const TABLE: &str = "secrets";
 
-/// The origins to which each secret `role/NAME` may be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(BTreeMap<String, BTreeSet<String>>);
 
-/// Returns the path of a secret's file below the credentials folder. The path is also the secret's name in the
-/// configuration file.
-///
-/// Returns None if the name of the role or of the secret cannot be used in the path.
+/// Returns the path of a secret's file below the credentials folder, or None if a name does not fit into a path. The
+/// path is also the secret's name in the configuration file.
 pub fn path(role: &str, name: &str) -> Option<String> {
     let is_plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
@@ -25,7 +19,6 @@ pub fn path(role: &str, name: &str) -> Option<String> {
     (is_plain && is_folder).then(|| format!("{role}/{name}"))
 }
 
-/// Returns the lines of the configuration file that allow a secret to be sent to an origin.
 pub fn line(path: &str, origin: &str) -> String {
     format!("[{TABLE}.{}] origins = [{}]", quoted(path), quoted(origin))
 }
@@ -35,7 +28,6 @@ fn quoted(text: &str) -> String {
 }
 
 impl Grants {
-    /// Reads the grants from the configuration file. An error names the wrong table and says what to write.
     pub(super) fn read(value: toml::Value) -> Result<Self, String> {
         let toml::Value::Table(tables) = value else {
             return Err(format!(
@@ -54,7 +46,6 @@ impl Grants {
         self.0.get(path).is_some_and(|origins| origins.contains(origin))
     }
 
-    /// Returns the text in which `awty-gateway config` lists each secret with its origins, and whether its file exists.
     pub fn show(&self, credentials: Option<&Path>) -> String {
         let mut out = String::new();
         for (path, origins) in &self.0 {

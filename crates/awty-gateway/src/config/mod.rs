@@ -1,5 +1,5 @@
 //! Reads the gateway's settings. A flag has precedence over an environment variable, and a variable over the
-//! configuration file. Each value keeps its source.
+//! configuration file.
 //!
 //! Invariant: unknown settings are refused. Settings are read once, so a change needs a restart.
 
@@ -37,7 +37,6 @@ impl fmt::Display for Source {
     }
 }
 
-/// The text of each setting, and the place where the text comes from.
 pub type Texts = BTreeMap<&'static str, (String, Source)>;
 
 pub struct Places<'a> {
@@ -74,7 +73,6 @@ pub fn grants(path: &Path, content: &str) -> Result<Grants, String> {
     table.remove(grants::TABLE).map_or(Ok(Grants::default()), Grants::read).map_err(problem)
 }
 
-/// Reads the settings from the configuration file. Lists are joined with commas.
 fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;

@@ -1,14 +1,12 @@
-//! The table of all settings. Flags, environment variables, the configuration file and the help are made from this
-//! table.
+//! The table from which flags, environment variables, the configuration file and the help are made.
 
 #[derive(Debug)]
 pub struct Setting {
-    /// Name in the configuration file. The flag has `-` instead of `_`.
+    /// A flag has `-` instead of `_` in its name.
     pub name: &'static str,
-    /// Environment variables for the setting. The first variable that is set gives the value.
+    /// The first variable that is set gives the value.
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,
-    /// Whether the setting is a switch, which needs no value on the command line.
     pub switch: bool,
     pub help: &'static str,
 }

@@ -12,28 +12,24 @@ use url::Url;
 pub struct Config {
     pub database: tokio_postgres::Config,
     pub listen: SocketAddr,
-    /// Address at which /metrics is served. `None` means that the API's listener serves /metrics too.
+    /// `None` means that the API's listener serves /metrics too.
     pub listen_metrics: Option<SocketAddr>,
-    /// The gateway's name, as the view awty.lease shows it.
     pub name: String,
-    /// Folder with the master key and the secrets.
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// Shortest period of a schedule. `None` means one slot.
+    /// `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
-    /// Timeout of calls whose schedule has no timeout.
     pub timeout: Length,
     pub max_timeout: Length,
     pub max_in_flight: usize,
-    /// Private networks whose addresses may be called.
+    /// Only private networks need to be listed.
     pub allow_networks: Vec<Allowed>,
     pub deny_networks: Vec<IpNet>,
-    /// Files with certificates that the gateway trusts in addition to the system's.
     pub extra_roots: Vec<PathBuf>,
-    /// Files with the listener's certificate and its key. `None` means that the gateway listens for plain HTTP.
+    /// `None` means plain HTTP.
     pub listen_tls: Option<(PathBuf, PathBuf)>,
-    /// How long calls may continue after SIGTERM.
+    /// Calls may continue for this long after SIGTERM.
     pub drain: Length,
     pub allow_localhost: bool,
     /// Whether a proxy in front of the gateway speaks TLS with clients.
@@ -43,7 +39,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the configuration from the texts of all settings. An error names the wrong setting and says what to write.
     pub fn read(texts: &Texts, grants: Grants, host: &str) -> Result<Self, String> {
         let text = |name: &str| texts.get(name).map(|(text, _)| text.trim()).filter(|text| !text.is_empty());
         let need =
@@ -183,7 +178,7 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
-/// Returns what `awty-gateway config` prints about the settings. Passwords are masked.
+/// Masks passwords.
 pub fn show(texts: &Texts) -> String {
     let mut out = String::new();
     for setting in SETTINGS {

@@ -11,16 +11,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio_postgres::Error;
 
-/// The answer to a lease, and all data that is stored about its call.
 #[derive(Clone, Debug)]
 pub struct Booking {
     pub lease: i64,
     pub answer: Answer,
-    /// Result of the call, as the view awty.attempt shows it.
     pub result: Value,
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// Job, entity name and entity key, if the call belongs to a send.
+    /// Job, entity name and entity key of the send.
     pub send: Option<[String; 3]>,
 }
 
@@ -34,30 +32,27 @@ pub struct Wait {
 
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The call succeeded. The check is done, or continues at a later time.
+    /// The check is done, or continues at the time `again`.
     Complete {
         again: Option<DateTime<Utc>>,
     },
     Fail(Failure),
 }
 
-/// What is stored of a failed call: the arguments of the SQL function `awty.fail`.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub message: String,
-    /// Time of the next attempt. `None` means that no attempt follows.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
     pub target_down: bool,
 }
 
-/// Changes of a schedule that an answer causes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
     /// `true` if the schedule began to fail with this answer, `false` if it ceased to fail; and the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// `hold` or `stop`, with a reason, if the endpoint asked for it.
+    /// `hold` or `stop`, with the endpoint's reason.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -72,8 +67,7 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Books answers in one transaction, which waits at most `patience` for a lock. Returns the result of each lease as
-    /// a word of awty, such as `void`.
+    /// Returns the result of each lease as a word of awty, such as `void`.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
@@ -87,8 +81,7 @@ impl Db {
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // The answer to an invalid lease (`void`) has no effect. The answer to a locked check (`busy`) is booked
-            // later.
+            // An invalid lease (`void`) has no effect. The answer to a locked check (`busy`) is booked later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
@@ -115,7 +108,7 @@ impl Db {
     }
 }
 
-/// Locks the schedules of the answers. Returns the schedules that another session has already locked.
+/// Returns the schedules that another session has already locked.
 async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
     if ids.is_empty() {
@@ -141,7 +134,7 @@ async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resu
     transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
-/// Returns the longest pause of each target. The targets are sorted, so that two gateways lock them in the same order.
+/// Sorts the targets, so that two gateways lock them in the same order.
 fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {

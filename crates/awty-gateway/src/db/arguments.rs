@@ -4,7 +4,6 @@ use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::ToSql;
 
-/// The value of an argument. An interval and a time are texts that PostgreSQL reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
     Text(String),
@@ -34,7 +33,7 @@ impl Argument {
     }
 }
 
-/// Names and values of arguments. A missing argument gets the default of the SQL function.
+/// A missing argument gets the default of the SQL function.
 pub type Arguments = Vec<(&'static str, Argument)>;
 
 fn statement(function: &str, arguments: &Arguments) -> String {

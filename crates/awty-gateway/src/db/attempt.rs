@@ -12,8 +12,7 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// Reads a call from JSON. Leaves out a value that is nested more deeply than serde_json can read. Another external
-/// worker may have written such a value.
+/// Leaves out a value that another external worker has nested more deeply than serde_json can read.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

@@ -4,7 +4,7 @@ use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// An item of a list, and its key, after which the next page can begin.
+/// An item, and its key, after which the next page can begin.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(
@@ -52,7 +52,6 @@ pub async fn next(request: &Request, id: &str, count: i32) -> Result<Vec<Value>,
     request.rows(NEXT, &[&id, &count]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// Returns statistics of a schedule's calls for each period of length `width`. Durations are in seconds.
 pub async fn stats(request: &Request, id: &str, width: &str, from: &str, to: &str) -> Result<Vec<Value>, Trouble> {
     request.rows(STATS, &[&id, &width, &from, &to]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -16,8 +16,7 @@ pub async fn schedule(request: &Request, arguments: &Arguments) -> Result<(), Tr
     call(request, "awty_http.schedule", arguments).await
 }
 
-/// Locks a schedule until the end of the request. Returns whether the schedule exists and the request's role may change
-/// the schedule.
+/// Returns false if there is no such schedule, or the role may not change it.
 pub async fn lock(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value::<Option<i64>>(request, LOCK, id).await?.flatten().is_some())
 }

@@ -10,21 +10,18 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of schedules whose last call failed. If awty_http is not installed, number of pending checks whose last
-    /// run failed.
+    /// Without awty_http, counts pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
-    /// Slot of the check that has been due for longest.
     pub oldest: Option<DateTime<Utc>>,
-    /// Numbers of ended checks, by outcome: done, failed, timed out, other.
+    /// Done, failed, timed out, other.
     pub ends: [i64; 4],
 }
 
-/// A target that has limits, calls or schedules.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// Job, target and closing time of the target's circuit breaker, if the breaker is open.
+    /// Job, target and closing time of the open circuit breaker.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
@@ -34,7 +31,7 @@ const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// Reads at most 100 jobs, because each job has several series.
+/// At most 100 jobs, because each job has several series.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
@@ -64,7 +61,6 @@ const MISSED: &str = "SELECT u.until, h.job, h.missed
         GROUP BY f.job) AS h ON true";
 
 impl Db {
-    /// Returns the figures of the jobs and of their targets. If `has_http` is true, failing schedules are counted too.
     pub async fn figures(&self, jobs: &[String], has_http: bool) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {
         self.on(async |client| {
             let transaction = client.transaction().await?;
@@ -85,8 +81,7 @@ impl Db {
         .await
     }
 
-    /// Counts the checks of each job that were missed after `since`. Also returns the time up to which checks are
-    /// counted. If `since` is None, returns only this time.
+    /// Also returns the time up to which checks are counted. If `since` is None, returns only this time.
     pub async fn missed(
         &self,
         jobs: &[String],

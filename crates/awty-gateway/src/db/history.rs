@@ -25,13 +25,11 @@ pub const LIST: &str = concat!(
 );
 const ONE: &str =
     concat!(columns!(), "FROM awty_http_internal.problem AS p WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
-/// Finds the key of a send that this role made, as long as awty_http keeps the send.
 const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
     JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.key = p.key AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key
     WHERE p.id = $1 AND s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() LIMIT 1";
 const RETRY: &str = "SELECT awty_http_internal.retry($1)";
 
-/// Returns the calls that did not succeed, newest first. If `of` is given, returns only the calls to this URI.
 pub async fn list(
     request: &Request,
     of: Option<(&str, &str)>,

@@ -13,33 +13,28 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{Json, ToSql};
 
-/// Maximum length of the last part of a lease, which is reserved for booking the answer.
+/// The end of a lease is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
-/// A check that the gateway has claimed.
 #[derive(Clone, Debug)]
 pub struct Lease {
     pub lease: i64,
-    /// Identity of the check, and times of its call.
     pub delivery: Delivery,
     /// Definition of the call as JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does
     /// not allow.
     pub args: Option<Box<RawValue>>,
-    /// The schedule to which the check belongs. `None` for a send.
     pub endpoint: Option<Endpoint>,
-    /// Role of the tenant, whose secrets the call may use. The role is empty if the job no longer belongs to a tenant.
+    /// Empty if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
     seen: Instant,
 }
 
-/// What awty_http knows about a schedule in addition to the definition of its call.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub id: String,
     pub failing: bool,
-    /// Whether the schedule was deleted, so that it must not be called.
     pub deleted: bool,
 }
 
@@ -53,7 +48,7 @@ impl Lease {
         self.seen.elapsed()
     }
 
-    /// Returns the time limit of the call. The limit leaves time to book the answer before the lease's deadline.
+    /// Leaves time to book the answer before the lease's deadline.
     pub fn left(&self) -> Duration {
         let left = (self.deadline - self.now()).to_std().unwrap_or_default();
         left - BOOKING.min(left / 10)
@@ -90,7 +85,6 @@ const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.ro
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
 
-/// Reads a claimed check from a row. [`Db::add_definitions`] adds the tenant later.
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let delivery = Delivery {
         job: row.try_get(1)?,
@@ -134,7 +128,6 @@ impl Db {
         self.length(NEXT_SLOT, &[]).await
     }
 
-    /// Runs a query that returns a number of seconds, and converts it to a duration.
     async fn length(&self, sql: &str, args: &[&(dyn ToSql + Sync)]) -> Result<Duration, Trouble> {
         self.on(async |client| {
             let statement = client.prepare_cached(sql).await?;
@@ -144,7 +137,7 @@ impl Db {
         .await
     }
 
-    /// Sends heartbeats for leases. Returns the leases that are no longer valid.
+    /// Returns the leases that are no longer valid.
     pub async fn heartbeat(&self, leases: &[i64]) -> Result<Vec<i64>, Trouble> {
         self.on(async |client| {
             let beat = client.prepare_cached(HEARTBEAT).await?;
@@ -153,13 +146,11 @@ impl Db {
         .await
     }
 
-    /// Gives back the leases of calls that have not begun.
     pub async fn requeue(&self, leases: &[i64]) -> Result<i64, Trouble> {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// Adds the tenant and the definition of the call to each lease. This query runs after the claim, so its snapshot
-    /// contains the claim.
+    /// This query runs after the claim, so its snapshot contains the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Delivery) -> &String| leases.iter().map(|lease| of(&lease.delivery).clone()).collect::<Vec<_>>();
@@ -185,7 +176,6 @@ impl Db {
         }
         for lease in leases {
             let delivery = &mut lease.delivery;
-            // If the job has no tenant, no call is made.
             let Some((number, role)) = tenants.remove(&lease.lease) else { continue };
             (delivery.tenant, lease.role) = (number, role);
             let key = (delivery.job.clone(), delivery.entity_name.clone(), delivery.entity_key.clone());

@@ -35,18 +35,17 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Time limit of a statement. After it, the connection is closed.
+/// A connection is closed if its statement takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Pause before a statement looks for a free connection again, because the server accepts no further connection.
+/// Pause before another look for a free connection, because the server accepts no further one.
 const AGAIN: Duration = Duration::from_millis(20);
 /// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
 /// one.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
-/// A pool of connections to the database for one purpose. A statement that waits for a connection does not delay
-/// statements of other purposes.
+/// Each purpose has its own pool, so that statements that wait do not delay other purposes.
 #[derive(Clone)]
 pub struct Db {
     pool: Pool,
@@ -102,8 +101,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// A connection in use. If its work is cancelled, a statement may still be running, so the connection is closed and not
-/// returned to the pool.
+/// If the work is cancelled, a statement may still be running, so the connection is closed and not returned to the
+/// pool.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -115,7 +114,6 @@ impl Drop for Loan {
 }
 
 impl Db {
-    /// Creates a pool of up to `size` connections. A connection is opened when it is needed.
     pub fn new(
         mut config: tokio_postgres::Config,
         name: &str,
@@ -138,8 +136,7 @@ impl Db {
         }
     }
 
-    /// Returns a free connection. If the server has no room for another connection, waits until one of this pool is
-    /// free.
+    /// If the server has no room for another connection, waits until one of this pool is free.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -153,13 +150,12 @@ impl Db {
         }
     }
 
-    /// Closes extra connections. Each pool keeps one, because a gateway must be able to work with three connections.
+    /// Each pool keeps one connection, because a gateway must be able to work with three.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
     }
 
-    /// Runs `work` on a connection. If `work` takes longer than `PATIENCE`, the connection is closed.
     async fn on<T>(
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
@@ -173,15 +169,14 @@ impl Db {
         Ok(done?)
     }
 
-    /// Returns how many connections are open, and how many of them are idle.
+    /// Returns the numbers of open and of idle connections.
     pub fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)
     }
 
-    /// Returns the addresses of the database, so that the guard can refuse calls to them. A database on a socket or on
-    /// loopback may listen on all addresses of this machine. The unspecified address is added to stand for all of them.
-    /// A name that is not resolved in time is left out.
+    /// The guard refuses calls to these addresses. A database on a socket or on loopback may listen on all addresses of
+    /// this machine, for which the unspecified address stands. A name that is not resolved in time is left out.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

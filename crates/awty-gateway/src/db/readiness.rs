@@ -3,20 +3,16 @@
 use super::{Db, Trouble};
 use std::time::Duration;
 
-/// State of the database, from which the gateway decides whether it is ready.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// The gateway's role as an SQL identifier.
     pub role: String,
-    /// Whether the gateway's role is a superuser or has BYPASSRLS.
+    /// The role is a superuser or has BYPASSRLS.
     pub too_mighty: bool,
-    /// Whether the setting awty.enabled is off.
     pub is_off: bool,
-    /// Version of extension awty, if it is installed.
     pub version: Option<String>,
     pub standby: bool,
     pub has_http: bool,
-    /// Length of a slot, or None if awty's library is not loaded.
+    /// `None` if awty's library is not loaded.
     pub slot: Option<Duration>,
 }
 
@@ -24,7 +20,6 @@ pub struct Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,
-    /// Longest time between two heartbeats of a lease of this job.
     pub heartbeat: Option<Duration>,
 }
 
@@ -55,7 +50,6 @@ impl Db {
         .await
     }
 
-    /// Returns the tenants' jobs that this gateway may claim. Extension awty_http must be installed.
     pub async fn jobs(&self) -> Result<Vec<Job>, Trouble> {
         self.on(async |client| {
             let rows = client.query(JOBS, &[]).await?;

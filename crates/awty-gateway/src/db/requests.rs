@@ -10,7 +10,6 @@ use tokio_postgres::types::ToSql;
 #[derive(Clone, Debug)]
 pub struct Token {
     pub id: i64,
-    /// The role with whose rights requests with this token run.
     pub role: String,
     pub scope: String,
     pub expired: bool,
@@ -31,8 +30,7 @@ const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
 
-/// Refuses a role name that is too long. PostgreSQL would truncate the name, and the result may be the name of another
-/// role.
+/// PostgreSQL would truncate a longer name, and the result may be the name of another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -59,15 +57,13 @@ impl Db {
         .await
     }
 
-    /// Creates a token and returns it. Only its hash is stored.
     pub async fn create_token(&self, role: &str, scope: &str, expires: &str) -> Result<String, Trouble> {
         let role = role_name(role)?;
         self.on(async |client: &mut Object| client.query_one(CREATE, &[&role, &scope, &expires]).await?.try_get(0))
             .await
     }
 
-    /// Begins the transaction of a request with the rights of `role`. `place` is dropped when the request gives its
-    /// connection back.
+    /// `place` is dropped when the request gives its connection back.
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
         let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
         if let Some(client) = &request.client {
@@ -79,7 +75,7 @@ impl Db {
     }
 }
 
-/// The transaction of a request. It is rolled back unless [`commit`](Self::commit) is called.
+/// A request that is dropped without [`commit`](Self::commit) is rolled back.
 pub struct Request {
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,
@@ -110,7 +106,7 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// Rolls back the transaction. If that fails, the connection is closed and not returned to the pool.
+    /// If the rollback fails, the connection is closed and not returned to the pool.
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             let place = self.place.take();

@@ -5,25 +5,20 @@ use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::FromSqlOwned;
 
-/// A schedule as the database returns it. Lengths are in milliseconds.
+/// Lengths are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Id of the schedule, which is also its position in lists.
+    /// Lists are ordered by id.
     pub id: String,
-    /// Version of the schedule. Each change increases it.
     pub version: i64,
     pub deleted: bool,
     /// Whether new schedules of this role go into the same job as this schedule.
     pub own: bool,
-    /// Whether this transaction created the schedule.
     pub new: bool,
-    /// All fields of the schedule except the body.
     pub fields: Value,
-    /// The stored intervals in PostgreSQL's spelling. The API shows them as lengths.
     pub lengths: Value,
     /// The body as JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
     pub body: Option<String>,
-    /// The last call, as the view awty.attempt shows it.
     pub last: Option<Value>,
 }
 
@@ -32,7 +27,6 @@ pub struct Filter {
     pub state: Option<String>,
     pub origin: Option<String>,
     pub label: Option<String>,
-    /// Part of the URI, the description or a label, in upper or lower case.
     pub q: Option<String>,
     pub failing: Option<bool>,
 }
@@ -119,7 +113,6 @@ pub(super) async fn value<T: FromSqlOwned>(request: &Request, sql: &str, id: &st
     Ok(request.maybe(sql, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Returns the id that the URI's schedule has for the role of this request.
 pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
 }
@@ -129,12 +122,11 @@ pub async fn tenant_role(request: &Request) -> Result<Option<String>, Trouble> {
     Ok(request.maybe(ROLE, &[]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Returns one schedule, even if it was deleted.
 pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Returns the schedules after an id, and whether the page was cut because of its size.
+/// Also returns whether the page was cut because of its size.
 pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
     let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;
@@ -143,19 +135,16 @@ pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -
     Ok((rows, cut))
 }
 
-/// Returns the length of a slot in milliseconds.
 pub async fn slot(request: &Request) -> Result<i64, Trouble> {
     let row = request.maybe(SLOT, &[]).await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(60_000))
 }
 
-/// Returns whether a schedule exists or has existed.
 pub async fn is_known(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value(request, IS_KNOWN, id).await?.unwrap_or(false))
 }
 
-/// Returns the number from which the schedule's signing key is derived, or None if this role may not schedule for its
-/// job.
+/// Returns None if this role may not schedule for the job.
 pub async fn tenant(request: &Request, id: &str) -> Result<Option<i64>, Trouble> {
     value(request, NUMBER, id).await
 }

@@ -7,13 +7,9 @@ use serde_json::Value;
 
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// All fields of the send except the last call.
     pub fields: Value,
-    /// The last call, as the view awty.attempt shows it.
     pub last: Option<Value>,
-    /// Whether this transaction created the send.
     pub new: bool,
-    /// Whether the send has ended or was cancelled.
     pub over: bool,
     pub cancelled: bool,
 }
@@ -42,7 +38,6 @@ pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     row.map(read).transpose()
 }
 
-/// Cancels a send. Returns whether the send was still pending.
 pub async fn cancel(request: &Request, key: &str) -> Result<bool, Trouble> {
     let row = request.maybe(CANCEL, &[&key]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<bool>>(0)).transpose()?.flatten().unwrap_or(false))

@@ -19,7 +19,7 @@ const FINDINGS: &str =
     "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'fix', d.fix)
     FROM awty.doctor() AS d";
 
-/// Returns the state of the database, the gateways that have leases, and the findings of `awty.doctor()`.
+/// Returns the database's state, the gateways with leases, and the findings of `awty.doctor()`.
 pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>), Trouble> {
     let all = async |sql| -> Result<Vec<Value>, Trouble> {
         request.rows(sql, &[]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()

@@ -4,12 +4,11 @@ use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// Limits that a tenant has set for a target. `None` means that this limit is not set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     pub concurrency: Option<i32>,
     pub rate: Option<f64>,
-    /// How many calls to the target may begin at once after a pause.
+    /// Calls that may begin at once after a pause.
     pub burst: Option<i32>,
 }
 
@@ -39,17 +38,14 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// A request compares the current limits with its condition before it replaces them. With this lock, only one such
-/// request of a tenant runs at a time.
+/// With this lock, only one request of a tenant at a time compares the limits with its condition and replaces them.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// Returns the targets in the order of their names. The first row has no name. Its limits hold for all targets
-/// together.
+/// The first row has no name. Its limits hold for all targets together.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
 
-/// Returns a target that has limits, calls or schedules.
 pub async fn one(request: &Request, origin: &str) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&origin]).await?.map(|row| row.try_get(0)).transpose()?)
 }
@@ -63,7 +59,7 @@ pub async fn limit(request: &Request, origin: &str, limits: Limits) -> Result<()
     request.maybe(LIMIT, &[&origin, &concurrency, &rate, &burst]).await.map(drop)
 }
 
-/// Blocks a target until a time or for a length of time. The time `-infinity` unblocks the target.
+/// The time `-infinity` unblocks the target.
 pub async fn block(
     request: &Request,
     origin: &str,

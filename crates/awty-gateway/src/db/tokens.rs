@@ -30,7 +30,6 @@ pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Creates a token. Returns the token itself, and the row that describes it.
 pub async fn create(
     request: &Request,
     role: Option<&str>,

@@ -29,9 +29,8 @@ pub const fn hyper_method(method: Method) -> hyper::Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retries {
-    /// Maximum number of attempts for one occurrence of the schedule, including the first.
     pub max_attempts: u32,
-    /// Delay before the second attempt. Each further failure doubles the delay.
+    /// Each further failure doubles the delay.
     pub first_delay: Length,
     pub max_delay: Length,
 }
@@ -42,27 +41,25 @@ impl Default for Retries {
     }
 }
 
-/// How an endpoint is called. A schedule in the API has the same fields.
+/// The fields are those of a schedule in the API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
     pub method: Method,
     pub headers: BTreeMap<String, String>,
-    /// Body as JSON, which is sent exactly as the user wrote it.
+    /// The body is sent exactly as the user wrote it.
     #[serde(deserialize_with = "present")]
     pub body: Option<Box<RawValue>>,
     pub body_text: Option<String>,
     pub body_base64: Option<String>,
-    /// Time limit of the whole call. `None` means that the gateway's setting applies.
+    /// `None` means that the gateway's setting applies.
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// A call is dropped if it would start more than this time after its slot.
+    /// A call that would start later than this after its slot is dropped.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
-    /// Whether the request carries a signature of Standard Webhooks.
     pub sign: bool,
-    /// Whether the body of a successful call's answer is stored.
     pub keep_response: bool,
 }
 
@@ -85,13 +82,12 @@ impl Default for Definition {
     }
 }
 
-/// Keeps a field that is present in the JSON, even if its value is null. So `"body": null` is a body.
+/// A null counts as present, so `"body": null` is a body.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Definition {
-    /// Reads the definition from a check's `args`. Without `args`, every field has its default.
     pub fn of_args(args: Option<&RawValue>) -> Result<Self, String> {
         let Some(args) = args else { return Ok(Definition::default()) };
         if !args.get().starts_with('{') {
@@ -139,8 +135,7 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Moves the body and its content type out of the definition, so that memory does not hold two copies during the
-    /// call.
+    /// The definition loses its body, so that memory does not hold two copies during the call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

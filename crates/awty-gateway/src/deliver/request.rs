@@ -14,52 +14,41 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Identity and times of a call, as its lease gives them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     pub job: String,
-    /// Number of the tenant, from which ids and signing keys are derived.
+    /// Ids and signing keys are derived from this number.
     pub tenant: i64,
-    /// Target: scheme, host and port.
+    /// Scheme, host and port.
     pub entity_name: String,
     /// Path and query. For a send, `#` and its key follow.
     pub entity_key: String,
-    /// Number of this attempt. It is one more than the failures in a row before it.
+    /// One more than the failures in a row before.
     pub attempt: u32,
-    /// Number of checks that this occurrence has had so far.
     pub check_count: i32,
-    /// Slot of the first check of the occurrence.
     pub first_check_at: DateTime<Utc>,
-    /// Slot of this attempt.
     pub next_check_at: DateTime<Utc>,
-    /// Idempotency key. All attempts of the call have the same key.
+    /// Idempotency key, equal for all attempts.
     pub key: String,
 }
 
-/// What the gateway adds to each request.
 pub struct RequestContext<'a> {
-    /// Key from which signing keys are derived.
     pub master_key: &'a [u8],
-    /// Timeout of calls whose definition has no timeout.
     pub timeout: Length,
     pub now: DateTime<Utc>,
     pub secret: &'a LookUp<'a>,
 }
 
-/// Looks a secret up by its name.
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
 /// A HeaderMap panics beyond 24,576 headers.
 const MOST_HEADERS: usize = 1_000;
 
-/// The text with which a reference to a secret begins.
 pub const REFERENCE: &str = "{{secret:";
-/// Maximum number of references to secrets in one call.
 pub const MOST_REFERENCES: usize = 16;
-/// Maximum number of bytes of the user's headers: names plus values after secrets are filled in.
+/// Names plus values, after secrets are filled in.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
-/// Remembers secrets, so that each secret is looked up once.
 struct Secrets<'a> {
     look_up: &'a LookUp<'a>,
     known: BTreeMap<String, String>,
@@ -73,7 +62,7 @@ impl Secrets<'_> {
         Ok(&self.known[name])
     }
 
-    /// Replaces each `{{secret:NAME}}` by its secret. The result has at most `most` bytes.
+    /// Replaces each `{{secret:NAME}}`. The result has at most `most` bytes.
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
         let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);
@@ -92,7 +81,6 @@ impl Secrets<'_> {
     }
 }
 
-/// Returns the user's headers after secrets are filled in. An error says why no call can be made with these headers.
 pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Result<HeaderMap, Unmade> {
     if texts.len() > MOST_HEADERS {
         return Err(format!("there are more than {MOST_HEADERS} headers").into());
@@ -114,8 +102,7 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// Returns the endpoint of a lease. Limits, blocks and circuit breaker belong to the lease's target, so the target must
-/// be the origin that is called.
+/// Limits, blocks and circuit breaker belong to the target, so the target must be the origin that is called.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;
@@ -125,8 +112,7 @@ fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     }
 }
 
-/// Builds the request of an attempt. Moves headers and body out of the definition. An error says why the call cannot be
-/// made.
+/// Moves headers and body out of the definition.
 pub fn request(delivery: &Delivery, definition: &mut Definition, context: &RequestContext<'_>) -> Result<Call, Unmade> {
     let endpoint = endpoint(delivery)?;
     if delivery.tenant == 0 {
@@ -174,7 +160,6 @@ pub fn request(delivery: &Delivery, definition: &mut Definition, context: &Reque
     })
 }
 
-/// Returns the body of a call whose definition contains no body.
 fn own_body(delivery: &Delivery, id: &str) -> Bytes {
     let body = json!({"schedule": id, "slot": time(delivery.first_check_at), "attempt": delivery.attempt, "key": delivery.key});
     Bytes::from(body.to_string())

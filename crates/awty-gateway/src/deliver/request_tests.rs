@@ -29,7 +29,6 @@ fn made(args: Value) -> Result<Call, String> {
     request(&delivery(), &mut definition, &context).map_err(|unmade| unmade.why)
 }
 
-/// Fills in the secrets of a request's headers. Also returns the number of look-ups of secrets.
 fn filled(headers: Value, secret: &(dyn Fn(&str) -> Option<String> + Sync)) -> (Result<Call, Unmade>, usize) {
     let looked_up = std::sync::atomic::AtomicUsize::new(0);
     let counted = |name: &str| {

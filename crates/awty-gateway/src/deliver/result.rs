@@ -9,11 +9,9 @@ use std::time::Duration;
 
 const KEPT: usize = 1_024;
 
-/// Data of the result that the report of the call does not contain.
 pub struct Facts<'a> {
-    /// Seconds between the check's slot and the start of the call.
+    /// In seconds.
     pub lateness: f64,
-    /// Time that the lease waited in the gateway before its call began.
     pub queue: Duration,
     pub fault: Option<&'static str>,
     pub keep_body: bool,
@@ -63,7 +61,7 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// Escapes control characters in text from an endpoint, because jsonb refuses some of them.
+/// jsonb refuses some control characters.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

@@ -8,8 +8,7 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// Returns the time of the attempt after failure number `attempt`, or `None` if there is no further attempt. `spread`
-/// is between -1 and 1, and changes the delay by at most a fifth. `asked` is the endpoint's `Retry-After`.
+/// `spread` is between -1 and 1, and changes the delay by at most a fifth. `asked` is the endpoint's `Retry-After`.
 pub fn next(
     retries: &Retries,
     attempt: u32,
@@ -30,11 +29,9 @@ pub fn next(
     Some(asked.map_or(at, |asked| at.max(asked)))
 }
 
-/// Reads the header `Retry-After`, which has a number of seconds or a date.
 pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let header = header.trim();
     let at = if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that does not fit into i64 is treated as an hour.
         let seconds = header.parse::<i64>().unwrap_or(i64::MAX).min(LONGEST_ASKED.num_seconds());
         now + TimeDelta::seconds(seconds)
     } else {

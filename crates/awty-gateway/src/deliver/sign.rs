@@ -22,7 +22,6 @@ pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Returns the value of the header `webhook-signature`.
 pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     let mut mac = hmac(key);
     for part in [id.as_bytes(), b".", timestamp.to_string().as_bytes(), b".", body] {
@@ -31,7 +30,6 @@ pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-/// Returns the signing key in the form in which receivers of calls get it.
 pub fn secret(key: &[u8]) -> String {
     format!("whsec_{}", STANDARD.encode(key))
 }
@@ -40,7 +38,6 @@ pub fn secret(key: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The example comes from the specification of Standard Webhooks.
     #[test]
     fn the_example_of_standard_webhooks_comes_out() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

@@ -1,5 +1,4 @@
-//! Turns the result of an HTTP call into the gateway's answer to the lease. The functions are pure, because the time
-//! and the random spread are arguments.
+//! Pure functions that turn the result of an HTTP call into the gateway's answer to the lease.
 //!
 //! Invariant: a call is made again only if another attempt may succeed. A call that sent no byte is `not_started`.
 
@@ -16,11 +15,9 @@ const LONGEST_NOTE: usize = 200;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The call succeeded. The check is done, or continues at a later time.
     Done {
         /// Time at which the endpoint wants the next call.
         again: Option<DateTime<Utc>>,
-        /// The reason, if the endpoint asked for no more calls.
         stop: Option<String>,
         note: Option<String>,
     },
@@ -31,17 +28,15 @@ pub enum Verdict {
 pub struct Failed {
     pub message: String,
     pub fault: &'static str,
-    /// Time of the next attempt. `None` ends this occurrence of the schedule.
+    /// `None` ends this occurrence of the schedule.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
     /// Whether the target's circuit breaker counts the failure.
     pub target_down: bool,
     pub block_until: Option<DateTime<Utc>>,
-    /// Whether the endpoint answered that it no longer exists (410).
     pub gone: bool,
 }
 
-/// Returns a failure if the check is later than `max_lateness`, so that no call is made.
 pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
     let late = now - delivery.next_check_at;
     (late > definition.max_lateness?.delta()).then(|| {
@@ -50,7 +45,7 @@ pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>)
     })
 }
 
-/// Returns what a call means for its check. `spread` is between -1 and 1, and varies the delay of a retry.
+/// `spread` is between -1 and 1.
 pub fn verdict(
     delivery: &Delivery,
     definition: &Definition,
@@ -78,7 +73,7 @@ fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
     Verdict::Done { again, stop, note }
 }
 
-/// Reads the header `Awty-Again`, which has a duration such as `5 min`, or a time.
+/// `Awty-Again` has a duration such as `5 min`, or a time.
 fn again(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let length = duration::parse(text).ok().and_then(|length: Length| now.checked_add_signed(length.delta()));
     length.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()))

@@ -15,13 +15,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
-/// Shortest and longest pause between two attempts while the database cannot be reached. Each failure doubles the
-/// pause.
+/// Each failure doubles the pause, from the first to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How long a statement waits for a lock: the first time is for a whole batch, the second for a part of a batch.
 /// Booking never waits for the lock of the check itself.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Time after which an answer is booked again if a client's lock prevented the booking.
+/// A client's lock delays an answer by this time.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
@@ -37,7 +36,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Splits the batch, or returns it unchanged if it has only one answer.
+    /// Err contains a batch of one answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -47,8 +46,6 @@ impl Batch {
         Ok([Batch::new(self.bookings, self.places), rest])
     }
 
-    /// Splits the batch into the answers that were booked and the answers in `busy`, whose checks are locked by a
-    /// client.
     fn split(self, busy: &HashSet<i64>) -> (Batch, Option<Batch>) {
         let all = self.bookings.into_iter().zip(self.places);
         let (locked, booked): (Vec<_>, Vec<_>) = all.partition(|(booking, _)| busy.contains(&booking.lease));
@@ -89,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Books the batches that failed. Each batch is halved until each answer that cannot be booked has its own batch.
+    /// Each batch is halved until each answer that cannot be booked has its own batch.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {
@@ -124,8 +121,7 @@ impl Worker {
         }
     }
 
-    /// Ends the heartbeats of booked answers and frees their places. Returns the answers that were not booked because
-    /// of a client's lock.
+    /// Returns the answers that were not booked because of a client's lock.
     fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
         let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();
@@ -135,7 +131,7 @@ impl Worker {
         rest
     }
 
-    /// Books the answers, and retries until the database responds. Returns the leases that a client has locked.
+    /// Retries until the database responds. Returns the leases that a client has locked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Interval of heartbeats, unless a job needs a shorter one.
 const USUAL: Duration = Duration::from_secs(5);
 const MANY: usize = 10_000;
 
@@ -31,8 +30,7 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Returns the pause between two heartbeats. It is a third of the shortest `heartbeat` of all jobs, so that two
-    /// heartbeats may be lost.
+    /// A third of the shortest `heartbeat` of all jobs, so that two heartbeats may be lost.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
         shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))
@@ -51,7 +49,6 @@ impl Worker {
         }
     }
 
-    /// Gives back the leases whose calls have not begun, because the program is stopping.
     pub async fn give_back_unbegun(&self) {
         let unbegun: Vec<i64> = {
             let mut leases = self.locked_leases();

@@ -1,5 +1,4 @@
-//! Claims checks and starts their calls in a loop. While no check is due, a turn of the loop costs a single statement,
-//! which runs when awty says that a check may be due.
+//! Claims checks and starts their calls in a loop. While no check is due, a turn of the loop costs a single statement.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -13,27 +12,24 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Maximum number of checks that awty allows in one claim.
+/// awty's limit.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
-/// Time after which the list of jobs is read again.
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between a booked answer and the next claim. The claim need not wait for the next slot, because the target may
-/// accept another call and the next occurrence may be due.
+/// Pause between a booked answer and the next claim, because the target may accept another call before the next slot.
 const FOLLOW: Duration = Duration::from_millis(100);
 /// Number of booked answers after which the next claim follows at once.
 const ENOUGH: usize = 100;
 /// Time between two turns if the gateway has no job to claim, or every job has used its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
-/// Shortest and longest pause after a failed claim. Each further failure doubles the pause.
+/// Each further failure doubles the pause, from the first to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
 #[derive(Default)]
 struct Turn {
     wait: Duration,
-    /// Number of jobs that were not claimed because they had used their share of the places.
     left_out: usize,
-    /// Whether the claim returned leases. If so, the next turn claims without first asking whether a check is due.
+    /// If true, the next turn claims without first asking whether a check is due.
     claimed: bool,
 }
 
@@ -82,8 +78,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer, and then briefly for further answers. The wait ends early if many answers are booked,
-    /// or if a job that was left out can be claimed again.
+    /// Waits for a booked answer, and then briefly for further answers, unless many are booked or a job that was left
+    /// out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -118,14 +114,12 @@ impl Worker {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    /// If `claim` is set, claims without asking first whether a check is due.
     async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {
             self.came_through();
             return Ok(Turn::pause(IDLE));
         }
-        // Before it asks the database, the gateway reserves a free place and memory for a body.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;

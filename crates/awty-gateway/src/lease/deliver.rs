@@ -20,7 +20,6 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Returns the maximum size of the request after its secrets are filled in.
 pub(super) fn filled_size(lease: &Lease) -> usize {
     let args = lease.args.as_ref().map_or("", |args| args.get());
     let references = args.matches(REFERENCE).take(MOST_REFERENCES).count();
@@ -58,7 +57,6 @@ pub(super) async fn deliver(
     let _ = worker.answers.send((booking, permit));
 }
 
-/// Returns None if the work panicked.
 async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -107,7 +105,7 @@ async fn work(
     let mut call = match request(&lease.delivery, &mut definition, &context) {
         Ok(call) => call,
         Err(Unmade { why, may_come, fault }) => {
-            // The secret's file may still be created, so the call is tried again.
+            // The secret's file may still be created.
             let again = || retry::next(&definition.retries, lease.delivery.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });
@@ -192,7 +190,6 @@ impl Worker {
         self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
     }
 
-    /// Reads a tenant's secret. Counts and logs a secret that may not be sent to the origin.
     fn secret(&self, role: &str, delivery: &Delivery, name: &str) -> Result<String, Unmade> {
         let (job, origin) = (&delivery.job, &delivery.entity_name);
         self.secrets.of(role, origin, name).inspect_err(|unmade| {

@@ -8,12 +8,9 @@ use crate::db::{Job, Trouble};
 const NAMES: usize = 20;
 
 impl Worker {
-    /// Reads the gateway's rights, the state of the database, and the list of jobs. Returns false if the database
-    /// failed.
     pub(super) async fn refresh(&self) -> bool {
         let looked = async {
             let standing = self.db.standing().await?;
-            // A role that bypasses row security would read and write for all roles, so it claims nothing.
             let fit = standing.version.is_some() && standing.has_http && !standing.too_mighty;
             let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
             Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
@@ -40,8 +37,7 @@ impl Worker {
         true
     }
 
-    /// Removes the jobs that the gateway may not claim. A member of a job's role does not always have the right to SET
-    /// ROLE.
+    /// A member of a job's role does not always have the right to SET ROLE.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

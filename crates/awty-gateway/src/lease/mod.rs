@@ -29,66 +29,49 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
 pub struct Worker {
-    /// Connections for claims and heartbeats.
     pub db: Db,
-    /// Connections for booking answers.
     pub answers_db: Db,
-    /// Connections of the API, also used for metrics.
     pub requests_db: Db,
-    /// The HTTP client that makes the calls.
     pub caller: Caller,
     pub metrics: Arc<Metrics>,
-    /// The gateway's name, as the view awty.lease shows it.
     pub name: String,
-    /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
     pub secrets: Arc<Secrets>,
-    /// Timeout of calls whose schedule has no timeout.
     pub timeout: Length,
-    /// Longest timeout that a call may have.
     pub max_timeout: Length,
-    /// Places that are free for calls.
     pub places: Arc<Semaphore>,
     pub max_in_flight: usize,
-    /// Becomes true when the worker must not claim any more checks.
     pub stopping: watch::Receiver<bool>,
     room: room::Room,
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
     view: Mutex<View>,
-    /// The worker is notified when answers were booked and places became free.
     freed: Notify,
     aside: Mutex<aside::Aside>,
-    /// Counts the turns, so that each turn begins with a different part of the jobs.
     delivery: AtomicUsize,
 }
 
-/// An answer to book, and the place that is freed after it is booked.
+/// The place is freed after the answer is booked.
 pub type Answered = (Booking, OwnedSemaphorePermit);
 
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Whether the call has begun. The flag is set once: by the task when it begins, or earlier by the code that gives
-    /// the lease back.
+    /// Set once: by the task when the call begins, or by the code that gives the lease back.
     begun: Arc<AtomicBool>,
-    /// Whether the call has ended, so that it is not aborted if its lease becomes invalid.
+    /// An ended call is not aborted if its lease becomes invalid.
     answered: bool,
 }
 
-/// What the worker knows about the database. Readiness and metrics use it.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// The state of the database when it was last read.
     pub standing: Option<Standing>,
     pub jobs: Vec<Job>,
-    /// The last error of each activity, or None after a success.
     troubles: [Option<String>; 3],
-    /// Time of the last turn that succeeded.
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// An activity of a worker that needs the database. A success of one activity does not clear the error of another.
+/// A success of one activity does not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,
@@ -104,19 +87,14 @@ impl View {
 
 pub struct WorkerConfig {
     pub name: String,
-    /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
     pub secrets: Arc<Secrets>,
-    /// Timeout of calls whose schedule has no timeout.
     pub timeout: Length,
-    /// Longest timeout that a call may have.
     pub max_timeout: Length,
-    /// Maximum number of concurrent calls.
     pub max_in_flight: usize,
 }
 
 impl Worker {
-    /// Creates a worker, and the channel that receives answers to book.
     pub fn new(
         [db, answers_db, requests_db]: [Db; 3],
         caller: Caller,
@@ -154,12 +132,11 @@ impl Worker {
         self.locked_view().clone()
     }
 
-    /// Returns the number of calls that are in progress, or whose answers are not booked yet.
+    /// Calls whose answers are not booked yet count too.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }
 
-    /// Returns whether the gateway can claim nothing because its places or its memory are used up.
     pub fn is_full(&self) -> bool {
         self.places.available_permits() == 0 || self.room.is_full()
     }
@@ -190,7 +167,7 @@ impl Worker {
 
     fn in_trouble(&self, activity: Activity, trouble: &Trouble) {
         let (mut view, text) = (self.locked_view(), trouble.to_string());
-        // The log gets one line per new error, not one per attempt.
+        // One line per new error, not one per attempt.
         if !view.troubles.iter().flatten().any(|known| *known == text) {
             tracing::warn!(%trouble, part = ?activity, "a request to the database failed");
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Maximum memory for the requests of all calls, in KiB.
+/// In KiB, for the requests of all calls.
 const ROOM: usize = 128 * 1024;
 /// Memory in KiB that is reserved for a request whose size is not known yet. It fits the largest call of awty_http,
 /// with base64 and quotes. A larger request counts as this size; `awty.schedule()` allows up to 1 MiB.
@@ -17,7 +17,6 @@ const LARGEST: u32 = 512;
 #[derive(Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
-/// Reserved memory, which becomes free when this value is dropped.
 pub(super) struct ReservedRoom(OwnedSemaphorePermit);
 
 impl Default for Room {

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Claims checks of all jobs in one statement. If that fails, claims from each job alone and skips jobs whose
-    /// claims fail. Returns the number of leases.
+    /// If one statement for all jobs fails, claims from each job alone and skips jobs whose claims fail. Returns the
+    /// number of leases.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -66,7 +66,6 @@ impl Worker {
         Ok(count)
     }
 
-    /// Starts a task for each lease. If the program is stopping, gives the leases back instead.
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         // From now on heartbeats extend the leases, so the next statement may take long.
@@ -86,7 +85,7 @@ impl Worker {
         };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
-            // A lease that has become invalid meanwhile is no longer in the map, and is skipped.
+            // The lease has become invalid meanwhile.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let reserved = room.split(filled_size(&lease));
@@ -97,8 +96,7 @@ impl Worker {
         }
     }
 
-    /// Reads the definitions of the leases' calls. If that fails, reads them job by job, and gives back the leases of
-    /// the jobs that fail.
+    /// If one query fails, reads the definitions job by job, and gives back the leases of the jobs that fail.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}

@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of connections that a peer may have at once.
 pub const OF_PEER: usize = 100;
 
 #[derive(Clone, Default)]
 pub(super) struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// A counted connection of a peer. The count ends when this value is dropped.
 pub(super) struct Place {
     peers: Peers,
     peer: IpAddr,
@@ -45,8 +43,7 @@ impl Drop for Place {
     }
 }
 
-/// Returns the peer to which an address belongs. All addresses of an IPv6 network of 64 bits are one peer, because one
-/// client may use them all.
+/// All addresses of an IPv6 network of 64 bits are one peer, because one client may use them all.
 fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -28,7 +28,7 @@ const HEAD: usize = 64 * 1024;
 /// A connection that is not ready again within this time is not kept for another call.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The progress of a call. It is kept even if the call is cancelled.
+/// Kept even if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,
@@ -52,7 +52,6 @@ impl Caller {
         self.guard.get()
     }
 
-    /// Replaces the guard that checks addresses, for example because the database has moved.
     pub fn set_guard(&self, guard: Guard) {
         self.guard.set(guard);
     }
@@ -181,7 +180,6 @@ fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, F
     Ok(request)
 }
 
-/// Reads the answer. Also returns whether the whole body fitted into [`BODY`].
 async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
     let (head, mut incoming) = response.into_parts();
     let (mut body, mut whole) = (BytesMut::new(), true);

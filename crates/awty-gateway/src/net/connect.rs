@@ -17,19 +17,16 @@ pub struct Connected {
     pub stream: Counted,
     pub address: SocketAddr,
     pub connect: Duration,
-    /// How long the TLS handshake took. `None` for plain HTTP.
     pub tls: Option<Duration>,
 }
 
 pub struct Place<'a> {
-    /// The TLS configuration and the server's name. `None` for plain HTTP.
     pub tls: Option<(&'a Arc<ClientConfig>, &'a str)>,
-    /// Addresses that the guard has judged, in the order in which they are tried.
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries the addresses in order until the deadline. Each address gets its share of the remaining time. `tried` is set
-/// to the address that was connected, or whose failure is returned.
+/// Each address gets its share of the remaining time. `tried` is set to the address that was connected, or whose
+/// failure is returned.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,

@@ -14,15 +14,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Number of bytes that were written to a connection.
 pub type Count = Arc<AtomicU64>;
 
-/// Number of bytes that a peer may send until the head of its answer is complete: 64 KiB for the head, and 64 KiB
-/// before it.
+/// The head of an answer has up to 64 KiB, and 64 KiB may precede it.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 
-/// Number of bytes that the peer may still send before the head of its answer is complete.
+/// Bytes that the peer may still send before the head of its answer is complete.
 #[derive(Clone)]
 pub struct Early(Arc<AtomicU64>);
 
@@ -33,17 +31,14 @@ impl Default for Early {
 }
 
 impl Early {
-    /// Limits the bytes that the peer may send from now on. It is called when a request is sent.
     pub fn begin(&self) {
         self.0.store(EARLY, Ordering::Relaxed);
     }
 
-    /// Removes the limit, because the head of the answer is complete. The body has its own limit.
     pub fn end(&self) {
         self.0.store(ANY, Ordering::Relaxed);
     }
 
-    /// Counts received bytes. Returns false if the peer has sent too many.
     fn take(&self, bytes: usize) -> bool {
         let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // without a bound, nothing changes
@@ -51,7 +46,6 @@ impl Early {
     }
 }
 
-/// The error for a peer that has sent too many bytes before the head of its answer was complete.
 #[derive(Debug)]
 pub struct Endless;
 

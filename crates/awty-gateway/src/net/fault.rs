@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-/// The reason why a call got no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The host's name has no address, or no name server answered.
     Name,
     /// The guard refuses every address of the host.
     BlockedAddress,
-    /// No TCP connection could be opened.
     Connect,
     /// The endpoint's certificate has expired or is not valid yet.
     CertificateExpired,
@@ -17,10 +15,8 @@ pub enum Fault {
     CertificateUnknown,
     Tls,
     Timeout,
-    /// The connection ended before the answer was complete.
     Closed,
     Protocol,
-    /// The request could not be built, for example because a secret is missing.
     Request,
 }
 
@@ -41,7 +37,7 @@ impl Fault {
         }
     }
 
-    /// Returns whether this reason suggests that the whole target is down. Such failures count for its circuit breaker.
+    /// Such failures count for the target's circuit breaker.
     pub const fn is_target_down(self) -> bool {
         match self {
             Fault::Name | Fault::Connect | Fault::CertificateExpired | Fault::CertificateName => true,

@@ -10,7 +10,6 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-/// A private network that may be called, for one origin or for all origins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// An origin such as `https://intern.example.com`. `None` means all origins.
@@ -18,16 +17,13 @@ pub struct Allowed {
     pub network: IpNet,
 }
 
-/// The rules for addresses: the configured networks and the gateway's own addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// Private networks that may be called.
     pub allowed: Vec<Allowed>,
-    /// Networks that are never called, even if `allowed` contains them.
+    /// No network in this list is called, even if `allowed` contains it.
     pub denied: Vec<IpNet>,
-    /// Whether loopback addresses may be called. The setting is allowed only while the gateway listens on loopback.
+    /// Config allows this only while the gateway listens on loopback.
     pub allow_localhost: bool,
-    /// Addresses of the gateway's listeners and of the database. They are never called.
     pub own: Vec<SocketAddr>,
 }
 
@@ -39,7 +35,6 @@ pub enum Refusal {
     Special(IpAddr, &'static str),
     /// The address is the gateway's own or its database's.
     Own(SocketAddr),
-    /// The address is in `deny_networks`.
     Denied(IpAddr),
 }
 
@@ -59,7 +54,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Returns the rows with the longest prefixes first.
+/// Sorts the longest prefixes to the front.
 fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
     let mut all: Vec<_> =
         rows.iter().filter_map(|(net, ok, name)| Some((net.parse::<IpNet>().ok()?, *ok, *name))).collect();
@@ -70,7 +65,6 @@ fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
 static REGISTRY_4: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV4));
 static REGISTRY_6: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV6));
 
-/// Returns the name of the block that contains the address, if the block is not globally reachable.
 fn special(address: IpAddr) -> Option<&'static str> {
     let registry = if address.is_ipv4() { &REGISTRY_4 } else { &REGISTRY_6 };
     let row = registry.iter().find(|(net, ..)| net.contains(&address));
@@ -82,7 +76,7 @@ pub const fn check_port(port: u16) -> Result<(), Refusal> {
 }
 
 impl Guard {
-    /// Judges one address of an endpoint. Returns it in canonical form.
+    /// Returns the address in canonical form.
     pub fn judge(&self, origin: &str, address: IpAddr, port: u16) -> Result<SocketAddr, Refusal> {
         let address = address.to_canonical();
         let socket = SocketAddr::new(address, port);
@@ -123,7 +117,6 @@ impl Guard {
     }
 }
 
-/// A guard that all calls share and that can be replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Shared(Arc<RwLock<Arc<Guard>>>);
 

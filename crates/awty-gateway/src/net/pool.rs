@@ -19,12 +19,10 @@ const AGE: Duration = Duration::from_secs(5 * 60);
 const MOST: usize = 1_000;
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// The key of a connection. A call uses an idle connection only if their keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub tls: bool,
     pub host: String,
-    /// Address and port of the peer.
     pub address: SocketAddr,
 }
 
@@ -51,8 +49,7 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// The idle connections of each key. The connection that has been idle for longest comes first, and no list is
-    /// empty.
+    /// The connection that has been idle for longest comes first. No list is empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }

@@ -3,7 +3,6 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{DuplexStream, duplex};
 
-/// Returns a connection and its other end, which the test uses as the peer.
 async fn ready() -> (Ready, DuplexStream) {
     let (stream, peer) = duplex(1_024);
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

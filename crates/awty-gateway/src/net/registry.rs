@@ -4,10 +4,10 @@
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
-/// A row of a registry: the prefix, whether its addresses are globally reachable, and its name.
+/// Prefix, whether its addresses are globally reachable, and name.
 pub type Row = (&'static str, bool, &'static str);
 
-/// Rows for IPv4. An address that is in no row is reachable.
+/// An address that is in no row is reachable.
 pub const IPV4: &[Row] = &[
     ("0.0.0.0/8", false, "this network"),
     ("10.0.0.0/8", false, "private use"),
@@ -34,7 +34,7 @@ pub const IPV4: &[Row] = &[
     ("255.255.255.255/32", false, "limited broadcast"),
 ];
 
-/// Rows for IPv6. Only `2000::/3` is assigned as global unicast, so all other addresses are unreachable.
+/// Only `2000::/3` is assigned as global unicast, so all other addresses are unreachable.
 pub const IPV6: &[Row] = &[
     ("::/0", false, "not global unicast"),
     ("::/96", false, "IPv4-compatible"),

@@ -12,10 +12,9 @@ use std::time::Duration;
 use url::Host;
 
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Shortest and longest time for which a name is cached.
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// Maximum number of addresses of a name that are checked. A name may have thousands.
+/// A name may have thousands of addresses.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {
@@ -46,11 +45,9 @@ impl Resolver {
         Ok(Resolver { inner })
     }
 
-    /// Returns those addresses of an endpoint that may be called, in the order in which they are tried.
     pub async fn judged(&self, endpoint: &Uri, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);
-        // A refused port is refused for every address.
         check_port(port).map_err(|refusal| Failure::new(Fault::BlockedAddress, refusal))?;
         let addresses = match url.host() {
             Some(Host::Ipv4(address)) => vec![IpAddr::from(address)],

@@ -2,34 +2,28 @@
 //!
 //! Each list of fields is used in four places: the document, the reading of requests (`fields`), the arguments of the
 //! SQL function, and the writing of answers (`show`).
-//!
-//! Does not: read or write data. The database and `show` build the answers.
 #![allow(dead_code)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;
 
-/// Kind of a field in a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Text,
     Length,
     LengthOrZero,
     Time,
-    /// Any JSON value.
     Json,
     Switch,
     Headers,
     Retries,
-    /// Number of attempts of a call.
     Attempts,
     Statuses,
     Labels,
 }
 
-/// Names and kinds of the fields of a request.
 pub type FieldList = &'static [(&'static str, Kind)];
 
-/// Declares the fields of a request: a type for the document, and a [`FieldList`].
+/// Declares a type for the document, and a [`FieldList`].
 macro_rules! fields {
     ($(#[$doc:meta])* $name:ident, $list:ident: $($(#[$about:meta])* $field:ident: $type:ty = $kind:ident,)*) => {
         $(#[$doc])*
