@@ -1,5 +1,4 @@
-//! Checks what must hold after any number of faults. The functions read only their arguments: ledger, database and
-//! plan.
+//! Checks what must hold after any number of faults.
 //!
 //! Invariant: each rule that is checked here has a test in `checker_tests`, which violates the rule.
 
@@ -14,7 +13,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// The status that the receiver sent in full. `None` if the receiver hung or closed the connection.
+    /// `None` if the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -38,7 +37,7 @@ pub struct Plan {
 pub enum Fate {
     Committed,
     RolledBack,
-    /// The connection was lost during the commit, so the transaction may have committed or not.
+    /// The transaction may have committed or not.
     InDoubt,
 }
 
@@ -49,7 +48,7 @@ pub struct Evidence {
     pub failed: BTreeSet<(String, i64)>,
     pub plans: Vec<Plan>,
     pub sends: BTreeMap<String, Fate>,
-    /// Calls of the job with `at_most_once` have paths that begin with this text.
+    /// Paths of the job with `at_most_once` begin with this text.
     pub once: &'static str,
     pub first_fault: f64,
 }

@@ -12,7 +12,6 @@ fn booked(call: &Call, ok: bool) -> Booked {
     Booked { occurrence: call.occurrence.clone(), key: call.key.clone(), ok }
 }
 
-/// Returns evidence without a violation, with two slots of a schedule, and with three sends.
 fn good() -> Evidence {
     let calls = vec![
         call("/s/1", 10, "a", Some(200)),

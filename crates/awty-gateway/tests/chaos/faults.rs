@@ -1,5 +1,4 @@
-//! Kills and freezes gateways, crashes the server, and cuts network connections. The seed determines the order. After
-//! each fault everything is restored.
+//! Kills and freezes gateways, crashes the server, and cuts network connections, in an order that the seed determines.
 
 use crate::world::{GATEWAYS, World};
 use awty_testkit::{Signal, Stop};
@@ -31,7 +30,7 @@ impl Faults {
         Faults { random: StdRng::seed_from_u64(seed), counts: Counts::default() }
     }
 
-    /// Waits for a random time, because a fault directly after another would have no effect.
+    /// A fault directly after another would have no effect.
     fn pass(&mut self, milliseconds: std::ops::Range<u64>) {
         let until = std::time::Instant::now() + Duration::from_millis(self.random.random_range(milliseconds));
         while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {
@@ -64,7 +63,7 @@ impl Faults {
         self.counts.gateways += 1;
     }
 
-    /// Freezes a gateway until its heartbeats are too late, so that its leases are no longer valid.
+    /// The gateway's heartbeats become too late, so that its leases are no longer valid.
     fn freeze(&mut self, world: &mut World) {
         let number = self.random.random_range(0..GATEWAYS);
         world.signal(number, Signal::STOP);

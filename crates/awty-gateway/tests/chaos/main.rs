@@ -1,5 +1,4 @@
-//! Kills gateways, the server and the network while schedules and sends are called. The test itself receives the calls
-//! and records them in a ledger.
+//! Kills gateways, the server and the network while schedules and sends are called.
 //!
 //! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines their order. The
 //! default number takes three minutes. Lateness is only printed.
@@ -21,10 +20,9 @@ use std::time::Duration;
 use world::{GATEWAYS, TENANTS, World};
 
 const KILLS: u64 = 60;
-/// Time after the last fault within which all late calls must be made.
 const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
-/// Lists the work that is left. The result is NULL if no send is left and no check is more than 2 s late.
+/// The result is NULL if no send is left and no check is more than 2 s late.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (
     SELECT entity_key, next_check_at FROM awty.future_job WHERE job ^@ 'http' AND (entity_key ~ '#' OR next_check_at < now() - '2 s'::interval)
     ORDER BY next_check_at LIMIT 5) AS late";

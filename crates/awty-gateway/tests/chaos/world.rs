@@ -11,7 +11,6 @@ use std::process::Command;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 pub const GATEWAYS: usize = 2;
-/// The role of a tenant, and the beginning of the paths of its calls.
 pub type Tenant = (&'static str, &'static str);
 /// The job of the second tenant is `at_most_once`.
 pub const TENANTS: [Tenant; 2] = [("app", "/often"), ("careful", "/once")];
@@ -81,7 +80,7 @@ impl World {
         self.gateway(number).kill();
     }
 
-    /// Stops a gateway with SIGTERM. The gateway must finish its calls and exit with status 0.
+    /// The gateway must finish its calls and exit with status 0.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
         let ended = self.gateway(number).ended();

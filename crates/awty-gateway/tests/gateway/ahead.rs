@@ -1,4 +1,4 @@
-//! Tests what the API shows of past and future calls: next calls, statistics, slots, status.
+//! Tests next calls, statistics, slots and status.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, pages, problem, until_answer};

@@ -1,4 +1,4 @@
-//! Tests the API over HTTP, and naptime's requirements on it.
+//! Tests the API over HTTP.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;

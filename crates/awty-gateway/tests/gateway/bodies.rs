@@ -1,4 +1,4 @@
-//! Tests how the API shows large bodies, and bodies that can only be written in SQL.
+//! Tests large bodies, and bodies that can only be written in SQL.
 
 use crate::people::{is, open, problem};
 use crate::receiver::Receiver;
@@ -17,7 +17,6 @@ fn bodies_that_only_sql_can_write_are_shown_and_deleted() {
     let list = client.get("/v1/schedules");
     assert!(list.status == 200 && list.text.contains("12345678901234567890123"), "{}", list.text);
     for (path, _) in odd {
-        // naptime's API creates no schedule for a private address, but deletes an existing one.
         assert_eq!(client.ask("DELETE", &format!("/naptime/http%3A%2F%2F10.0.0.1%2F{path}/1%20h"), "").status, 204);
     }
 }

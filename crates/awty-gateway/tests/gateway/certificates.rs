@@ -1,5 +1,4 @@
-//! Tests endpoints whose certificates are valid, have another name, have expired, or have an unknown issuer. openssl
-//! makes the certificates for each run.
+//! Tests endpoints whose certificates are valid, have another name, have expired, or have an unknown issuer.
 
 use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
@@ -135,7 +134,6 @@ async fn a_certificate_that_has_expired_is_refused() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        // Each attempt uses a new caller, so that no connection is used again.
         report = call(&authority.trusting(), port).await;
     }
     assert_refused(&report, Fault::CertificateExpired);

@@ -40,8 +40,8 @@ impl Client {
         self.ask_with(method, path, body, "")
     }
 
-    /// Sends the request, and sends it again after a timeout that changed nothing, because a row lock or a busy machine
-    /// may delay an answer.
+    /// Repeats the request after a timeout that changed nothing, because a row lock or a busy machine may delay an
+    /// answer.
     pub fn ask_with(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         until("an answer in time", || {
             let answer = self.ask_once(method, path, body, headers);

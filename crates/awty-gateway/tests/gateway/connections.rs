@@ -1,4 +1,4 @@
-//! Tests a gateway with three connections to the database: one for claims, one for answers and one for requests.
+//! Tests a gateway with three connections to the database.
 
 use crate::people;
 use crate::receiver::Receiver;

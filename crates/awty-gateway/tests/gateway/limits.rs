@@ -1,4 +1,4 @@
-//! Tests the limits of requests, and answers that depend on the state of the whole database.
+//! Tests the limits of requests, and answers that depend on the whole database.
 
 use crate::client::{Answer, Client};
 use crate::people::{self, is, open, problem};
@@ -118,7 +118,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of concurrent clients. On a slow machine, fewer clients would not exceed the allowed rate of requests.
+/// On a slow machine, fewer clients would not exceed the allowed rate of requests.
 const ASKING: usize = 8;
 
 #[test]

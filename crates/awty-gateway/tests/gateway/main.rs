@@ -1,5 +1,3 @@
-//! Tests the whole gateway on throwaway clusters, with receivers that misbehave.
-//!
 //! All tests are one binary, because linking a binary per file took longer than most of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

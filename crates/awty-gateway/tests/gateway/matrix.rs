@@ -1,4 +1,4 @@
-//! Sends requests of every method to every resource, from each kind of client and with each kind of fault.
+//! Sends each method to every resource, from each kind of client and with each kind of fault.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, problem, until_answer};
@@ -10,8 +10,6 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Makes a schedule, a send, a failed call, a target and a token, and puts their paths into the document's
-    /// operations.
     fn make(client: &Client, admin: &Client, receiver: &Receiver) -> Self {
         let body = json!({"uri": receiver.uri("/status/404"), "every": "1 h"}).to_string();
         let schedule = client.ask("POST", "/v1/schedules", &body).header("location");

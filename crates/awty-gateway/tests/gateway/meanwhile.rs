@@ -14,7 +14,6 @@ fn leases_are_beaten_while_a_lock_keeps_their_calls_from_being_known() {
     other.batch_execute("BEGIN; LOCK TABLE awty_http_internal.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/second")));
     shop.await_text("SELECT count(*) FROM awty.lease", "1");
-    // Heartbeats extend the lease of the second call, so no other worker gets its check.
     let lease = shop.text("SELECT lease FROM awty.lease");
     let expiry = shop.text("SELECT expires_at FROM awty.lease");
     let beaten = format!(

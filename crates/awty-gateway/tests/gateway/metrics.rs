@@ -14,7 +14,7 @@ fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
     until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
 }
 
-/// Makes events of each kind, and returns the names of all series, because a series appears only with its first value.
+/// Makes events of each kind, because a series appears only with its first value.
 fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);
@@ -93,7 +93,7 @@ fn what_was_missed_is_counted_by_job() {
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
     shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
-    // The metric is a counter, so its value must not fall when rows of the history are deleted.
+    // A counter must not fall when rows of the history are deleted.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
     assert_eq!(value(&gateway, series), Some(3.0));
 }
@@ -166,7 +166,6 @@ fn only_addresses_that_are_not_allowed_count_as_blocked() {
     let gateway = shop.gateway("one");
     let series = "awty_gateway_blocked_addresses_total";
     until_value(&gateway, series, |value| value == 0.0);
-    // The gateway's own address may not be called. Nothing listens at the other address.
     for address in [&gateway.address(), "127.0.0.1:1025"] {
         shop.app(&format!("SELECT awty_http.send('http://{address}/')"));
     }
@@ -200,7 +199,7 @@ fn metrics_and_health_have_a_listener_of_their_own() {
     assert!(status == 200 && text.contains("awty_gateway_build_info"), "{status} {text}");
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/v1/schedules").0), (200, 404));
     assert_eq!((gateway.get_at(&main, "/metrics").0, gateway.get_at(&main, "/livez").0), (404, 200));
-    // A client holds all its connections to the main listener, but /livez has a listener of its own.
+    // Clients hold all connections to the main listener.
     let held: Vec<_> = (0..110).map(|_| std::net::TcpStream::connect(&main)).collect();
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/metrics").0), (200, 200));
     drop(held);

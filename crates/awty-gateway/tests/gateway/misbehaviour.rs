@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // The system's certificates are read once, because reading takes longer than most calls of the tests.
+    // Reading the system's certificates takes longer than most calls of the tests.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -26,7 +26,7 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// Timeout of short calls. A busy machine can connect and send within it.
+/// A busy machine can connect and send within this time.
 const SHORT: Duration = Duration::from_secs(4);
 
 /// The connect timeout is much longer than `SHORT`, so that both cannot end during one pause of the machine.

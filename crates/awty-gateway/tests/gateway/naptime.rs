@@ -1,4 +1,4 @@
-//! Tests the requirements of naptime, a service that schedules HTTP calls. Each requirement has a test.
+//! Tests the requirements of naptime, a service that schedules HTTP calls.
 
 mod calls;
 mod changes;

@@ -19,11 +19,10 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// Maximum memory of the gateway in KiB. It allows 214 MiB while 128 MiB of requests wait (docs/gateway.md), 64 MiB for
-/// bodies of the API, and the rest for buffers of 1,000 calls and connections. Without limits, the gateway took 1.68
-/// GB.
+/// The gateway's memory in KiB: 214 MiB while 128 MiB of requests wait (docs/gateway.md), 64 MiB for bodies of the API,
+/// and the rest for buffers of 1,000 calls and connections. Without limits, the gateway took 1.68 GB.
 const MOST: u64 = 320 * 1024;
-/// Number of the victim's calls in a short run. The victim gets one call per second.
+/// The victim gets one call per second.
 const CALLS: usize = 25;
 
 #[allow(clippy::disallowed_methods)] // figures compare moments with the receiver's stamps

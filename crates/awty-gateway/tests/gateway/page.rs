@@ -1,4 +1,4 @@
-//! Runs the curl commands of docs/gateway.md exactly as they are written there.
+//! Runs the curl commands of docs/gateway.md.
 
 use crate::shop::{Shop, until};
 use std::process::Command;

@@ -1,5 +1,4 @@
-//! Tests which targets are called: denied networks and forbidden ports are refused, and no spelling evades a target's
-//! limits.
+//! Tests which targets are called, however they are spelled.
 
 use crate::client::encoded;
 use crate::people::{is, open, problem};

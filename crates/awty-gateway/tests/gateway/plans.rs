@@ -1,4 +1,4 @@
-//! Tests PostgreSQL's plans for the gateway's statements. Most rows belong to other tenants.
+//! Tests PostgreSQL's plans. Most rows belong to other tenants.
 
 use crate::people::open;
 use awty_gateway::db::history::LIST;

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Maximum number of connections from PgBouncer to the server. Two gateways need more, so they must share.
+/// Two gateways need more connections, so they must share.
 const POOL: i64 = 3;
 
 fn program() -> String {

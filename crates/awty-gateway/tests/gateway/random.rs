@@ -1,4 +1,4 @@
-//! Sends random requests. No request may get a 500, and the gateway must stay up and not grow.
+//! No random request may get a 500, and the gateway must not grow.
 
 use crate::client::{Client, encoded};
 use crate::people;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// Maximum growth of the gateway's memory in KiB. The allocator keeps some memory of large requests.
+/// In KiB. The allocator keeps some memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {
@@ -198,7 +198,7 @@ fn no_request_is_answered_with_500_and_memory_stays_flat() {
         let method = method(&mut random, &path);
         let answer = client.ask_with(&method, &path, &body, &headers);
         *seen.entry(answer.status).or_default() += 1;
-        // On a busy machine a row can stay locked for a second, and the request then times out.
+        // On a busy machine a row can stay locked for a second.
         let is_good =
             (200..500).contains(&answer.status) || (answer.status, answer.problem().as_str()) == (504, "timed-out");
         assert!(is_good, "{method} {path}\n{headers}{body}\n{} {}\n{}", answer.status, answer.text, gateway.log());

@@ -1,4 +1,4 @@
-//! Tests that `/readyz` shows why a gateway is not ready, and that the reasons are logged when they begin.
+//! Tests the reasons why a gateway is not ready.
 
 use crate::shop::{Gateway, Shop, until};
 

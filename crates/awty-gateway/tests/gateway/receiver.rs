@@ -1,4 +1,4 @@
-//! An HTTP receiver that records each request. The request's path says how the receiver misbehaves.
+//! An HTTP receiver. The path of a request says how the receiver misbehaves.
 
 pub use awty_testkit::receiver::Request as Seen;
 use awty_testkit::receiver::{accept, answer, hang, requests};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Receives calls. Its threads end with the test's process.
+/// The receiver's threads end with the test's process.
 #[derive(Clone)]
 pub struct Receiver {
     pub address: SocketAddr,

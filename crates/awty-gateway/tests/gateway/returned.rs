@@ -1,5 +1,4 @@
-//! Tests values that a client sends back: what GET has shown, and keys of cancelled sends. Tests unknown secrets and
-//! tokens.
+//! Tests values that a client sends back as GET has shown them.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, problem};
@@ -7,8 +6,7 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use serde_json::{Value, json};
 
-/// Tests the whole answer of GET for each kind of plan and body, and for schedules that were made in SQL with months
-/// and days.
+/// Schedules that were made in SQL may have months and days.
 #[test]
 fn put_takes_what_get_returns_and_changes_nothing() {
     let (shop, _gateway, client) = open();

@@ -9,11 +9,10 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),
-    /// Sends these bytes slowly and repeatedly until the peer closes.
+    /// Sends these bytes slowly and repeatedly.
     Drip(Vec<u8>),
-    /// Sends these bytes repeatedly, as fast as the peer reads, until the peer closes.
+    /// Sends these bytes repeatedly, as fast as the peer reads.
     Flood(Vec<u8>),
-    /// Waits until the peer closes.
     Hang,
 }
 
@@ -78,7 +77,6 @@ fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
     }
 }
 
-/// Waits for a tenth of a second, on a condition that no thread notifies.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), Duration::from_millis(100)));

@@ -18,7 +18,6 @@ fn counted(gateway: &Gateway) -> String {
     line.unwrap_or_default().to_owned()
 }
 
-/// Each refusal of a secret is counted, and is logged with the missing line of the configuration file.
 #[test]
 fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     let (shop, receiver, other) = (Shop::open(), Receiver::start(), Receiver::start());
@@ -51,7 +50,6 @@ fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job LIKE 'http.%'"), "0");
 }
 
-/// The master key cannot be used as a secret. If a secret has no file, its call is attempted again later.
 #[test]
 fn by_default_no_secret_is_given() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,4 +1,4 @@
-//! Tests sends (single calls with a key), the history, and retries.
+//! Tests sends, the history, and retries.
 
 use crate::client::{self, Client, encoded};
 use crate::people::{self, is, open, pages, problem, until_answer};

@@ -9,7 +9,6 @@ use std::process::Command;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 
-/// A cluster in which the role `app` may schedule calls and the role `gateway` may claim them.
 pub struct Shop {
     pub cluster: Cluster,
     credentials: PathBuf,
@@ -38,8 +37,7 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Writes a configuration file that allows a role's secret to be sent to an origin. Returns the path of the file,
-    /// for `--config`.
+    /// Returns the path of the file, for `--config`.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
@@ -88,7 +86,7 @@ impl Shop {
         Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }
 
-    /// Creates a token with the program `awty-gateway`, which connects as the role itself.
+    /// The program connects as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);
@@ -109,7 +107,7 @@ impl Shop {
     }
 }
 
-/// Returns a free port below the range from which the system assigns ports.
+/// The port is below the range from which the system assigns ports.
 pub fn free_port() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
     (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

@@ -1,5 +1,4 @@
-//! Tests how a gateway stops. Running calls may go on for a while, and leases whose calls have not begun are given
-//! back.
+//! Tests how a gateway stops.
 
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
@@ -26,7 +25,7 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// Returns a client that has locked three schedules. A lease that is not given back expires only long after the test.
+/// A lease that is not given back expires only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);
@@ -38,7 +37,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
     holder
 }
 
-/// The leases were given back, so the calls of another gateway count as first attempts.
+/// If the leases were given back, the calls of another gateway count as first attempts.
 #[track_caller]
 fn the_next_one_calls_them(shop: &Shop, receiver: &Receiver) {
     let _next = shop.gateway("next");

@@ -19,8 +19,7 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// A role takes the name of a former tenant's job before the gateway notices. The gateway makes no call with the former
-/// tenant's secrets, headers and keys.
+/// A role takes the name of a former tenant's job before the gateway notices.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -80,8 +79,8 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// In a database with the encoding SQL_ASCII, text may be any bytes. The server cannot send a row whose text is not
-/// UTF-8.
+/// In a database with the encoding SQL_ASCII, text may be any bytes, but the server cannot send
+/// text that is not UTF-8.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -116,8 +115,7 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // Rows that a role writes without the functions of awty_http can stop only its own tenant's calls. They cannot stop
-    // the figures of any tenant.
+    // Rows that a role writes without the functions of awty_http can stop only its own tenant's calls.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

@@ -153,7 +153,6 @@ fn a_token_is_shown_once_and_can_be_dropped() {
     assert!(!gateway.log().contains(&token[5..]), "a token is in the log");
     let ids: Vec<_> = pages(&admin, "/v1/tokens?limit=1").iter().map(|token| token["id"].clone()).collect();
     assert!(ids.contains(&made.json()["id"]) && ids.len() >= 3, "{ids:?}");
-    // A role can create tokens only for itself and for roles of which it is a member.
     let other = people::client(&shop, &gateway, "other", "admin");
     assert_eq!(problem(&other.get(&place)), is(404, "not-found"));
     assert_eq!(problem(&other.ask("DELETE", &place, "")), is(404, "not-found"));
@@ -166,7 +165,7 @@ fn a_token_is_shown_once_and_can_be_dropped() {
         problem(&other.ask("POST", "/v1/tokens", "{\"scope\": \"read\", \"role\": \"nobody\"}")),
         is(404, "not-found")
     );
-    // PostgreSQL would truncate a longer name to this one, which is the name of another role.
+    // PostgreSQL would truncate a longer name to this one.
     let name = "r".repeat(63);
     shop.cluster.execute("postgres", &[&format!("CREATE ROLE {name}"), &format!("GRANT {name} TO other")]);
     let of = |role: &str| other.ask("POST", "/v1/tokens", &json!({"scope": "read", "role": role}).to_string());

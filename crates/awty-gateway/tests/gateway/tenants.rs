@@ -1,11 +1,9 @@
-//! Tests that the gateway works only for tenants. A job is not called just because of its name, or because its owner
-//! has granted a right.
+//! Tests that the gateway works only for tenants.
 
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Creates the role `bob`, who may use awty but is not a tenant. The gateway is a member of his role and may claim his
-/// job.
+/// Creates a role that is not a tenant, and whose job the gateway may claim.
 fn with_bob(shop: &Shop) {
     shop.cluster.execute(
         "postgres",
@@ -17,7 +15,7 @@ fn as_bob(shop: &Shop, sql: &str) {
     shop.cluster.client("postgres", "bob").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// A role whose job was named like a tenant's job once became a tenant and could read all secrets of the gateway.
+/// Once, a role whose job was named like a tenant's job could read all secrets of the gateway.
 #[test]
 fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,4 +1,4 @@
-//! Tests naptime's requirements on calls: timeouts, concurrent calls, late or dropped calls, the meaning of answers.
+//! Tests naptime's requirements on calls.
 
 use super::at;
 use crate::people::{self, open, until_answer};

@@ -1,5 +1,4 @@
-//! Tests naptime's requirements on changes: ended schedules resume, conditional requests work, and a concurrent change
-//! is not lost.
+//! Tests naptime's requirements on changes.
 
 use super::at;
 use crate::people::{is, open, problem};

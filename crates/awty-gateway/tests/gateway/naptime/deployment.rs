@@ -1,4 +1,4 @@
-//! Tests naptime's requirements on operation: restarts, crashed workers, gateway names, environment variables.
+//! Tests naptime's requirements on operation.
 
 use super::at;
 use crate::people::{self, open, until_answer};

@@ -1,5 +1,4 @@
-//! Tests naptime's requirements on schedules: one schedule per URI, periods written in words, limits of periods,
-//! malformed input.
+//! Tests naptime's requirements on schedules.
 
 use super::at;
 use crate::client::{Answer, Client, encoded};
@@ -99,7 +98,7 @@ fn removal_looks_at_no_other_schedule() {
     delete(1);
     let before: i64 = shop.text(scans).parse().unwrap();
     (2..30).for_each(delete);
-    // PostgreSQL also reads small tables sequentially for its own purposes. These scans read fewer rows than the limit.
+    // PostgreSQL also reads small tables sequentially for its own purposes.
     let after: i64 = shop.text(scans).parse().unwrap();
     assert!(after - before < 28 * 2_000, "{} rows were read one after the other", after - before);
 }

@@ -1,4 +1,4 @@
-//! Tests naptime's requirements on statistics: results for each period, valid values, the history of deleted schedules.
+//! Tests naptime's requirements on statistics.
 
 use crate::people::{self, is, open, problem, until_answer};
 use crate::receiver::Receiver;

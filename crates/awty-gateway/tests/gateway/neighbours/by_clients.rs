@@ -24,7 +24,7 @@ pub fn idle_connections(n: &Neighbour, _: &mut Client) {
     drop(open);
 }
 
-/// Sends requests with bad tokens. With a good token they would change the victim's schedule.
+/// With a good token, these requests would change the victim's schedule.
 pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
     let id = &n.target.id;
     for number in 0..50 {

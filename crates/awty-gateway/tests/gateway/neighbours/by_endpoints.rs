@@ -18,7 +18,6 @@ fn every_second(n: &Neighbour, client: &mut Client, trap: &Trap, count: usize) {
     while trap.accepted() == before && n.wait(Duration::from_millis(100)) {}
 }
 
-/// Schedules checks that are due now, with the longest timeout.
 fn due(client: &mut Client, origin: &str, job: &str, path: &str, count: usize) {
     must(
         client,
@@ -37,7 +36,7 @@ pub fn hangs(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Makes calls hang in 50 jobs that are named like tenants' jobs. The gateway may claim them.
+/// The jobs are named like tenants' jobs, and the gateway may claim them.
 pub fn hangs_in_many_jobs(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.hang.uri(""), n.job());
     if n.round == 0 {
@@ -51,7 +50,6 @@ pub fn hangs_in_many_jobs(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Sends headers of 60 KB and bodies of 250 KB to an endpoint that never reads.
 pub fn large_requests(n: &Neighbour, client: &mut Client) {
     let (origin, job, before) = (n.traps.deaf.uri(""), n.job(), n.traps.deaf.accepted());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', concurrency => 1000)"));
@@ -83,7 +81,6 @@ pub fn drips(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.drip, 20);
 }
 
-/// Calls endpoints that ask for the next call at once. Their schedules are created and ended again and again.
 pub fn asks_again(n: &Neighbour, client: &mut Client) {
     every_second(n, client, &n.traps.again, 20);
     must(

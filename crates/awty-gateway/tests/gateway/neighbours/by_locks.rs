@@ -1,10 +1,10 @@
-//! Attacks by SQL statements that keep rows or names locked in open transactions, or try to use rows of the victim.
+//! Attacks by SQL statements that keep rows or names locked, or try to use rows of the victim.
 
 use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Runs SQL, which must succeed, because an attack whose statements fail proves nothing.
+/// An attack whose statements fail proves nothing.
 #[track_caller]
 pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
@@ -23,7 +23,6 @@ pub fn locks_due_checks(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Locks schedules that run every second, in the same way as a change of them.
 pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     let uri = n.traps.quick.uri("/locked/");
     must(client, &format!("SELECT awty_http.schedule('{uri}' || i, every => '1 s') FROM generate_series(1, 20) AS i"));
@@ -31,13 +30,12 @@ pub fn locks_schedules(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Unregisters a job that has limits and 200 due sends, and keeps the transaction open.
 pub fn unregisters(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.quick.uri(""), n.job());
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', rate => 1, burst => 1)"));
     must(client, &format!("SELECT awty_http.send('{origin}/limited/' || i) FROM generate_series(1, 200) AS i"));
     n.wait(Duration::from_secs(1));
-    // The gateway may be changing the same rows, so the lock can take several attempts.
+    // The gateway may be changing the same rows.
     while client.batch_execute(&format!("BEGIN; SELECT awty.unregister('{job}')")).is_err() {
         must(client, "ROLLBACK");
         if !n.wait(Duration::from_millis(50)) {
@@ -47,7 +45,6 @@ pub fn unregisters(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Registers names that the victim or a new tenant may want, and keeps the transaction open.
 pub fn takes_names(n: &Neighbour, client: &mut Client) {
     must(client, "BEGIN");
     for name in ["http.newco", "http.victim-2", "orders_2"] {
@@ -63,7 +60,6 @@ pub fn takes_names(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// Tries to change or read the checks of the victim.
 pub fn meddles(n: &Neighbour, client: &mut Client) {
     let (origin, path, id) = (&n.target.origin, &n.target.path, &n.target.id);
     for sql in [

@@ -8,7 +8,6 @@ use std::time::Duration;
 /// Number of jobs that each round registers, and number of jobs after all rounds.
 const NAMES: (usize, usize) = (500, 5_000);
 
-/// Schedules a call whose small row contains 60,000 references to secrets.
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.deaf.uri(""), n.job());
     must(
@@ -32,7 +31,7 @@ pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Registers thousands of jobs that are named like tenants' jobs. The gateway may claim them.
+/// The jobs are named like tenants' jobs, and the gateway may claim them.
 pub fn job_names(n: &Neighbour, client: &mut Client) {
     let (first, last) = (n.round * NAMES.0 + 1, (n.round + 1) * NAMES.0);
     if last <= NAMES.1 {
@@ -54,7 +53,7 @@ pub fn job_names(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Splits the victim's URI at a wrong place into target and path. The victim's server must get no such call.
+/// The victim's server must get no such call.
 pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     let (job, origin) = (n.job(), &n.target.origin);
     let (all, last) = origin.split_at(origin.len() - 1);
@@ -72,7 +71,6 @@ pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_millis(500));
 }
 
-/// Claims the neighbour's own checks, and answers with implausible times and statuses.
 pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     let (uri, job) = (n.traps.quick.uri("/implausible/"), n.job());
     must(
@@ -102,7 +100,6 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
     }
 }
 
-/// Schedules runs that use up their time limit, and runs that kill their own process.
 pub fn slow_runs(n: &Neighbour, client: &mut Client) {
     let role = &n.role;
     if n.round == 0 {

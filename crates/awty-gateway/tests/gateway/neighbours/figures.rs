@@ -5,17 +5,16 @@ use chrono::DateTime;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Figures of the victim's calls. Times are in seconds.
+/// Times are in seconds.
 pub struct Figures {
     pub calls: usize,
     pub longest_gap: f64,
     pub p50: f64,
     pub p99: f64,
-    /// Largest memory of the gateway in MiB.
+    /// In MiB.
     pub memory: u64,
 }
 
-/// The victim's figures under attack, the rounds of each neighbour, and the victim's longest gap after the attacks.
 pub struct Attacked {
     pub figures: Figures,
     pub rounds: Vec<(&'static str, usize)>,

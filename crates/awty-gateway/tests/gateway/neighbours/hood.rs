@@ -113,7 +113,6 @@ pub fn role(number: usize) -> String {
     format!("n{number:02}")
 }
 
-/// Makes each neighbour a tenant of the gateway with a schema of its own.
 pub fn add_roles(shop: &Shop) {
     for number in 0..ATTACKS.len() {
         let role = role(number);

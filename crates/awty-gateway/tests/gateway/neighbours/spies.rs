@@ -1,15 +1,12 @@
-//! Searches for values of the victim with the rights of a neighbour: in every relation over SQL, on every path of the
-//! API, and in the requests that the traps have received.
+//! Searches for values of the victim with the rights of a neighbour, over SQL, over the API and in the traps.
 
 use super::hood::{self, Hood, Target};
 use crate::client::{Client, encoded};
 use crate::shop::{Gateway, Shop};
 use awty_testkit::postgres;
 
-/// Text that each value of the victim contains.
 pub const MARK: &str = "victims-5d1e";
 
-/// Lists the relations with the columns that the role may read.
 const READABLE: &str = "SELECT format('%I.%I', n.nspname, c.relname), string_agg(quote_ident(a.attname), ', ')
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relkind IN ('r', 'v', 'm', 'p', 'S') AND n.nspname NOT LIKE 'pg_toast%' AND n.nspname <> 'information_schema'
@@ -23,13 +20,11 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// Returns the relations in which the role can read a mark, a text in the victim's values. The marks are parameters, so
-/// that the query itself does not contain them.
+/// The marks are parameters, so that the query itself does not contain them.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
-    // JIT is off, because with thousands of jobs PostgreSQL's estimates are high, and compiling a plan would take
-    // longer than running it.
+    // JIT is off, because with thousands of jobs compiling a plan would take longer than running it.
     client.batch_execute("SET jit = off; SET statement_timeout = '2s'").unwrap();
     let readable = client.query(READABLE, &[&catalog]).unwrap();
     assert!(readable.len() > 10, "only {} relations can be read", readable.len());
@@ -40,8 +35,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take too long. The search also reads the tables of these
-            // views.
+            // With thousands of jobs, some views of awty take too long. Their tables are searched too.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
@@ -59,8 +53,6 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
     found
 }
 
-/// Returns the answers that contain a mark of the victim, and the requests for the victim's schedule that have
-/// succeeded.
 fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<String> {
     let (id, uri) = (&target.id, encoded(&format!("{}{}", target.origin, target.path)));
     let lists = [
@@ -92,13 +84,12 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
 
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // The victim itself must find its texts, because otherwise the search with a neighbour's rights would prove
-    // nothing.
+    // If the victim did not find its own texts, the search with a neighbour's rights would prove nothing.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");
     }
-    // All neighbours have equal rights, so two roles are enough. The second one has thousands of jobs.
+    // All neighbours have equal rights, so two roles are enough.
     for (role, catalog) in [(hood::role(0), true), (hood::role(14), false)] {
         let found = found_by_sql(&mut shop.cluster.client("postgres", &role), target, marks, catalog);
         assert!(found.is_empty(), "{role} sees values of the victim in {found:?}");

@@ -1,5 +1,4 @@
-//! Traps are servers of the neighbours that hang, never read, or send an endless answer. A trap keeps the requests that
-//! it gets. A dropped trap closes its connections.
+//! Traps are servers of the neighbours that misbehave.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -13,13 +12,12 @@ const KEPT: usize = 16 * 1024;
 #[derive(Clone, Copy)]
 pub enum Manner {
     Hang,
-    /// The trap accepts the connection and reads nothing.
     Deaf,
     /// The trap sends the first text once, and then the second text without end.
     Endless(&'static str, &'static str),
-    /// Does the same as `Endless`, with a pause of a tenth of a second after each text.
+    /// Like `Endless`, with a pause of a tenth of a second after each text.
     Slow(&'static str, &'static str),
-    /// Answers one request with the given status and headers, and closes the connection.
+    /// Status and headers of the only answer.
     Answer(&'static str, &'static str),
 }
 

@@ -1,5 +1,4 @@
-//! The victim has a schedule that runs every second, and a watched table to which a client writes. No call and no alert
-//! of the victim may be lost.
+//! The victim has a schedule that runs every second, and a watched table. None of its calls and alerts may be lost.
 
 use super::hood::Target;
 use super::spies::MARK;
@@ -20,7 +19,7 @@ const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') 
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
         LEFT JOIN awty.attempt AS a ON a.job = 'http.victim' AND a.entity_key = '/victims-path' AND a.first_check_at = s.slot AND a.ok
     WHERE f.job = 'http.victim' AND f.entity_key = '/victims-path' GROUP BY s.slot HAVING count(a.lease) <> 1) AS wrong";
-/// Lists the rows of the watched table with a wrong number of alerts or reports. Rows with odd numbers are late.
+/// Rows with odd numbers are late.
 const WRONG_ALERTS: &str =
     "SELECT string_agg(id || ': ' || alerts || ' alerts, ' || reports || ' reports', '; ') FROM (
     SELECT o.id, (SELECT count(*) FROM awty.alert AS a WHERE a.rule = 'orders' AND a.entity_key = o.id::text) AS alerts,
@@ -66,7 +65,6 @@ impl Victim {
         Victim { receiver, target, settings, first_slot }
     }
 
-    /// Writes ten rows a second. Every second row becomes late two seconds later.
     pub fn write(shop: &Shop) -> Writer {
         let (stop, config) = (Arc::<AtomicBool>::default(), shop.cluster.config("postgres", "victim"));
         let stopped = stop.clone();
