@@ -11,7 +11,5 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 CREATE SCHEMA awty;
 COMMENT ON SCHEMA awty IS 'Are we there yet? Jobs, their pending checks and the history, with the functions that change them';
 
--- This schema has awty's own tables, the partitions of the history, and the objects behind triggers and views. Users read nothing in it
--- directly.
 CREATE SCHEMA awty_internal;
 COMMENT ON SCHEMA awty_internal IS 'Objects that only awty itself uses, and the partitions of awty.future_job_history';

@@ -47,7 +47,6 @@ CREATE TABLE awty.job (
     CONSTRAINT job_notify_is_1_to_63_bytes CHECK (octet_length(notify) BETWEEN 1 AND 63)
 );
 
--- With this index, a worker finds the jobs of its role.
 CREATE INDEX job_role_idx ON awty.job (role);
 
 COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';

@@ -45,7 +45,7 @@ COMMENT ON COLUMN awty_internal.repetition.repeated_by IS 'As in awty.repetition
 COMMENT ON COLUMN awty_internal.repetition.repeated_at IS 'As in awty.repetition';
 COMMENT ON COLUMN awty_internal.repetition.calendar IS 'As in awty.repetition';
 
--- The view adds the time of the pending check. The row security of both tables decides which rows a role sees.
+-- The row security of both tables decides which rows a role sees.
 CREATE VIEW awty.repetition WITH (security_invoker = true) AS
 SELECT r.job, r.entity_name, r.entity_key, f.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
        r.args, r.repeated_by, r.repeated_at, r.calendar

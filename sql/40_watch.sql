@@ -98,7 +98,6 @@ CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 -- For awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
 CREATE INDEX alert_untold_idx ON awty.alert (rule, raised_at)
     WHERE cleared_at IS NULL AND level > 0 AND (told_at >= COALESCE(escalated_at, raised_at)) IS NOT TRUE;
--- For deleting old alerts.
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
 
 COMMENT ON TABLE awty.alert IS 'Alerts, one row each: a row of a watched table is late (cleared_at IS NULL) or was late; rules raise and clear them';

@@ -67,13 +67,11 @@ CREATE TABLE awty_internal.lease (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- This index finds the leases of one job that expire next.
 CREATE INDEX lease_expiry_idx ON awty_internal.lease (job, expires_at);
 
 COMMENT ON TABLE awty_internal.lease IS 'The table behind awty.lease';
 COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job at the time of the claim';
 
--- The columns that are known only when a lease has ended are NULL here.
 CREATE VIEW awty.lease WITH (security_invoker = true, security_barrier = true) AS
 SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
        l.next_check_at, l.check_count, l.attempt, f.held, pg_get_userbyid(l.scheduled_by) AS scheduled_by, l.scheduled_at,
@@ -92,7 +90,6 @@ COMMENT ON COLUMN awty.lease.sqlstate IS 'Always NULL, because the lease has not
 COMMENT ON COLUMN awty.lease.message IS 'Always NULL, because the lease has not ended';
 COMMENT ON COLUMN awty.lease.result IS 'Always NULL, because the lease has not ended';
 
--- This table has the ended leases, in daily partitions like the history.
 CREATE TABLE awty_internal.attempt (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,
@@ -120,7 +117,6 @@ CREATE TABLE awty_internal.attempt (
     role            regrole
 ) PARTITION BY RANGE (ended_at);
 
--- The default partition has keys of its own, like the default partition of the history.
 CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
     CONSTRAINT attempt_default_pkey PRIMARY KEY (id, lease)
 ) DEFAULT;

@@ -1,6 +1,6 @@
 -- Targets: the entity names of checks whose job has no function. A target has limits, blocks and a circuit breaker.
 
--- Limits and blocks that users set. An empty target means all targets of the job.
+-- An empty target means all targets of the job.
 CREATE TABLE awty_internal.target (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -25,7 +25,7 @@ COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target w
 COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
 COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- Token buckets of the rates. Only claims write them, one claim at a time. A row whose bucket is full again is deleted.
+-- Only claims write this table, one claim at a time. A row whose bucket is full again is deleted.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -42,8 +42,7 @@ COMMENT ON COLUMN awty_internal.bucket.tokens IS 'Leases that the rate allowed a
 COMMENT ON COLUMN awty_internal.bucket.at IS 'Time at which tokens was computed';
 COMMENT ON COLUMN awty_internal.bucket.full_at IS 'Time from which the bucket is full, so that the row can go';
 
--- Targets whose last call failed. Answers write this table. An answer that finds the row locked does not wait, and its failure does not
--- count.
+-- Answers write this table. An answer that finds the row locked does not wait, and its failure does not count.
 CREATE TABLE awty_internal.breaker (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -69,7 +68,6 @@ COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 -- A claim uses this index to go from target to target, and skips all checks of a blocked target at once.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
--- For the number of leases of a target.
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
 
 SELECT pg_extension_config_dump('awty_internal.target', '');
@@ -105,8 +103,8 @@ CREATE FUNCTION awty_internal.target_standing(
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
     integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- Targets with a limit, a block, failures or leases. The own limit of a target replaces the limit for all targets of its job. Of a target's
--- own block and the block for all targets, the later end counts.
+-- The own limit of a target replaces the limit for all targets of its job. Of a target's own block and the block for all targets, the later
+-- end counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,

@@ -229,7 +229,6 @@ ORDER BY o.paused, o.next_check_at LIMIT 20;
 
 COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have waited longest; paused jobs come last';
 
--- The first role that the caller may see and that cannot connect.
 CREATE VIEW awty_internal.unconnected AS
 SELECT CASE unable.why
         WHEN 'gone' THEN format('the role of job "%s" no longer exists; SELECT awty.alter(%L, run_as => …);', j.job, j.job)
@@ -245,7 +244,6 @@ ORDER BY j.job LIMIT 1;
 
 COMMENT ON VIEW awty_internal.unconnected IS 'Why no worker can connect as the role of a job, for callers that may see the role';
 
--- The longest untold alert of each rule of the caller's, and the error that kept it from being told.
 CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" fails: %s: %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule, u.sqlstate, u.message) AS why,

@@ -71,7 +71,7 @@ CREATE FUNCTION awty_internal.job_counter(
 
 COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job that the caller may read; the row without a name is for all other jobs';
 
--- One row per job that the caller may read. The functions also count for monitoring roles, which see no check.
+-- The functions also count for monitoring roles, which see no check.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
 SELECT j.job, pg_get_userbyid(j.role) AS role, j.paused, j.paused_note,
        coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,

@@ -157,7 +157,6 @@ CREATE POLICY own_checks ON awty_internal.check_stat FOR SELECT TO PUBLIC USING 
 
 REVOKE ALL ON awty.lease, awty.attempt, awty_internal.lease, awty_internal.attempt, awty_internal.attempt_default FROM PUBLIC;
 GRANT SELECT ON awty.lease, awty.attempt TO PUBLIC;
--- The views read these tables with the rights of their caller.
 GRANT SELECT ON awty_internal.lease, awty_internal.attempt TO PUBLIC;
 
 ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
@@ -191,7 +190,6 @@ ALTER TABLE awty_internal.attempt_default ALTER job SET STATISTICS 0, ALTER enti
 
 REVOKE ALL ON awty.target, awty_internal.target, awty_internal.bucket, awty_internal.breaker FROM PUBLIC;
 GRANT SELECT ON awty.target TO PUBLIC;
--- The view awty.target reads these tables with the rights of its caller.
 GRANT SELECT ON awty_internal.target, awty_internal.bucket, awty_internal.breaker TO PUBLIC;
 
 ALTER TABLE awty_internal.target ENABLE ROW LEVEL SECURITY;

@@ -128,7 +128,6 @@ CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'Job for which the current user schedules calls, or an error if there is none, or if there are several';
 
--- Registers a tenant's job with the options of all such jobs.
 CREATE FUNCTION awty_http_internal.register(job text, role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 BEGIN

@@ -151,7 +151,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.cancel_send_as(oid, text) IS 'awty_http_internal.cancel_send for a caller';
 
--- Sends with a key. A send that is over and has no row in the history was done or cancelled.
+-- A send that is over and has no row in the history was done or cancelled.
 CREATE VIEW awty_http_internal.send_status WITH (security_invoker = true) AS
 SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
     concat(s.entity_name, split_part(s.entity_key, '#', 1)) AS uri,
