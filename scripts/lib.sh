@@ -39,7 +39,6 @@ step() {
     return "$rc"
 }
 
-# Prints the value of a key in Cargo.toml's [workspace.package].
 cargo_key() { sed -n "/^\[workspace\.package\]/,/^\[[^w]/s/^$1 *= *\"\(.*\)\"/\1/p" Cargo.toml; }
 
 # Prints the pg_config to use: $PG_CONFIG, or Debian's pg_config of the preferred major version, or the pg_config in the PATH. Prints
@@ -82,12 +81,11 @@ choose_pg_config() {
     export PG_CONFIG PG_MAJOR
 }
 
-# Prints the path of etcd: the installed one, or the one that scripts/setup took out of its package. Prints nothing if there is none.
+# Prints nothing if there is none.
 find_etcd() { command -v etcd || { [[ ! -x $TARGET/etcd/usr/bin/etcd ]] || echo "$TARGET/etcd/usr/bin/etcd"; }; }
 
 failover_complete() { [[ -n $(find_etcd) ]] && command -v patroni >/dev/null && command -v pgbackrest >/dev/null; }
 
-# Scripts that need an installed server call this function.
 require_pg_config() {
     choose_pg_config
     server_complete "$PG_CONFIG" || die "the PostgreSQL of $PG_CONFIG is not complete; run: make setup"
