@@ -49,7 +49,6 @@ impl Length {
     }
 }
 
-/// Refuses zero.
 pub fn parse(text: &str) -> Result<Length, String> {
     let length = parse_or_zero(text)?;
     if length.0 == 0 { Err("is zero; write for example 10 s".into()) } else { Ok(length) }

@@ -173,7 +173,7 @@ impl Metrics {
         self.opened.inc_by(count);
     }
 
-    /// `route` is a pattern, so that the number of series is bounded.
+    /// `route` is a pattern, not a path.
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");

@@ -1,7 +1,7 @@
 //! Serves `/metrics`, which shows the gateway's counters and figures of the database.
 //!
-//! Invariant: labels never contain a URI, an entity or a token. A scrape waits for the database for a few seconds at
-//! most, and leaves out figures that have not arrived by then.
+//! Invariant: a scrape waits for the database for a few seconds at most, and leaves out figures that have not arrived
+//! by then.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;

@@ -1,4 +1,4 @@
-//! Changes an existing schedule: ends it, runs it now, pauses it or resumes it.
+//! Changes an existing schedule.
 
 use super::auth::Asker;
 use super::problem::Problem;

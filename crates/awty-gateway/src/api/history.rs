@@ -1,4 +1,4 @@
-//! Serves `/v1/history`, which lists the calls that did not succeed and retries them.
+//! Serves `/v1/history`.
 
 use super::auth::Asker;
 use super::change::{runs, still};

@@ -1,4 +1,4 @@
-//! Serves `/v1/schedules/{id}/…`: changes one schedule and answers questions about it.
+//! Serves `/v1/schedules/{id}/…`.
 
 use super::auth::Asker;
 use super::body::{self, Body};

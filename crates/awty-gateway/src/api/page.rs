@@ -1,4 +1,4 @@
-//! Divides lists into pages. A request has a `limit` and a cursor, and its answer links to the next page.
+//! Divides lists into pages.
 //!
 //! Invariant: a cursor is a position in an index. So every page costs the same, and no item is skipped or repeated when
 //! other rows are added or removed.

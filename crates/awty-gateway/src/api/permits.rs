@@ -19,7 +19,6 @@ const SLOW: usize = 1;
 /// A role is slow for [`SLOW_FOR`] after one of its reads has taken this long.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
-/// If there are more roles than this, idle roles are forgotten.
 const MANY: usize = 1_000;
 /// Memory in KiB for the large bodies of a role's requests. The role's unwritten answers may use the same amount again.
 pub(super) const OF_ROLE: usize = 16 * 1024;

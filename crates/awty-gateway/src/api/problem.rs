@@ -25,7 +25,6 @@ pub struct Again;
 #[derive(Debug, Clone)]
 pub struct Fault {
     pub pointer: String,
-    /// Says what is wrong and, after a semicolon, what to write instead.
     pub reason: String,
 }
 

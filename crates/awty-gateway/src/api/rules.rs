@@ -110,7 +110,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Compares the period before and after its rounding to slots.
+/// The period may match before or after its rounding to slots.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")

@@ -1,4 +1,4 @@
-//! Serves `/v1/schedules`, which creates, replaces, shows and ends schedules.
+//! Serves `/v1/schedules`.
 
 use super::auth::Asker;
 use super::body::{Body, object};

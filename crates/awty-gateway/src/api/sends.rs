@@ -1,4 +1,4 @@
-//! Serves `/v1/sends`: single calls, each identified by a key.
+//! Serves `/v1/sends`.
 //!
 //! Invariant: each key is used for one send. A request with a used key and other content is a conflict.
 

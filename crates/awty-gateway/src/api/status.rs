@@ -1,4 +1,4 @@
-//! Serves `/v1/slots` and `/v1/status`, which show the due checks and the state of the database and its gateways.
+//! Serves `/v1/slots` and `/v1/status`.
 
 use super::auth::Asker;
 use super::page::{self, Page};

@@ -1,5 +1,4 @@
-//! Serves `/v1/targets`: limits and blocks of origins. A role sees and changes only the limits and blocks of its own
-//! jobs.
+//! Serves `/v1/targets`. A role sees and changes only the limits and blocks of its own jobs.
 
 use super::auth::Asker;
 use super::body::{self, Body, object};

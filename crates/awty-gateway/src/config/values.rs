@@ -178,7 +178,6 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
-/// Masks passwords.
 pub fn show(texts: &Texts) -> String {
     let mut out = String::new();
     for setting in SETTINGS {

@@ -45,7 +45,6 @@ const AGAIN: Duration = Duration::from_millis(20);
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
-/// Each purpose has its own pool, so that statements that wait do not delay other purposes.
 #[derive(Clone)]
 pub struct Db {
     pool: Pool,

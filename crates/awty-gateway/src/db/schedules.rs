@@ -85,7 +85,6 @@ const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot
 const IS_KNOWN: &str = "SELECT true FROM awty_http.endpoint AS e WHERE e.id = $1";
 const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_http.tenant AS t
     WHERE t.job = awty_http_internal.job()";
-/// Returns no row if this role may not schedule the endpoint.
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 

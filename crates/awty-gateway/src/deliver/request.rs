@@ -46,7 +46,7 @@ const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";
 pub const MOST_REFERENCES: usize = 16;
-/// Names plus values, after secrets are filled in.
+/// Bytes of names plus values, after secrets are filled in.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
 struct Secrets<'a> {

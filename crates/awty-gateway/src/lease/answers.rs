@@ -121,7 +121,6 @@ impl Worker {
         }
     }
 
-    /// Returns the answers that were not booked because of a client's lock.
     fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
         let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();

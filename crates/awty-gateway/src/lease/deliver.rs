@@ -1,4 +1,4 @@
-//! Handles one lease: makes its call and prepares the answer that is booked.
+//! Makes the call of one lease, and prepares the answer that is booked.
 
 use super::Worker;
 use super::room::ReservedRoom;

@@ -51,7 +51,6 @@ pub struct Worker {
     delivery: AtomicUsize,
 }
 
-/// The place is freed after the answer is booked.
 pub type Answered = (Booking, OwnedSemaphorePermit);
 
 struct InFlight {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// In KiB, for the requests of all calls.
+/// Memory in KiB for the requests of all calls.
 const ROOM: usize = 128 * 1024;
 /// Memory in KiB that is reserved for a request whose size is not known yet. It fits the largest call of awty_http,
 /// with base64 and quotes. A larger request counts as this size; `awty.schedule()` allows up to 1 MiB.

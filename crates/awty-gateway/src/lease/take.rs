@@ -85,7 +85,7 @@ impl Worker {
         };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
-            // The lease has become invalid meanwhile.
+            // A lease that has become invalid meanwhile is skipped.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let reserved = room.split(filled_size(&lease));

@@ -1,4 +1,4 @@
-//! Makes an HTTP call: connects to the endpoint, sends the request and reads the answer.
+//! Makes an HTTP call.
 //!
 //! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. If `sent` is
 //! false, no byte of the request was sent. Redirects are not followed.
@@ -28,7 +28,7 @@ const HEAD: usize = 64 * 1024;
 /// A connection that is not ready again within this time is not kept for another call.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Kept even if the call is cancelled.
+/// The progress is kept even if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,

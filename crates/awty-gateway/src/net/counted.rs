@@ -1,5 +1,4 @@
-//! A connection with or without TLS. It counts the bytes that it sends, and limits the bytes that it receives before an
-//! answer.
+//! A connection that counts the bytes that it sends, and limits the bytes that it receives before an answer.
 //!
 //! Invariant: while the count is unchanged, no byte of a request was sent. A peer sends at most [`EARLY`] bytes before
 //! the head of its answer is complete. The limit includes 1xx answers, because the HTTP library skips any number of

@@ -37,7 +37,7 @@ impl Fault {
         }
     }
 
-    /// Such failures count for the target's circuit breaker.
+    /// The target's circuit breaker counts only these failures.
     pub const fn is_target_down(self) -> bool {
         match self {
             Fault::Name | Fault::Connect | Fault::CertificateExpired | Fault::CertificateName => true,

@@ -33,7 +33,6 @@ pub enum Refusal {
     Port(u16),
     /// The address is in a registered block that is not globally reachable.
     Special(IpAddr, &'static str),
-    /// The address is the gateway's own or its database's.
     Own(SocketAddr),
     Denied(IpAddr),
 }

@@ -1,4 +1,4 @@
-//! Calls endpoints: resolves names, checks addresses, opens connections, and speaks TLS and HTTP.
+//! Calls endpoints.
 //!
 //! Does not: use the database.
 
