@@ -1,3 +1,5 @@
+//! Tests two simultaneous calls that change one job: the second call waits for the first.
+
 use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};

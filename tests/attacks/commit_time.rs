@@ -1,3 +1,5 @@
+//! Tests code that runs at the commit of a run: deferred triggers, cursors WITH HOLD, and late failures.
+
 use crate::field::{DB, Field};
 
 const NOTED: &str = "

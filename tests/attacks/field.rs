@@ -1,3 +1,5 @@
+//! The cluster of these tests: awty, two roles that distrust each other, and common queries.
+
 use awty_testkit::fixture::{End, Refusal, refusal};
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::types::FromSql;

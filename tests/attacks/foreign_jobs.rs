@@ -1,3 +1,5 @@
+//! Tests access to other roles' jobs, checks and processes, by name, id and process id.
+
 use crate::field::{DB, Field};
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests runs that use too much time, memory, stack or disk.
+
 use awty_testkit::Cluster;
 
 use crate::field::{Field, HELD_UP};

@@ -1,3 +1,5 @@
+//! Tests locks that a run takes or leaves behind, and locks with which a session obstructs awty.
+
 use crate::field::{DB, Field, HELD_UP};
 
 #[test]

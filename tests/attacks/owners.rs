@@ -1,3 +1,5 @@
+//! Tests jobs whose function gets another owner, or whose function's name is taken by a function of another owner.
+
 use crate::field::{DB, Field};
 
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN

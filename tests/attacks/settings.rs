@@ -1,3 +1,6 @@
+//! Tests that a run's settings end with the run, and that a role's own settings do not keep awty from recording its
+//! checks.
+
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};

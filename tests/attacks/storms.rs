@@ -1,3 +1,5 @@
+//! Tests floods of checks, notifications, subtransactions, failures, and changes of a job.
+
 use std::time::Duration;
 
 use awty_testkit::Cluster;

@@ -1,3 +1,5 @@
+//! Tests statements that would end the run's transaction, or that cannot run inside a transaction.
+
 use crate::field::{DB, Field};
 
 #[test]

@@ -1,3 +1,5 @@
+//! Measures the cost of scheduling for a client that places an order.
+
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};

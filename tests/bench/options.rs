@@ -1,3 +1,5 @@
+//! Parses the command line of the benchmark.
+
 use crate::ROWS;
 
 #[derive(Debug, Clone, PartialEq)]

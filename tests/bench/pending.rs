@@ -1,3 +1,5 @@
+//! Measures that neither many pending checks nor an old snapshot on the server slow down awty.
+
 use crate::options::Options;
 use crate::progress::say;
 use crate::results::{Chart, Outcome, Wanted, readable};

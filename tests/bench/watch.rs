@@ -1,3 +1,5 @@
+//! Measures how much a watch slows down writers, and how long its checks take to raise alerts.
+
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};

@@ -1,3 +1,5 @@
+//! Reads the checker's evidence from one database in one snapshot, except for watched tables.
+
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
 use crate::faults::MAX_CRASHES;
 use crate::outside::IS_OUTSIDE;

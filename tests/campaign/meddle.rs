@@ -1,3 +1,6 @@
+//! Clients that change running checks, and transactions that fail to commit. `watch` checks whether a client had to
+//! wait.
+
 use crate::checker::Told;
 use crate::load::Customer;
 use awty_testkit::postgres::error::SqlState;

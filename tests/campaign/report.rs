@@ -1,3 +1,5 @@
+//! Writes the campaign's report in Markdown.
+
 use crate::checker::Violation;
 use crate::faults::Fault;
 use crate::integrity::without_numbers;

@@ -1,3 +1,5 @@
+//! Tests the workers of examples/workers. Each worker claims, fails, retries, dies and is replaced.
+
 use awty_testkit::{Cluster, Signal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,3 +1,5 @@
+//! A member of the cluster: Patroni, its server, and their logs.
+
 use crate::reaper;
 use awty_testkit::postgres::{Client, Config, NoTls};
 use awty_testkit::{Folder, Signal};

@@ -1,3 +1,5 @@
+//! Tests what `pg_stat_activity` and `awty.status` show of awty's processes.
+
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 

@@ -1,3 +1,5 @@
+//! Tests what happens when the server's wall clock is set while checks wait and run.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;

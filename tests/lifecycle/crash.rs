@@ -1,3 +1,5 @@
+//! Tests crashes, signals and restarts: each run takes effect once, and due checks continue at once.
+
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;

@@ -1,3 +1,5 @@
+//! Tests DDL statements while awty works: on databases, on the extension, and on the functions and roles of jobs.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::error::SqlState;

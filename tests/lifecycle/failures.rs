@@ -1,3 +1,6 @@
+//! Tests that failures appear in the log, in `awty.failing` and on the job's channel, and that only roles with the
+//! rights see them.
+
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};

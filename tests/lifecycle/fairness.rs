@@ -1,3 +1,5 @@
+//! Tests that databases, roles and jobs share the workers fairly.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

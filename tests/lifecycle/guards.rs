@@ -1,3 +1,5 @@
+//! Tests the limits of a job: each limit ends checks with its own outcome.
+
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 

@@ -1,3 +1,5 @@
+//! Tests that awty creates the history's partitions in advance and drops old partitions.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::collections::BTreeSet;

@@ -1,3 +1,5 @@
+//! Tests many clients that schedule and cancel checks of overlapping entities at the same time.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::Client;

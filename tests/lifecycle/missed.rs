@@ -1,3 +1,5 @@
+//! Tests checks that fell due while no worker could run.
+
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};

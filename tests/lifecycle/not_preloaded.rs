@@ -1,3 +1,5 @@
+//! Tests a server without `shared_preload_libraries`: reading works, and an operator's calls fail with instructions.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 

@@ -1,3 +1,5 @@
+//! Tests `check_now`, `hold` and `release` of one pending check while workers run.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

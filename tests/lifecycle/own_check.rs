@@ -1,3 +1,5 @@
+//! Tests runs that schedule or cancel checks, including their own check.
+
 use awty_testkit::fixture::{NOTE, Shop};
 
 #[test]

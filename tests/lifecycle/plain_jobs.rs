@@ -1,3 +1,5 @@
+//! Tests jobs without an argument, a result or limits.
+
 use awty_testkit::fixture::Shop;
 
 #[test]

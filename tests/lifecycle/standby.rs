@@ -1,3 +1,5 @@
+//! Tests that standbys run nothing, and that after a promotion each due check runs once.
+
 use awty_testkit::fixture::{GATE, NOTE, Shop, ready_at};
 use awty_testkit::postgres::NoTls;
 use awty_testkit::postgres::error::SqlState;

@@ -1,3 +1,5 @@
+//! Tests which statements a run executes, and how many blocks they read.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use serde_json::Value;

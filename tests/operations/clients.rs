@@ -1,3 +1,5 @@
+//! A client that constantly schedules, cancels and replaces checks, and the verification of its checks.
+
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};

@@ -1,3 +1,5 @@
+//! Tests that logical decoding of awty's tables shows what has happened.
+
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 

@@ -1,3 +1,5 @@
+//! Tests dumps that are made while checks run, and servers on which such dumps are restored.
+
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;

@@ -1,3 +1,5 @@
+//! Tests that the arguments of a client cost the server no additional memory.
+
 use awty_testkit::fixture::{NOTE, Shop};
 
 /// Bytes. The available memory is enough for the text, but not for a copy of the text.

@@ -1,3 +1,5 @@
+//! Tests a session with an old snapshot, which prevents the removal of dead rows.
+
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;

@@ -1,3 +1,5 @@
+//! Tests a database, and tables of awty, whose owner changes.
+
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::error::DbError;
 

@@ -1,3 +1,5 @@
+//! Tests a server with awty that subscribes to another server's tables by logical replication.
+
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Builder, Cluster};
 use std::process::Command;

@@ -1,3 +1,5 @@
+//! Tests `awty.status` in each state in which some or all checks do not run, and after this state.
+
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};

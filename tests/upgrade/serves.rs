@@ -1,3 +1,5 @@
+//! Tests a library with SQL of the previous version, of its own version and of a future version.
+
 use crate::made_up::{self, HERE, NEXT};
 use awty_testkit::Cluster;
 use std::path::Path;

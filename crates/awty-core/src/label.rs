@@ -27,6 +27,9 @@ pub trait Word {
     fn as_str(&self) -> &'static str;
 
     /// Sets this value to that of `word`.
+    ///
+    /// # Errors
+    /// [`UnknownLabel`] if no value has this word.
     fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
 }
 

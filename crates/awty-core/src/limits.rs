@@ -134,6 +134,9 @@ impl Limits {
     }
 
     /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`LimitError`] names the first such option.
     pub fn check(&self) -> Result<(), LimitError> {
         within("timeout", self.timeout, &TIMEOUT, Bounds::Time)?;
         within("max_checks", self.max_checks, &MAX_CHECKS, Bounds::Count)?;

@@ -109,6 +109,9 @@ impl fmt::Display for TooFar {
 impl std::error::Error for TooFar {}
 
 /// Returns the slot of a new check at `t`, or the next slot if `t` has passed.
+///
+/// # Errors
+/// [`TooFar`] if `t` is beyond the job's `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > later(now, limits.max_horizon) {
         return Err(TooFar { max_horizon: limits.max_horizon });

@@ -41,6 +41,9 @@ impl Width {
     pub const MINUTE: Width = Width { seconds: 60 };
 
     /// A width in seconds.
+    ///
+    /// # Errors
+    /// [`WidthError`] unless `seconds` is between 1 and 86400 and divides 86400.
     pub fn new(seconds: i64) -> Result<Self, WidthError> {
         match u32::try_from(seconds) {
             Ok(width @ 1..=DAY_SECONDS) if DAY_SECONDS.is_multiple_of(width) => Ok(Self { seconds: width }),

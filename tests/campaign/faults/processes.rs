@@ -1,3 +1,5 @@
+//! Sends signals to single server processes, from a cancellation to a kill.
+
 use super::look::{catch, is_down};
 use crate::load::{DATABASES, ROLES, Shared};
 use awty_testkit::postgres::Error;

@@ -1,3 +1,5 @@
+//! Waits until all due checks are done after a fault, and until nothing is left over after a round.
+
 use super::TO_RECOVER;
 use super::look::look_around;
 use crate::left::Left;

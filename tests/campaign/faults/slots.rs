@@ -1,3 +1,5 @@
+//! Takes all background worker slots with parallel queries.
+
 use crate::load::Shared;
 use awty_testkit::Cluster;
 use std::time::Duration;

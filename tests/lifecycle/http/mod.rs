@@ -1,3 +1,5 @@
+//! Tests the extension awty_http: endpoints, sends and tokens, and the rights to see them.
+
 mod again;
 mod callers;
 mod copies;

@@ -1,3 +1,6 @@
+//! Tests who owns rows after a job has got another role, or after a role has written rows without awty_http's
+//! functions.
+
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";

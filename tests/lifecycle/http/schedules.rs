@@ -1,3 +1,5 @@
+//! Tests HTTP schedules: their creation, change, pause and end, and what an endpoint may ask for in its answers.
+
 use super::Http;
 
 const URI: &str = "https://api.example.com/tick?x=1";

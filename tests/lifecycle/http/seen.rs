@@ -1,3 +1,5 @@
+//! Tests what a gateway shows of schedules and sends, with a tenant's rights.
+
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";

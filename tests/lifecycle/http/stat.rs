@@ -1,3 +1,5 @@
+//! Tests that the statistics of endpoints are the same however often they are computed.
+
 use super::Http;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests that jobs and tenants of other roles add no cost to the queries of a role.
+
 use super::Http;
 use awty_testkit::postgres::Client;
 

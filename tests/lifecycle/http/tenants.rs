@@ -1,3 +1,5 @@
+//! Tests which roles may see and change endpoints, tokens and results.
+
 use super::{Http, refused};
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests targets whose answers ask the gateway to wait before the next call.
+
 use super::{Http, refused};
 
 const ORIGIN: &str = "https://api.example.com";

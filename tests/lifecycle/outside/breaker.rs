@@ -1,3 +1,5 @@
+//! Tests a target whose circuit breaker is open: which checks still end, and what closes the breaker.
+
 use super::say;
 use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;

@@ -1,3 +1,5 @@
+//! Tests how claims distribute checks among external workers.
+
 use super::{claim, claim_one, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use std::collections::HashSet;

@@ -1,3 +1,5 @@
+//! Tests crashes of external workers and of the server, and answers that come late.
+
 use super::{EXPIRE, await_claim, claim, claim_one, expire, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::error::SqlState;

@@ -1,3 +1,5 @@
+//! Tests leases after a worker's connection has broken, and leases in a copy of the database.
+
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
 use crate::dump::{dump, restore};

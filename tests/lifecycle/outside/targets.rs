@@ -1,3 +1,5 @@
+//! Tests the targets of a job: limits, blocks, the circuit breaker, and the order in which targets take turns.
+
 use super::{register, say};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;

@@ -1,3 +1,5 @@
+//! Tests repetitions when the time zone data, the existence of a zone, or the width of slots changes.
+
 use super::{await_ends, expect_each_has_its_check, repeat, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Utc};

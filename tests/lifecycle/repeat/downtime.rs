@@ -1,3 +1,5 @@
+//! Tests repetitions during a time in which no check can run.
+
 use super::{await_ends, expect_each_has_its_check, is_in_order, plan, seconds, slots};
 use awty_testkit::fixture::{End, NOTE, Shop};
 use awty_testkit::{Cluster, Stop};

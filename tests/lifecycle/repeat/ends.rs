@@ -1,3 +1,5 @@
+//! Tests events that end a repetition, and events that must not end a repetition.
+
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, repeat_at_gate, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};

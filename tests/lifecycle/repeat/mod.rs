@@ -1,3 +1,5 @@
+//! Tests repetitions: jobs whose checks come again by a plan.
+
 mod asked_now;
 mod calendars;
 mod changes;

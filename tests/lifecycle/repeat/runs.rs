@@ -1,3 +1,5 @@
+//! Tests the effects of a run on its repetition.
+
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use awty_testkit::fixture::{NOTE, Shop};
 

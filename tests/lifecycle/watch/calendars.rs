@@ -1,3 +1,5 @@
+//! Rules that count open time of a calendar, and rows with due times of their own.
+
 use super::{ORDERS, await_state, await_walked, expect, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;

@@ -1,3 +1,5 @@
+//! Tests the levels of alerts, silenced rows, and changed rules.
+
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched, watched_on};
 use awty_testkit::Cluster;
 

@@ -1,3 +1,5 @@
+//! Tests what `awty.watch` refuses: each refusal has its SQLSTATE, position and hint, and leaves nothing behind.
+
 use super::{ORDERS, tables};
 use awty_testkit::fixture::{NOTE, Shop, refusal};
 

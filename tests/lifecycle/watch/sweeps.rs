@@ -1,3 +1,5 @@
+//! Tests rows that changed without awty's triggers: because of bypassed triggers, a policy or a restore.
+
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
 const BYPASS: &str = "SET session_replication_role = replica;

@@ -1,3 +1,5 @@
+//! Tests changes of a watched table, and that nothing is left after `awty.unwatch`.
+
 use super::{LATE, ORDERS, await_state, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;
 

@@ -1,3 +1,5 @@
+//! Tests each kind of write to a watched table.
+
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watched};
 use awty_testkit::fixture::Shop;
 use std::io::Write;

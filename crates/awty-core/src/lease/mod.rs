@@ -75,6 +75,9 @@ impl LeaseOptions {
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 
     /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`LimitError`] names the first such option.
     pub fn check(&self) -> Result<(), LimitError> {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }

@@ -90,6 +90,9 @@ impl From<EveryError> for RepeatError {
 
 impl Rhythm {
     /// An interval has months, days and microseconds.
+    ///
+    /// # Errors
+    /// [`RepeatError`] if both or neither are given, or if the given one is invalid.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -99,6 +102,9 @@ impl Rhythm {
     }
 
     /// Other rhythms may run in UTC.
+    ///
+    /// # Errors
+    /// [`RepeatError::NeedsZone`].
     pub fn without_zone(&self) -> Result<(), RepeatError> {
         if self.needs_zone() { Err(RepeatError::NeedsZone(self.to_string())) } else { Ok(()) }
     }
@@ -110,6 +116,9 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
 }
 
 /// Checks the number of moments that a client requests from `occurrences`.
+///
+/// # Errors
+/// [`RepeatError::Max`].
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
     match u16::try_from(max) {
         Ok(max @ 1..=MAX_OCCURRENCES) => Ok(usize::from(max)),

@@ -43,6 +43,9 @@ impl std::error::Error for EveryError {}
 
 impl Every {
     /// Takes the parts of a PostgreSQL interval.
+    ///
+    /// # Errors
+    /// [`EveryError`] if the interval is empty, has negative parts, or mixes calendar time and clock time.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),

@@ -194,6 +194,9 @@ impl<Z: Zone> Plan<Z> {
     }
 
     /// Checks that the plan can be repeated from `now` on at the server's slots.
+    ///
+    /// # Errors
+    /// [`RepeatError`] if moments are too close together, the end is too early, or the plan has no moment.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });

@@ -1,3 +1,5 @@
+//! The measured server, its origins, and the calls to them.
+
 use crate::calls::place::{Place, pass};
 use crate::calls::receiver::Arrival;
 use crate::calls::speed::run::{Run, each_once};

@@ -1,3 +1,6 @@
+//! Measures the lateness of calls by the gateway and by pg-boss with the same schedule. The receiver notes the time of
+//! each arrival.
+
 use super::compare::{add, milliseconds};
 use super::field::Field;
 use super::run::Calls;

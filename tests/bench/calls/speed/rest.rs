@@ -1,3 +1,5 @@
+//! Measures the gateway's memory while calls hang, and its statements while no check is due.
+
 use crate::calls::Options;
 use crate::calls::place::{Place, pass};
 use crate::results::{Outcome, Wanted};

@@ -48,6 +48,15 @@ impl Cron {
     /// let error = Cron::new("0 25 * * *").unwrap_err();
     /// assert_eq!(error.to_string(), r#"cron expression "0 25 * * *" cannot be read: hour 25 is not between 0 and 23"#);
     /// ```
+    ///
+    /// # Errors
+    /// [`Unreadable`], with a suggestion.
+    ///
+    /// ```
+    /// # use awty_core::repeat::Cron;
+    /// let error = Cron::new("0 25 * * *").unwrap_err();
+    /// assert_eq!(error.to_string(), r#"cron expression "0 25 * * *" cannot be read: hour 25 is not between 0 and 23"#);
+    /// ```
     pub fn new(text: &str) -> Result<Self, Unreadable> {
         let fields = parse::fields(text).map_err(|fault| Unreadable::new(text, fault))?;
         let [second, minute, hour, day, month, weekday] = fields;
