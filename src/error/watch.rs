@@ -182,7 +182,7 @@ impl WatchError {
             WatchError::NotStable { argument, what } => say(
                 Code::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("argument \"{argument}\" must not use {what}"),
-                "Use \"since\" and \"within\", or \"due\", instead.",
+                "Use \"since\" and \"within\" instead.",
             )
             .detail("The value would change without an UPDATE, so no trigger would fire."),
             WatchError::WrongType { argument, text, wanted, found } => say(
