@@ -1,8 +1,5 @@
-//! Implements `awty.create_calendar()` and `awty.drop_calendar()`.
-//!
 //! Invariant: a calendar is locked before the checks of its repetitions. A name that another role's calendar has cannot
 //! be used, even if the caller does not see that calendar.
-//! Does not: count open time.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};
@@ -18,8 +15,7 @@ use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
-/// Maximum number of calendars of a role. The number is limited, because every reader of `awty.calendar` has its rights
-/// to each calendar checked.
+/// The number is limited, because every reader of `awty.calendar` has its rights to each calendar checked.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

@@ -15,8 +15,7 @@ calls! {
     fn cancel -> i64 = cancel_checks;
 }
 
-/// Cancels the pending checks of an entity. If the call names no job, checks of jobs that the caller may not schedule
-/// are skipped without an error.
+/// If the call names no job, checks of jobs that the caller may not schedule are skipped without an error.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;

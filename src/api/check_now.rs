@@ -44,8 +44,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// Makes a check due now. A future occurrence of a repetition becomes an extra occurrence, so that the repetition keeps
-/// all its planned slots.
+/// A future occurrence of a repetition becomes an extra occurrence, so that the repetition keeps all its planned slots.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

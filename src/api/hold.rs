@@ -1,5 +1,4 @@
-//! Implements `awty.hold()` and `awty.release()`. These calls do not lock a check during its run, because a lock would
-//! undo the run.
+//! `awty.hold()` and `awty.release()` do not lock a check during its run, because a lock would undo the run.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
@@ -21,7 +20,7 @@ calls! {
     fn release -> () = release_check;
 }
 
-/// Holds a check. A run in progress ends normally. If the run leaves its check pending, the check is held then.
+/// A run in progress ends normally.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -52,7 +51,6 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Returns the slot at which the hold ends.
 fn held_until(args: &Args, job: &Job) -> Result<Option<Time>> {
     let Some(until) = args.time(4, "held_until")? else { return Ok(None) };
     if until <= clock::now() {
@@ -61,7 +59,7 @@ fn held_until(args: &Args, job: &Job) -> Result<Option<Time>> {
     Ok(Some(job.options.limits.width.round_up(until)))
 }
 
-/// Releases a check. If the check fell due while it was held, the job's `on_missed` applies.
+/// If the check fell due while it was held, the job's `on_missed` applies.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
@@ -70,7 +68,7 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // Crashes may have held the check. A silenced row is not released.
+        // Crashes may have held the check.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -99,7 +97,6 @@ fn release_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Decides whether the released check runs, as a worker decides about missed checks.
 fn apply_policy(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);

@@ -1,7 +1,4 @@
-//! Checks the URIs and the arguments of HTTP calls, for the SQL functions of the extension awty_http.
-//!
 //! Invariant: the gateway uses the same code of `awty_core`, so the gateway makes each call that awty_http accepts.
-//! Does not: read a table.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result, UriRefused};
@@ -22,8 +19,8 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
     args.get(index).ok_or(Error::Null { argument })
 }
 
-/// Converts a text to UTF-8. If the database has another encoding, characters outside ASCII may be replaced, but no
-/// valid URI or argument has such characters.
+/// If the database has another encoding, characters outside ASCII may be replaced, but no valid URI or argument has
+/// such characters.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())
 }

@@ -1,5 +1,3 @@
-//! Implements `awty.register()`, `awty.alter()` and `awty.unregister()`.
-
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use crate::call::options::{options, refuse_external, reset};
@@ -68,16 +66,14 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Locks the claims of a job. The call waits for a claim in progress, and the next claim waits for this transaction's
-/// commit.
+/// The call waits for a claim in progress, and the next claim waits for this transaction's commit.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
     }
 }
 
-/// Returns an error while an external worker has a live lease of the job, because otherwise an external worker and a
-/// worker of the server could run the same check.
+/// Without this check, an external worker and a worker of the server could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -86,8 +82,7 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Writes a job. If an equal job of this name exists, nothing changes. A different job of this name is replaced if
-/// `replace` is set. Returns whether anything changed.
+/// Returns whether anything changed. A different job of this name is replaced only if `replace` is set.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
@@ -122,8 +117,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads the name of the job's function. If the caller gave an SQL command instead, the hint of the error shows a
-/// function that executes the command.
+/// If the caller gave an SQL command instead, the hint of the error shows a function that executes the command.
 fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
         let (text, function) = (text.to_string(), function::quoted(job));
@@ -205,8 +199,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // If this call had to wait for the end of a run, the run has scheduled the next occurrence. This statement ends
-        // that occurrence.
+        // If this call had to wait for the end of a run, the run has scheduled the next occurrence.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

@@ -1,5 +1,3 @@
-//! Implements `awty.schedule()` and `awty.next_slot()`.
-
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
@@ -24,11 +22,9 @@ use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// Maximum number of times that a call tries to write its check while other transactions keep changing the pending
-/// check.
 const ROUNDS: u32 = 100;
 
-/// Longest interval in days, positive or negative: a thousand years. A longer interval could overflow.
+/// A thousand years. A longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -84,7 +80,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Tells the client, once per session and job, that the job is paused.
+/// Says so once per session and job.
 pub fn say_paused(job: &Job) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -94,8 +90,7 @@ pub fn say_paused(job: &Job) {
     }
 }
 
-/// Tells the client once per session and job that the slot is later than the requested time. A trigger may schedule
-/// thousands of checks, so more notices would be noise.
+/// Says so once per session and job, because a trigger may schedule thousands of checks.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -116,10 +111,7 @@ fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     }
 }
 
-/// Reads the interval `after`, which is the fifth argument. Returns the start of the transaction plus the interval, and
-/// the interval.
 pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)> {
-    // An interval that is too long for the addition below is refused as out of range.
     let duration = args.duration(4, "after").ok().flatten();
     if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
         return Err(Error::OutOfRange { argument: "after" });
@@ -141,7 +133,6 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     Ok((time, TimeDelta::microseconds(then - start)))
 }
 
-/// Writes a check and returns its id. If a check is already pending, `on_conflict` decides which of the two stays.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
     let mut inherited = None;
     for _ in 0..ROUNDS {
@@ -152,7 +143,6 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
             }
             return Ok(id);
         }
-        // If another transaction has ended or changed the pending check, the insert is tried again.
         let Some(pending) = future_job::lock(check) else { continue };
         match on_conflict.decide(pending.slot, slot) {
             Conflict::Keep => return Ok(pending.id),
@@ -175,8 +165,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// Links a check that replaces an occurrence to the repetition. The repetition continues after the slot of the new
-/// check. If the occurrence was held, the new check is held.
+/// The repetition continues after the slot of the new check.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

@@ -1,6 +1,3 @@
-//! Implements `awty.schedule_many()` and `awty.cancel_many()`, which write the checks of many entities in a few
-//! statements.
-//!
 //! Invariant: keys are sorted, and checks are written or locked in that order, so that two calls cannot deadlock. If
 //! anything is refused, nothing is written.
 
@@ -32,12 +29,12 @@ calls! {
 
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// Indexes of the keys, in the order in which the checks are written.
+    /// Indexes of `texts`, in the order in which the checks are written.
     sorted: Vec<usize>,
 }
 
 impl Keys {
-    /// Reads the keys of the entities. NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
+    /// NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -129,7 +126,6 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     Ok(written)
 }
 
-/// Returns one time for each key from `at`, or one time for all keys from `after`.
 fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::TimeDelta>)> {
     match (args.datum(3), args.datum(4)) {
         (Some(at), None) => {
@@ -164,8 +160,6 @@ impl Request<'_> {
         if self.slots.len() == 1 { self.slots[0] } else { self.slots[place] }
     }
 
-    /// Writes the checks, and returns the number of written checks. If a check is already pending, `on_conflict`
-    /// decides which of the two stays.
     fn write(&self) -> Result<i64> {
         let checks = NewChecks {
             job: self.job.name.datum(),
@@ -205,7 +199,6 @@ impl Request<'_> {
         Values { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
-    /// Ends the pending checks that new checks will replace, and returns the indexes of their keys.
     fn make_room(
         &self,
         checks: &NewChecks,
@@ -253,8 +246,7 @@ impl Request<'_> {
     }
 }
 
-/// Cancels the pending checks of many entities. If the call names no job, checks of jobs that the caller may not
-/// schedule are skipped without an error.
+/// If the call names no job, checks of jobs that the caller may not schedule are skipped without an error.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -275,7 +267,6 @@ fn cancel_checks(args: &Args) -> Result<i64> {
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
-    // Only checks that the caller may cancel are locked, so that the call does not block checks of other roles.
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
         // The call locks one check at a time, because it may have to wait for a run. After the wait, it must lock the

@@ -1,6 +1,3 @@
-//! Implements the functions behind `awty.status`, `awty.explain()` and `awty.doctor()`, which show the state of this
-//! database in shared memory and in the catalogs.
-//!
 //! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
 //! above AccessShare. sql/60_status.sql decides which reason the views show if nothing runs.
 
@@ -74,13 +71,10 @@ fn runtime() -> TableIterator<
     ))
 }
 
-/// Converts a time in shared memory, where 0 means that there is no time.
 fn timestamptz(timestamp: Timestamp) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(timestamp).ok().filter(|_| timestamp != 0)
 }
 
-/// Lists the workers of this database. Each row has the worker's role, its claimed checks, the start of its run, and
-/// how long other roles have waited for the worker.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn worker() -> TableIterator<
@@ -121,7 +115,6 @@ fn waits_for_standby(pid: i32) -> bool {
     sync_rep::is_process_waiting(pid)
 }
 
-/// Says in two words why a worker cannot connect to this database as the role. Returns `None` if a worker can connect.
 #[pg_extern(sql = false)]
 fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     match catalog::can_connect(catalog::database(), role) {
@@ -133,8 +126,6 @@ fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
 }
 
 calls! {
-    /// Returns what is wrong with a job's row or function, and how to fix it. Returns `None` if the function can be
-    /// called.
     fn cannot_call -> Option<Vec<String>> = job_trouble;
 }
 
@@ -171,8 +162,7 @@ fn pair(error: &Error) -> Vec<String> {
     vec![message, hint]
 }
 
-/// Tells all sessions that `awty.job` or `awty.rule` has changed. A trigger calls this function after each statement,
-/// including statements of users.
+/// A trigger calls this function after each statement, including statements of users.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     if Firing::of(fcinfo).is_none() {
