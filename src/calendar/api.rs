@@ -1,5 +1,3 @@
-//! Implements `awty.due()` and `awty.open_time()`, which return exact times without rounding to slots.
-
 use super::usable;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_CALENDAR;
@@ -28,7 +26,6 @@ fn due_time(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
     let length =
         Length::new("within", within.months(), within.days(), within.micros()).map_err(CalendarError::Length)?;
     let known = usable(&name)?;
-    // An infinite time plus any length is the same infinite time.
     if since.is_infinity() || since.is_neg_infinity() {
         return Ok(Some(since));
     }

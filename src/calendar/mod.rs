@@ -1,10 +1,4 @@
-//! Finds the calendar with a name for a caller, and counts its open time.
-//!
-//! - [`api`] implements `awty.due()` and `awty.open_time()`. The calls that write calendars are in `crate::api`.
-//! - [`usable`] returns a calendar that the caller may use.
-//!
 //! Invariant: a calendar never fails because of its zone. If PostgreSQL does not know the zone, all time is open.
-//! Does not: contain the arithmetic of open time (see `awty_core::calendar`).
 
 mod api;
 pub mod statements;
@@ -21,10 +15,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Maximum number of calendars that are searched for a similar name.
 const MAX_LISTED: i64 = 1000;
 
-/// A calendar, and the role that owns it.
 pub struct Known {
     role: pg_sys::Oid,
     pub zone: String,
@@ -37,7 +29,6 @@ impl Known {
     }
 }
 
-/// Whether `role` may use the calendars of `owner`.
 pub fn may_use(role: pg_sys::Oid, owner: pg_sys::Oid) -> bool {
     role == owner || Some(owner) == catalog::database_owner() || catalog::can_become(role, owner)
 }
@@ -47,8 +38,7 @@ pub fn usable(name: &Text) -> Result<Rc<Known>> {
     find(name).filter(|known| known.is_usable_by(caller)).ok_or_else(|| unknown(name).into())
 }
 
-/// Returns the calendar with this name for a definition that uses it, if the caller and the role that will run the job
-/// may use the calendar. Until the transaction ends, no other transaction replaces or drops the calendar.
+/// Until the transaction ends, no other transaction replaces or drops the calendar.
 pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
     calendar::lock_for_use(name);
     let known = usable(name)?;
@@ -59,7 +49,6 @@ pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
     Ok(known)
 }
 
-/// Returns the error for a calendar that does not exist or that the caller may not use.
 pub fn unknown(name: &Text) -> CalendarError {
     let caller = catalog::current_role();
     let names: Vec<String> = calendar::all(MAX_LISTED)
@@ -72,7 +61,7 @@ pub fn unknown(name: &Text) -> CalendarError {
     CalendarError::Unknown { calendar, nearest }
 }
 
-/// Returns the calendar with this name, cached until the table changes. Does not check the caller's rights.
+/// The result is cached until the table changes.
 pub fn find(name: &Text) -> Option<Rc<Known>> {
     thread_local! {
         static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
@@ -101,8 +90,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
     Some(found)
 }
 
-/// Builds the calendar of a row. All time is open if PostgreSQL does not know the zone, or if hours that were written
-/// by hand cannot be read.
+/// All time is open if PostgreSQL does not know the zone, or if hours that were written by hand cannot be read.
 fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {

@@ -1,5 +1,3 @@
-//! SQL statements that read and write `awty.calendar`.
-
 use crate::error::CalendarError;
 use crate::pg::array::{self, DATE, TEXT};
 use crate::pg::text::Text;
@@ -12,11 +10,10 @@ use pgrx::pg_sys;
 /// Day 0 of PostgreSQL's dates, 2000-01-01, as a number of days since 1970-01-01.
 pub const POSTGRES_EPOCH: i64 = 10_957;
 
-/// Values that `awty.create_calendar()` writes.
 pub struct Definition {
     pub name: Text,
     pub zone: String,
-    /// Open hours of the calendar, without overlaps.
+    /// Without overlaps.
     pub hours: Vec<String>,
     /// Closed days as numbers of days since 1970-01-01, in ascending order.
     pub closed: Vec<i64>,
@@ -99,8 +96,6 @@ fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 6] {
     [Some(name.datum()), Some(Text::from(zone.as_str()).datum()), Some(hours), Some(closed), arg(by), time(now)]
 }
 
-/// Runs statements that may have to wait for another transaction, which has locked the calendar or a check of its
-/// repetitions.
 pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     patience::wait(|| CalendarError::Busy { calendar: name.to_string() }.into(), run)
 }
@@ -109,12 +104,11 @@ pub fn lock(name: &Text) -> Option<Stored> {
     waiting_for(name, || lock_one(name))
 }
 
-/// Locks a calendar against other changes until the transaction ends. Other transactions may use it meanwhile.
+/// Until this transaction ends, other transactions may use the calendar, but not change it.
 pub fn lock_for_use(name: &Text) {
     waiting_for(name, || share_one(name));
 }
 
-/// Writes a new calendar. Returns `false` if the name is taken.
 pub fn insert(definition: &Definition, role: pg_sys::Oid, now: Time) -> bool {
     waiting_for(&definition.name, || insert_one().execute(&written(definition, role, now))) > 0
 }

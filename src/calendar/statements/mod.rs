@@ -1,3 +1,1 @@
-//! Statements of calendars.
-
 pub mod calendar;
