@@ -1,5 +1,3 @@
-//! Reads the arguments of an SQL call as PostgreSQL passes them.
-//!
 //! Invariant: text is taken as bytes in the database's encoding. A text that is too long or empty is refused here,
 //! before anything else happens.
 
@@ -15,11 +13,10 @@ use std::str::FromStr;
 /// A jsonb of at most this size is accepted without counting its digits. It has at most five numbers, each of at most
 /// 147,500 digits.
 const HARMLESS: usize = 64;
-/// Length limit for an argument that must be one of a few words. Every valid word is shorter.
+/// Every valid word is shorter.
 const MAX_CHOICE: usize = 64;
 
-/// Declares functions that PostgreSQL calls, in the form `fn name -> Result = body`. The body gets the call's
-/// arguments.
+/// Declares functions that PostgreSQL calls, in the form `fn name -> Result = body`.
 macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident -> $result:ty = $body:expr;)*) => {
         $(
@@ -43,7 +40,7 @@ impl Args {
         Self(fcinfo)
     }
 
-    /// Returns an argument, or `None` for NULL. `T` must match the argument's type in SQL.
+    /// `T` must match the argument's type in SQL.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
         // SAFETY: PostgreSQL passes the declared number of arguments, with the declared types.
         unsafe { pgrx::pg_getarg(self.0, index) }
@@ -54,7 +51,7 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// Returns a text argument of at most `max` bytes. A longer text is refused before it is copied.
+    /// A longer text is refused before it is copied.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -74,8 +71,6 @@ impl Args {
         }
     }
 
-    /// Returns the key of an entity. The argument is a text, or a value of another scalar type that is converted to
-    /// text.
     pub fn key(&self, index: usize, argument: &'static str) -> Result<Text> {
         let kind = self.kind(index);
         if kind == pg_sys::TEXTOID {
@@ -90,7 +85,6 @@ impl Args {
         }
     }
 
-    /// Returns the type of an argument in this call, or the declared type if the call gives no type.
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
@@ -105,8 +99,7 @@ impl Args {
         }
     }
 
-    /// Returns the values and types of the arguments of a function with VARIADIC "any". Returns `None` for VARIADIC
-    /// NULL.
+    /// Returns `None` for VARIADIC NULL.
     pub fn variadic(&self) -> Option<Vec<(Option<pg_sys::Datum>, pg_sys::Oid)>> {
         let (mut values, mut types, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the function takes nothing else. PostgreSQL allocates three arrays of as many elements as it says.
@@ -134,8 +127,6 @@ impl Args {
         value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices: choices.into() })
     }
 
-    /// Reads an argument that must be one of a few words, and stores the word in `value`. Returns `false` and changes
-    /// nothing if the argument is NULL.
     pub fn word(&self, index: usize, argument: &'static str, value: &mut dyn Word) -> Result<bool> {
         let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(false) };
         let refuse = |unknown: UnknownLabel| Error::Choice {
@@ -147,7 +138,7 @@ impl Args {
         Ok(true)
     }
 
-    /// Reads an interval. A year has 365.25 days, and a month has 30 days.
+    /// A year has 365.25 days, and a month has 30 days.
     pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
         match self.get::<Interval>(index) {
             Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::DurationOutOfRange { argument }),
@@ -172,8 +163,7 @@ impl Args {
     }
 }
 
-/// Whether the arguments of a check are too large to store. The digits of numbers are counted, because a claim returns
-/// the arguments as text.
+/// The digits of numbers are counted, because a claim returns the arguments as text.
 ///
 /// # Safety
 ///
@@ -184,7 +174,6 @@ pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 
-/// Returns the size of a value in bytes without its header. A toasted value is not fetched.
 pub fn size(datum: pg_sys::Datum) -> usize {
     // SAFETY: the values are varlenas, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)

@@ -1,4 +1,4 @@
-//! Maximum lengths of texts and arrays in SQL calls. Texts are measured in bytes.
+//! Texts are measured in bytes.
 
 /// PostgreSQL limits the length of names to 63 bytes.
 pub const MAX_JOB: usize = 63;
@@ -7,7 +7,7 @@ pub const MAX_CALENDAR: usize = 63;
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// A function's name consists of the schema and the name in it. Both may be quoted, with every character doubled.
+/// Schema and name may both be quoted, with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
 /// An entity's key must fit into an index entry.

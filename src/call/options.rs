@@ -1,5 +1,3 @@
-//! Reads a job's options from the arguments of `awty.register()` and `awty.alter()`.
-
 use super::args::Args;
 use crate::error::{Error, LeaseError, Result};
 use crate::settings;
@@ -8,7 +6,7 @@ use crate::store::job_option::{self, Field, JobOption, Options};
 use awty_core::Width;
 use chrono::TimeDelta;
 
-/// Reads the options of a call. If `all` is set, an option that has a default may not be NULL.
+/// If `all` is set, an option that has a default may not be NULL.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;
@@ -37,7 +35,6 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
     Ok(options)
 }
 
-/// Returns an error unless a job's slot is a multiple of the server's slot, has whole seconds and divides a day.
 fn check_slot(slot: TimeDelta) -> Result<()> {
     let server = settings::slot();
     let refuse = |message: String| Error::Slot { message, server: server.seconds() };

@@ -1,5 +1,3 @@
-//! Checks the rights of roles to jobs.
-//!
 //! Invariant: the caller is the role with whose rights the call runs (`GetUserId()`), so that a SECURITY DEFINER
 //! function schedules as its owner. An error suggests a job's name only to roles that may see the job.
 
@@ -24,8 +22,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Returns an error if a call that administers jobs cannot work now. Unlike [`gate_write`], this also requires the
-/// preloaded library, because without it nothing would ever run.
+/// Unlike [`gate_write`], this function also requires the preloaded library, because without it nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -33,15 +30,13 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Returns an error if the transaction may not write. Otherwise locks the extension, so that DROP EXTENSION waits until
-/// the transaction ends.
+/// Locks the extension, so that DROP EXTENSION waits until the transaction ends.
 ///
 /// The preloaded library is not needed, because an application's writes must not fail without it.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
 
-/// Returns an error if an external worker's call cannot work in this server or session now.
 pub fn gate_lease(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -62,7 +57,6 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
             return Err(Error::Restricted { function });
         }
     }
-    // If the extension does not exist, the lock does nothing and the next statement raises an error.
     relations::lock(purpose);
     Ok(())
 }
@@ -109,12 +103,10 @@ fn has_right(job: &Job, right: Right) -> bool {
 
 fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     let may_be = |role| caller == role || catalog::can_become(caller, role);
-    // The table with rights is not read if the caller is a member of the job's role.
     may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
 }
 
-/// Returns a function that says whether the caller may become a role. The answers are cached, because many jobs share a
-/// few roles.
+/// The answers are cached, because many jobs share a few roles.
 fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
     let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
     move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
@@ -125,8 +117,6 @@ pub fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
     right::all().into_iter().filter(move |job| job.has(Right::Read, &may_be)).take(MAX_LISTED)
 }
 
-/// Implements `awty_internal.has_right`, which reads the rights with the latest snapshot. The current user may ask
-/// about roles that it can become.
 #[pg_extern(sql = false)]
 fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
@@ -137,11 +127,7 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// Implements `awty_internal.readable`, which returns the jobs that the caller may read. Each row has the job's role
-/// and the caller's other rights.
-///
-/// A row-level security policy calls the function once for each table of a statement. Names are returned as bytes,
-/// because a Rust string must be UTF-8 and the database may have another encoding.
+/// Names are returned as bytes, because a Rust string must be UTF-8 and the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -157,15 +143,13 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Returns a job if the caller is a member of the job's role. The job is locked before the role is checked, so that the
-/// role cannot change in between.
+/// The job is locked before the role is checked, so that the role cannot change in between.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// Returns a job that the caller may see. For a job that the caller may not see, the error is the same as for a missing
-/// job.
+/// For a job that the caller may not see, the error is the same as for a missing job.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -192,15 +176,11 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 }
 
 thread_local! {
-    /// The reason why the database is held, and the number of adoptions that this session saw last.
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Start time of the last statement that was answered with a warning. A statement that schedules many checks gets
-    /// only one warning.
+    /// Start time of the last statement that got a warning, because each statement gets only one.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
-/// Warns the caller if no check of the database runs. Either the database was restored or cloned and is not adopted
-/// yet, or the library does not serve the version of the SQL objects.
 pub fn warn_if_nothing_runs() {
     if !shmem::is_present() {
         return warn_once_of_no_library();

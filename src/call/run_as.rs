@@ -1,11 +1,9 @@
-//! Chooses the role that a job runs as, and limits how many jobs a role may have.
-
 use crate::error::{Error, Result};
 use crate::pg::catalog;
 use crate::store::job;
 use pgrx::pg_sys;
 
-/// Maximum number of jobs of a role, because each inspection and each worker of the role reads all of them.
+/// Each inspection and each worker of the role reads all jobs of the role.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
@@ -15,8 +13,7 @@ pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
-/// Returns the role that a job runs as, which is the caller's role or a role that the caller may become. If `connects`
-/// is set, the role must be able to connect to the database.
+/// If `connects` is set, the role must be able to connect to the database.
 pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);

@@ -1,5 +1,3 @@
-//! Looks up names of time zones that callers give.
-
 use crate::error::{Error, Result};
 use crate::pg::zone;
 use awty_core::nearest;
@@ -22,8 +20,7 @@ pub fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// Returns the number of hours in a name such as `GMT+3`, `UTC+2` or `+02:00`. A plus means east of Greenwich, as most
-/// users expect.
+/// A plus means east of Greenwich, as most users expect.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);
