@@ -1,43 +1,23 @@
-//! Errors of calls that read or write calendars.
-//!
-//! Invariant: the function `words` gives each error a hint.
-//! Does not: decide when to raise an error.
-
 use super::phrase::{Words, quote, say};
 use awty_core::calendar::{HoursError, LengthError};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]
 pub enum CalendarError {
-    /// No calendar that the caller may use has this name. `nearest` is a calendar with a similar name.
     Unknown { calendar: String, nearest: Option<String> },
-    /// A calendar of this name exists. `own` says whether the caller owns it.
     Exists { calendar: String, own: bool },
-    /// The caller may use the calendar, but may not drop it.
     NotOwner { calendar: String },
-    /// The role that will run the job may not use the calendar.
     NotUsable { calendar: String, role: String },
-    /// Rules or repetitions use the calendar.
     InUse { calendar: String, users: Vec<String>, others: usize },
-    /// The hours of the calendar cannot be read.
     Hours(HoursError),
-    /// The calendar has no open time within ten years.
     NoOpenTime { calendar: String },
-    /// The role already has the maximum number of calendars.
     TooManyCalendars { role: String, max: i64 },
-    /// Another transaction keeps the calendar, or a check of one of its repetitions, locked.
     Busy { calendar: String },
-    /// An array has a NULL.
     NullElement { argument: &'static str },
-    /// The array has several dimensions.
     Dimensions { argument: &'static str },
-    /// The array has more than `max` elements.
     TooMany { argument: &'static str, max: usize },
-    /// A date in the argument `closed` is infinite.
     InfiniteDay,
-    /// The interval is not a valid length of open time.
     Length(LengthError),
-    /// `awty.due()` finds no time within ten years.
     NoResult { calendar: String },
 }
 

@@ -1,41 +1,22 @@
-//! Errors of external workers and their jobs.
-//!
-//! Invariant: the function `words` gives each error a hint.
-//! Does not: decide when to raise an error.
-
 use super::phrase::{Words, call, quote, say};
 use awty_core::Time;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]
 pub enum LeaseError {
-    /// The caller may not claim checks of this job.
     NotClaimer { job: String, role: String },
-    /// External workers cannot claim the job's checks, because the job has a function.
     HasFunction { job: String },
-    /// `awty.try()` cannot run the job, because the job has no function.
     NoFunction { job: String },
-    /// The option has no meaning for a job with a function.
     OnlyExternal { option: &'static str },
-    /// The number of checks is outside the range that one claim may ask for.
     Max { most: i32 },
-    /// The job already has the maximum number of targets with limits.
     TooManyTargets { job: String, max: i64 },
-    /// The array does not have exactly one element for each lease, or has several dimensions.
     Unequal { argument: &'static str },
-    /// The call names more leases than one call may name.
     TooMany { max: usize },
-    /// The SQLSTATE is not five digits or capital letters.
     SqlState { value: String },
-    /// The check cannot run now, because an external worker has a lease on it.
     Leased { id: i64, until: Time },
-    /// The job's function cannot be added or removed while external workers have leases.
     InUse { job: String },
-    /// The limit of a target is out of range.
     Limit { option: &'static str, least: String, most: String },
-    /// A target has no limit of this name.
     UnknownLimit { limit: String, limits: &'static [&'static str] },
-    /// Another transaction has written the lease since this transaction took its snapshot.
     Concurrent,
 }
 

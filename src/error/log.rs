@@ -1,5 +1,3 @@
-//! Writes awty's warnings to the server log and to clients.
-//!
 //! Invariant: no warning names a job, entity or argument, because many people may read the log.
 
 use super::{Code, ErrorReport};
@@ -27,7 +25,6 @@ pub fn database_held(database: &str, why: Hold) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Logs that a check cannot be read, once per process and check.
 pub fn unreadable(id: i64, failure: &Failure) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
@@ -93,7 +90,6 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Warns an external worker and the server log that the worker's answer could not be stored.
 pub fn not_booked(lease: i64, failure: &Failure) {
     let message = format!("lease {lease} could not be answered: {}", failure.message);
     report(PgLogLevel::WARNING, &failure.sqlstate, &message, "", "");

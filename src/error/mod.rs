@@ -1,4 +1,4 @@
-//! All errors of awty, each with an SQLSTATE, a message and a hint. No other module chooses an SQLSTATE for an error.
+//! No other module chooses an SQLSTATE for an error.
 //!
 //! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and hints
 //! are sentences. A hint that is a statement can be pasted.
@@ -34,10 +34,7 @@ pub use {calendar::CalendarError, cancel::cancelled, label::Label, lease::LeaseE
 #[derive(Debug)]
 pub enum Error {
     NotPreloaded,
-    /// A check was written although the library was not loaded when the server started, so no worker will run the
-    /// check.
     NothingRuns,
-    /// The library does not serve the installed version of the SQL objects.
     Unserved {
         installed: String,
         unserved: Unserved,
@@ -70,7 +67,6 @@ pub enum Error {
         argument: &'static str,
         kind: String,
     },
-    /// The array has several dimensions, or is not as long as the array of keys.
     ArrayShape {
         argument: &'static str,
     },
@@ -83,7 +79,6 @@ pub enum Error {
     ArgsTooLarge {
         max: usize,
     },
-    /// The caller gave both or neither of `at` and `after`.
     AtOrAfter {
         both: bool,
     },
@@ -127,7 +122,6 @@ pub enum Error {
     NotOwner {
         job: String,
     },
-    /// A job's option is out of its range. The message comes from `awty_core`.
     Option {
         message: String,
     },
@@ -136,17 +130,14 @@ pub enum Error {
         value: String,
         choices: String,
     },
-    /// The job's slot is invalid, or not a multiple of the server's slot.
     Slot {
         message: String,
         server: u32,
     },
-    /// The argument `reset` names no option that has a default.
     UnknownOption {
         option: String,
         options: String,
     },
-    /// The caller gave a command instead of a function name. The hint shows how to create a function with the command.
     Command {
         job: String,
         command: String,
@@ -156,7 +147,6 @@ pub enum Error {
     FunctionName {
         function: String,
     },
-    /// No function of this name takes a check, or an array of checks if the job is set-based.
     FunctionMissing {
         function: String,
         set_based: bool,
@@ -164,7 +154,6 @@ pub enum Error {
     NotAFunction {
         function: String,
     },
-    /// The function returns a set, or another type than times.
     WrongResult {
         function: String,
         takes: Signature,
@@ -173,7 +162,6 @@ pub enum Error {
         function: String,
         takes: [Signature; 2],
     },
-    /// The function of a registered job cannot be used. `error` says why.
     OfJob {
         job: String,
         error: Box<Error>,
@@ -201,7 +189,6 @@ pub enum Error {
         owner: String,
         role: String,
     },
-    /// Only the job's own role may try the job out.
     OtherRole {
         job: String,
         role: String,
@@ -235,7 +222,6 @@ pub enum Error {
         entity: Label,
         id: i64,
     },
-    /// The call gave up, because other sessions kept replacing the check.
     Contended {
         job: String,
         entity: Label,
@@ -273,7 +259,6 @@ pub enum Error {
     Altered {
         table: &'static str,
     },
-    /// The definition of a repetition is invalid. The hint shows the job and the session's time zone.
     Repeat {
         error: RepeatError,
         job: String,
@@ -283,7 +268,6 @@ pub enum Error {
         zone: String,
         hint: String,
     },
-    /// A job's function returned a time that is infinite or far out of range.
     AnswerOutOfRange {
         job: String,
     },

@@ -1,4 +1,4 @@
-//! Builds parts of error texts. Text that comes from a user is quoted, so that a hint can be pasted.
+//! Text that comes from a user is quoted, so that a hint can be pasted.
 
 use crate::signature::Signature;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -20,7 +20,6 @@ impl Words {
     }
 }
 
-/// Returns the first line of a CREATE FUNCTION statement for a job's function, which hints show.
 pub fn head(function: &str, takes: Signature) -> String {
     format!("CREATE FUNCTION {function}({}) RETURNS timestamptz{} …", takes.signature(), array(takes == Signature::Set))
 }

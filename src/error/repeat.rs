@@ -1,4 +1,4 @@
-//! Writes hints for errors of repetitions. The messages come from `awty_core::repeat`.
+//! The messages come from `awty_core::repeat`.
 
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;

@@ -3,13 +3,9 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]
 pub enum TravelError {
-    /// The server's settings do not allow `awty.travel()`.
     Off,
-    /// A transaction that has called `awty.travel()` tried to commit.
     Travelled,
-    /// One transaction has run too many checks.
     TooMany { max: u32 },
-    /// The argument must be a positive number.
     NotPositive { argument: &'static str },
 }
 

@@ -1,14 +1,9 @@
-//! The error for a text that is not the URI of an endpoint.
-//!
-//! Does not: decide when to raise the error (see `awty_core::uri`).
-
 use super::phrase::{Words, quote, say};
 use awty_core::uri::UriError;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 const SHOWN: usize = 200;
 
-/// awty_http refuses to call this URI.
 #[derive(Debug)]
 pub struct UriRefused {
     pub uri: String,

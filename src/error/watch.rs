@@ -5,7 +5,6 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 #[derive(Debug)]
 pub enum WatchError {
-    /// The relation is a view, a foreign table, a temporary table, or a table of PostgreSQL's own.
     NotATable {
         relation: String,
         is: &'static str,
@@ -18,7 +17,6 @@ pub enum WatchError {
         owner: String,
         caller: String,
     },
-    /// PostgreSQL cannot parse the expression of a rule.
     Unreadable {
         argument: &'static str,
         text: String,
@@ -46,7 +44,6 @@ pub enum WatchError {
         found: String,
     },
     Levels(LevelError),
-    /// Both or neither of `within` and `due` are given.
     WithinOrDue {
         both: bool,
     },
@@ -58,7 +55,6 @@ pub enum WatchError {
     NameTooLong {
         max: usize,
     },
-    /// A partitioned table needs `since` or `due`.
     NeedsSince {
         relation: String,
     },
@@ -74,12 +70,10 @@ pub enum WatchError {
         rule: String,
         object: String,
     },
-    /// The table's owner may not create functions in the table's schema, as a rule requires.
     NoCreate {
         schema: String,
         owner: String,
     },
-    /// The rule no longer works, because a part of it is missing.
     Stopped {
         rule: String,
         why: String,
@@ -106,7 +100,6 @@ pub enum WatchError {
     UnknownRule {
         rule: String,
     },
-    /// The job belongs to a rule, so it cannot be changed directly.
     IsRule {
         job: String,
     },
@@ -114,12 +107,10 @@ pub enum WatchError {
     Silenced {
         entity: Label,
     },
-    /// `held_until` is for rows of rules.
     HeldUntil {
         entity: Label,
     },
     HeldUntilPast,
-    /// The trigger belongs to a rule on another table.
     ForeignTrigger {
         rule: String,
         relation: String,
@@ -128,7 +119,6 @@ pub enum WatchError {
         rule: String,
         relation: String,
     },
-    /// Another transaction has changed the check or the alert of a row.
     Changed {
         rule: String,
     },
@@ -350,7 +340,6 @@ impl WatchError {
     }
 }
 
-/// Suggests how to convert an expression of another type to the wanted type.
 fn converted(argument: &str, text: &str, found: &str) -> String {
     let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
     let text = if is_name { text.to_owned() } else { format!("({text})") };

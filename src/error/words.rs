@@ -1,4 +1,4 @@
-//! Contains the texts of all errors. The compiler checks that each error has a text and a hint.
+//! The compiler checks that each error has a text and a hint.
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};
