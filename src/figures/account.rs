@@ -1,5 +1,4 @@
-//! Collects the results of a run's transaction. Listeners are notified when the transaction commits. Counters and log
-//! are updated after the commit.
+//! Listeners are notified when the transaction commits. Counters and log are updated after the commit.
 //!
 //! Invariant: if the transaction rolls back, its runs are neither counted nor reported. A run without a problem
 //! allocates nothing.
@@ -45,15 +44,13 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Records what a run did to its check. `next` is `None` if there is no next occurrence. Otherwise it says whether
-    /// the next occurrence is held.
+    /// `next` is `None` if there is no next occurrence. Otherwise it says whether the next occurrence is held.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));
         }
     }
 
-    /// Adds the runs to the job's counters when the client's transaction commits. Returns what happened to each check.
     pub fn at_commit(self, job: &Text) -> Vec<(i64, CheckResult)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
         let result = |(check, fate, next)| match (fate, next) {
@@ -64,7 +61,6 @@ impl Account {
         self.results.unwrap_or_default().into_iter().map(result).collect()
     }
 
-    /// Returns what happened to each check in a transaction that cannot commit.
     pub fn fates(self) -> Vec<(i64, After)> {
         self.results.unwrap_or_default().into_iter().map(|(check, fate, _)| (check, fate)).collect()
     }
@@ -110,7 +106,6 @@ impl Account {
         });
     }
 
-    /// Records that a check ended although its run raised no error.
     pub fn ended(&mut self, job: &Job, row: &Row, outcome: Outcome) {
         if !outcome.is_problem() {
             return;
@@ -120,7 +115,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// Reports the problems of a committed transaction, and counts its runs.
+    /// The caller has committed the transaction.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);
@@ -139,7 +134,6 @@ impl Account {
     }
 }
 
-/// Counters of a job that are not in shared memory yet. `since` is the start of the first of these runs.
 struct UnwrittenFigures {
     job: Text,
     figures: Figures,

@@ -1,5 +1,3 @@
-//! Implements the functions behind `awty.job_status` and `awty.forecast()`.
-//!
 //! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
 //! above AccessShare. They show a caller the jobs that it may read, and show a monitoring role all jobs.
 
@@ -22,8 +20,7 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// Returns the number of pending checks of each job. Names are returned as bytes, because a Rust string must be UTF-8
-/// and the database may have another encoding.
+/// Names are returned as bytes, because a Rust string must be UTF-8 and the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -56,8 +53,7 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Estimates the number of pending checks of a job with too many to count. The checks that were not counted are divided
-/// equally among these jobs.
+/// The checks that were not counted are divided equally among the jobs with too many checks to count.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {
@@ -74,7 +70,7 @@ fn readable() -> Vec<Granted> {
     right::all().into_iter().take(rights::MAX_LISTED).collect()
 }
 
-/// Returns the counters of each job. A monitoring role also gets a row without a name, for all other jobs.
+/// A monitoring role also gets a row without a name, for all other jobs.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_counter() -> TableIterator<
@@ -141,7 +137,6 @@ fn job_counter() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Reads the counters from shared memory. If they are not loaded there yet, reads the table.
 fn counted() -> Vec<shmem::Counted> {
     let here = catalog::database();
     if shmem::is_present()

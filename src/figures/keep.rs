@@ -1,8 +1,7 @@
 //! Moves the counters of jobs between shared memory, where workers count, and `awty_internal.job_stat`, where the
 //! counters survive a restart of the server.
 //!
-//! Invariant: the counters in shared memory are those read from the table plus all later runs. So they can overwrite
-//! the row of the table.
+//! Invariant: the counters in shared memory are those read from the table plus all later runs.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -12,8 +11,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Loads the stored counters into shared memory before workers can count. This happens once per server start and per
-/// installed extension.
+/// Runs before workers can count, once per server start and per installed extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -34,8 +32,6 @@ pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     });
 }
 
-/// Writes changed counters to the table. Returns the jobs that are no longer registered, or `None` if the extension no
-/// longer exists.
 pub fn store(_now: Time) -> Option<Vec<Text>> {
     let here = catalog::database();
     let table = relations::oid(JOB_STAT)?;

@@ -1,5 +1,5 @@
-//! Reports failed runs, and checks that end with a problem. The job's channel is notified at commit. The server log
-//! gets an entry after the commit, if `awty.log_failures` and `awty_core::log_rate` allow one.
+//! The job's channel is notified at commit. The server log gets an entry after the commit, if `awty.log_failures` and
+//! `awty_core::log_rate` allow one.
 //!
 //! Invariant: if `awty.log_failures` is `codes`, an entry has only numbers, outcomes and SQLSTATEs, and no name, key,
 //! argument or message.
@@ -16,7 +16,6 @@ use awty_core::{Outcome, Passed, Time};
 use pgrx::prelude::PgLogLevel;
 use std::ffi::CString;
 
-/// SQLSTATE of a log entry that reports no error.
 const WARNING: &str = "01000";
 
 pub struct Problem {
@@ -41,8 +40,8 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem. Only the details of the first problem are kept, because the log gets one entry for all problems
-    /// of a transaction.
+    /// Only the details of the first problem are kept, because the log gets one entry for all problems of a
+    /// transaction.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -55,7 +54,7 @@ impl Problems {
         self.count
     }
 
-    /// Logs the problems if the log rate allows. The caller has committed the transaction.
+    /// The caller has committed the transaction.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
@@ -139,11 +138,9 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Notifies the channels of checks that the caller will end without a run, because of `failure`. Returns for each job
-/// the problems that the caller must log after the commit.
+/// Returns for each job the problems that the caller must log after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
-    // If no check will end, no query is executed.
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
     checks.sort_unstable_by(|one, other| one.job.cmp(&other.job));
     for check in checks {
@@ -160,7 +157,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// Notifies the channel at commit. The payload contains no name, because any role may listen.
+/// The payload contains no name, because any role may listen.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     // A channel or payload never contains a NUL, because the channel was stored as text and the payload is a number.

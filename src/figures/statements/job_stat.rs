@@ -1,6 +1,3 @@
-//! SQL statements that read and write `awty_internal.job_stat`, which keeps the counters of jobs across restarts. Other
-//! statements count the pending checks of jobs.
-
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
@@ -124,7 +121,6 @@ impl Row for StoredFigures {
     }
 }
 
-/// Stores the counters of a job. Returns `false` if the job is no longer registered.
 pub fn store(stored: &StoredFigures) -> bool {
     let StoredFigures { job, figures, since } = stored;
     let number = |number: u64| arg(i64::try_from(number).unwrap_or(i64::MAX));
@@ -150,7 +146,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     }
 }
 
-/// Counts the checks of a job. A held check does not count as pending.
+/// A held check does not count as pending.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
     count_pending().query(&args, |rows| Pending {
