@@ -1,5 +1,3 @@
-//! Starts workers and maintainers for the launcher, and keeps track of them.
-//!
 //! Invariant: a worker's entry in shared memory is freed if the worker never starts. At most [`MAINTAINERS`] databases
 //! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs it once.
 
@@ -15,7 +13,6 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
-/// Time for which a role gets no worker after it could not connect.
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
 /// A reservation that is older than this is freed, because the launcher that made it has failed. If the worker still
 /// starts, it finds its entry taken and exits.
@@ -23,8 +20,7 @@ const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Workers that have not started yet. Each has the index and the generation of its reserved entry, and the handle
-    /// of the process.
+    /// Index and generation of the worker's reserved entry, and the handle of the process.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
@@ -38,13 +34,11 @@ pub struct Children {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
     Started,
-    /// All maintainers are inspecting other databases.
     Busy,
     NoProcess,
 }
 
-/// Handle of a process that was requested from the postmaster. The longest-lived memory context holds the handle, and
-/// `drop` frees it.
+/// The longest-lived memory context holds the handle, and `drop` frees it.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
@@ -64,7 +58,6 @@ impl Drop for Handle {
 }
 
 impl Children {
-    /// Frees the entries of workers that never started, and collects finished inspections.
     pub fn reap(&mut self, mono: Mono) {
         self.coming.retain(|&index, (generation, handle)| {
             let ended = handle.has_ended();
@@ -116,7 +109,6 @@ impl Children {
         }
     }
 
-    /// Starts a worker for a role. If no worker can start now, the role waits.
     pub fn start_worker(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         if process::is_database_wanted(database) {
             park(database, role, mono.plus(NO_PROCESS.after(0)), None);
@@ -130,8 +122,7 @@ impl Children {
                 }
             }
             // The launcher does not forget the database here. If the database's entry were missing, an inspection that
-            // is still running would seem to have found no awty. The launcher forgets a database only if the list of
-            // databases lacks it.
+            // is still running would seem to have found no awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -166,8 +157,7 @@ impl Children {
         }
     }
 
-    /// Returns when to request a process again, and logs once that the server has no free process. All roles wait for
-    /// the same moment, so that more waiting roles do not make the wait longer.
+    /// All roles wait for the same moment, so that more waiting roles do not make the wait longer.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

@@ -1,12 +1,12 @@
 //! Stores which databases had awty when they were last inspected. After a start these databases are inspected first,
 //! because a server may have many databases.
 //!
-//! The file is only a hint. If it is missing, old or broken, inspections take longer.
+//! The file is only a hint.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
 
-/// Path of the file, relative to the data directory, in which every server process works.
+/// Relative to the data directory.
 const FILE: &str = "pg_stat/awty_databases";
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Starts inspections of databases when they are due. `awty_core::inspections` decides the order.
+//! `awty_core::inspections` decides the order.
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;

@@ -1,4 +1,3 @@
-//! The launcher is one process that sleeps until the earliest slot, starts workers and maintainers, and watches runs.
 //! The launcher connects to no database, so it blocks no command. A new launcher can read all it needs from the tables.
 //!
 //! Invariant: an error in a turn does not end the launcher. Each turn answers signals, so the launcher does not block
@@ -22,11 +21,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Time before a slot at which the launcher starts the slot's worker, so that the worker is connected in time.
+/// The launcher starts a slot's worker this early, so that the worker is connected in time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Registers the launcher as a background process. `_PG_init` calls this function only while the server starts.
+/// `_PG_init` calls this function only while the server starts.
 pub fn register() {
     let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
     // SAFETY: PostgreSQL copies the description.
@@ -90,8 +89,7 @@ impl Launcher {
         wait
     }
 
-    /// Stores the time since which awty is enabled. Slots before this time were missed. If the clock is set back, no
-    /// slot becomes missed.
+    /// Slots before the stored time were missed. If the clock is set back, no slot becomes missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -107,7 +105,7 @@ impl Launcher {
         }
     }
 
-    /// Reports stuck runs. The log gets one entry per run, and `awty.status` shows the run as long as it continues.
+    /// The log gets one entry per stuck run, and `awty.status` shows the run as long as it continues.
     fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
         let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
@@ -196,8 +194,7 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
 }
 
 /// Cancels and then terminates runs that exceed their time limit by the monotonic clock, which never jumps.
-/// PostgreSQL's timers in the workers use the wall clock, which may jump. Returns the time until this function must be
-/// called again.
+/// PostgreSQL's timers in the workers use the wall clock, which may jump.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
