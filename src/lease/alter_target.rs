@@ -1,6 +1,3 @@
-//! Implements `awty.alter_target()`, which sets limits and blocks of targets. Also computes the state that the view
-//! `awty.target` shows.
-
 use super::statements::target::{self, TargetChanges};
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
@@ -20,11 +17,9 @@ use pgrx::prelude::*;
 
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
-/// Maximum number of targets of a job with limits or blocks. The number is limited, because each call that lists
-/// targets reads all of them.
+/// The number is limited, because each call that lists targets reads all of them.
 const MAX_TARGETS: i64 = 10_000;
 
-/// Longest time for which a worker may block a target at the target's request.
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
 calls! {
@@ -106,8 +101,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // This call waits for the target's lock. Workers that report a failure or a block only try this lock, so they are
-    // not delayed.
+    // Workers that report a failure or a block only try this lock, so they are not delayed.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

@@ -1,5 +1,3 @@
-//! Takes a worker's answers to its leases through `awty.complete()`, `awty.fail()` and their variants for many leases.
-//!
 //! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
 //! answer to an ended lease changes nothing. The check's row is locked before its lease. A session that has locked a
 //! lease waits for no check. `complete()` and `fail()` wait for the check's row. `complete_many()` and `fail_many()`
@@ -68,7 +66,7 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
     answer(datum.map(|datum| datum.value() as i64))
 }
 
-/// Returns the JSON result in a worker's answer. A result that is too large is refused, because a jsonb cannot be cut.
+/// A result that is too large is refused, because a jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
     if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
@@ -137,8 +135,7 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Stores the results of all reports at once. If one report raises an error, stores them one by one, so that the error
-/// does not stop the others.
+/// If one report raises an error, stores them one by one, so that the error does not stop the others.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -167,8 +164,7 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Whether a failure makes the whole statement fail, and not only one answer. Such failures are a cancellation, a
-/// serialization conflict, a lack of resources and `lock_timeout`.
+/// A cancellation, a serialization conflict, a lack of resources and `lock_timeout` make the whole statement fail.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
@@ -197,8 +193,8 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// Returns whether the target answered or failed. Every answer of a worker shows that the target is up, except a
-    /// failure that the worker blames on the target. Returns `None` if the worker has sent nothing to the target.
+    /// Every answer of a worker shows that the target is up, except a failure that the worker blames on the target.
+    /// Returns `None` if the worker has sent nothing to the target.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -213,7 +209,6 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();
     let mut answers: HashMap<i64, &'static str> = HashMap::new();
     let Some(table) = Table::open_latest() else { return vec![VOID; reports.len()] };
-    // If two reports name the same lease, the first report counts.
     let mut first: HashMap<i64, &Report> = HashMap::new();
     for report in reports {
         first.entry(report.number).or_insert(report);
@@ -223,7 +218,6 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let (mut taken, mut ends) = (Vec::new(), Vec::new());
     for (given, job) in live {
         let report = first[&given.number];
-        // `complete_many()` and `fail_many()` do not wait for the row, which a client may be cancelling.
         let locked = if locks == Locks::Wait { Ok(table.lock_waiting(given.id)) } else { table.lock_at_once(given.id) };
         let Ok(row) = locked else {
             answers.insert(given.number, BUSY);
@@ -240,8 +234,7 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
         Error::from(LeaseError::Concurrent).raise();
     }
-    // Another session may have answered some of the leases or claimed the checks meanwhile. Only the leases that this
-    // call has ended are answered.
+    // Another session may have answered some of the leases or claimed the checks meanwhile.
     taken.retain(|taken| ended.contains(&taken.given.number));
     let reports: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.target_report()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
@@ -286,8 +279,6 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
 /// in `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
-/// Stores successful answers in groups and failures one by one. Returns what happened to each check, and whether its
-/// answer was a success.
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
     let noted: HashSet<i64> =
         lease::noted(&taken.iter().map(|taken| taken.row.id).collect::<Vec<_>>()).into_iter().collect();

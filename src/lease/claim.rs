@@ -1,5 +1,3 @@
-//! Implements `awty.claim()`, which hands out due checks to external workers.
-//!
 //! Invariant: no check is handed out before its slot or while it has a live lease. The snapshot that reads due checks
 //! is newer than the lock on the job's claims. A claim waits for no client that has locked a check, and writes nothing
 //! if no check is due.
@@ -32,8 +30,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// A claim looks for due checks at most this many times. It looks again if the checks that it found could not run and
-/// were ended or moved.
+/// A claim looks again if the checks that it found could not run and were ended or moved.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 
@@ -73,7 +70,6 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time since which checks of this database can run, or `None` if they cannot be claimed now.
 fn able_since(here: pg_sys::Oid) -> Option<Time> {
     let ready = shmem::read(|shared| {
         shared.database(here).filter(|line| line.state == State::Ready).map(|line| line.able_since)
@@ -81,8 +77,6 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// Locks the claims of jobs, and returns the locked jobs as they are after locking.
-///
 /// If several jobs are claimed, a job that another transaction is claiming is skipped, because that transaction may be
 /// long and belong to another role. A claim of a single job waits for the lock.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
@@ -118,7 +112,6 @@ type Rank = ((usize, usize), Option<Time>, Time, i64);
 type InTurn = (DueCheck, (usize, usize));
 
 impl Claim<'_> {
-    /// Chooses the checks of a job that may be handed out. Ends or moves due checks that may not run now.
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
         let over = lease::overdue_of(&job.name, now, expire::PIECE);
@@ -146,7 +139,6 @@ impl Claim<'_> {
         }
         let now = clock::now();
         let mut chosen = target::choose(self.here, &job.name, due, is_all, self.max, now);
-        // The walk over targets may have found checks that may not run now.
         let (due, others): (Vec<InTurn>, Vec<InTurn>) =
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
@@ -246,8 +238,7 @@ fn split(found: Vec<DueCheck>, runs: impl Fn(&DueCheck) -> bool) -> (Vec<DueChec
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
-/// Ends, moves or holds checks that may not run now, as a worker would. Returns the number of checks that another
-/// session has locked.
+/// Returns the number of checks that another session has locked.
 fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };
     let mut account = Account::default();

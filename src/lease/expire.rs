@@ -1,5 +1,3 @@
-//! Ends leases that were never answered, because the external worker crashed or failed.
-//!
 //! Invariant: a lease is locked before its check, and the check is locked without waiting. If a client has locked the
 //! check, the lease is left for the next time. So neither a claim nor the maintainer can be part of a deadlock.
 
@@ -20,8 +18,8 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// Ends leases that are past their deadlines: of each job as many as fit into one inspection, shared by the jobs. So the leases of a role
-/// that keeps its checks locked hide none of another role.
+/// The jobs share the leases that one inspection may end, so that a role that keeps its checks locked does not delay
+/// the leases of other roles.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
@@ -48,7 +46,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// Ends leases that the caller has locked. Returns the leases that this call has ended.
+/// The caller has locked the leases. Returns the leases that this call has ended.
 pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

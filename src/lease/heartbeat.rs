@@ -13,7 +13,6 @@ calls! {
     fn heartbeat -> Vec<Option<i64>> = beat;
 }
 
-/// Returns the leases that the caller may still answer, with their jobs.
 pub fn live(numbers: &[i64], now: Time) -> Vec<(StoredLease, Job)> {
     let given = lease::given(numbers);
     let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();

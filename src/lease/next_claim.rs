@@ -1,5 +1,3 @@
-//! Implements `awty.next_claim_in()`, which tells a worker how long to wait before its next claim.
-
 use super::statements::{lease, target as targets};
 use super::{arrays, target};
 use crate::call::args::{Args, calls};
@@ -21,9 +19,8 @@ use pgrx::prelude::*;
 /// The call first looks for a claimable check among this many of the oldest due checks. If there is none, the call
 /// looks at all targets.
 const LOOK: usize = 100;
-/// The call returns this wait if it has not visited all targets.
+/// Wait if the call has not visited all targets.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
-/// Wait until the next claim while another transaction is claiming checks of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
 calls! {
@@ -55,7 +52,6 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
         let mut ahead = lease::ahead(&job.name, now);
         if ahead.is_due && targets::any(&job.name) {
-            // The targets of all due checks may be blocked or at their limits.
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;
             let chosen = target::choose(here, &job.name, oldest, is_all, LOOK, now);
@@ -70,7 +66,6 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             }
         }
         if ahead.is_due && jobs.len() > 1 && is_claimed_of(job) {
-            // A claim of several jobs skips a job that another transaction is claiming.
             ahead.is_due = false;
             ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
         }

@@ -1,5 +1,3 @@
-//! Decides which checks a claim may hand out and in which order, and records what answers say about targets.
-//!
 //! A claim first reads as many of the oldest due checks as it may hand out. If there may be more, or if some of these
 //! checks cannot be handed out, the claim walks from target to target by an index. So a claim skips a target that
 //! cannot be called in one step, however many checks of the target are waiting.
@@ -22,19 +20,18 @@ use awty_core::lease::target::Target;
 use pgrx::pg_sys;
 use std::collections::{BTreeMap, HashMap};
 
-/// Maximum number of targets that one claim visits. The next claim continues with the following target.
+/// The next claim continues with the following target.
 const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
     /// The chosen checks, each with its position among the checks of its target and with the position of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// States of the targets by name. Empty if no target of the job has a limit, a block or a failure.
+    /// Empty if no target of the job has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
-    /// Whether the walk stopped before it had visited all targets.
     pub is_cut: bool,
 }
 
@@ -71,7 +68,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
 }
 
 impl Chosen {
-    /// Records how many calls each of the named targets allows. Returns the number of targets that allow a call.
+    /// Returns the number of targets that allow a call.
     fn look(
         &mut self,
         job: &Text,
@@ -99,7 +96,6 @@ impl Chosen {
         good
     }
 
-    /// Visits targets, each at most once, until `max` targets have a check to hand out.
     fn walk(
         &mut self,
         job: &Text,
@@ -134,8 +130,7 @@ impl Chosen {
     }
 }
 
-/// Adds due checks of the allowed targets to `found`. Each target gets an equal share of `max`, but never more checks
-/// than the target allows.
+/// Each target gets an equal share of `max`, but never more checks than the target allows.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -196,8 +191,8 @@ pub enum Report {
     Down(String),
 }
 
-/// Records whether targets are failing. Skips a target that another session is writing. Does nothing under REPEATABLE
-/// READ or SERIALIZABLE, because such a transaction cannot see other transactions' writes.
+/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, because such a
+/// transaction cannot see other transactions' writes.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

@@ -1,6 +1,3 @@
-//! SQL statements on `awty_internal.lease` and `awty_internal.attempt`, which hold the claims of external workers and
-//! their results.
-//!
 //! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
 //! claims. With an older snapshot, a claim could choose a check that already has a lease, and then fail at the unique
 //! key. Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the
@@ -39,7 +36,6 @@ statement!(
 );
 
 statement! {
-    /// Finds leases, even if their checks are no longer pending.
     pub fn given(numbers: &[i64]) -> Vec<StoredLease> = query_latest,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
@@ -130,7 +126,6 @@ statement!(
 );
 
 statement! {
-    /// Deletes leases without recording an attempt. Returns those of their checks that are still pending.
     pub fn requeue(numbers: &[i64]) -> Vec<i64> = query,
     c"WITH gone AS (DELETE FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) RETURNING l.id)
       SELECT n.id FROM gone AS n JOIN awty.future_job AS f ON f.id = n.id"
@@ -155,7 +150,6 @@ statement! {
 // The condition is IS NOT DISTINCT FROM instead of plain `f.held`, because a planner without statistics might otherwise
 // read the whole index of held checks.
 statement! {
-    /// Returns which of these checks are held. The result includes changes of this transaction.
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"
 }
@@ -169,7 +163,6 @@ pub struct DueCheck {
     pub id: i64,
     pub check: Check,
     pub scheduled_at: Time,
-    /// Number of the check's expired lease, or `None` if no lease of it has expired.
     pub expired: Option<i64>,
     pub target: Text,
 }
@@ -183,13 +176,11 @@ pub struct StoredLease {
     pub target: Text,
 }
 
-/// Returns the oldest due checks of a job that have no live lease.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
     select_due().query_latest(&args, Outcome::read)
 }
 
-/// Reads the columns that `select_due` and all similar statements return.
 impl Row for DueCheck {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
@@ -242,8 +233,7 @@ pub struct NewLeases<'a> {
     pub keys: Vec<String>,
 }
 
-/// Creates leases, and passes each new row of `awty.leased` to `take`. A check that is held or no longer pending gets
-/// no lease.
+/// A check that is held or no longer pending gets no lease.
 pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
     let Lease { leased_at, expires_at, deadline } = new.lease;
     let args = [
@@ -293,7 +283,6 @@ pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     end_all().query(&args, ids)
 }
 
-/// Extends leases that no other transaction has locked, and returns the extended leases.
 pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
     let times = until.iter().map(|(_, until)| time(*until));
     // SAFETY: the values are times.

@@ -1,6 +1,3 @@
-//! SQL statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`, which hold limits,
-//! rates and failures of targets.
-//!
 //! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
 //! lock, and skips the target if another session holds this lock. So claims and answers never wait for each other's
 //! locks on these tables.
@@ -78,7 +75,6 @@ statement!(
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND b.target = $2"
 );
 
-// SKIP LOCKED is needed because a claim must not wait for another transaction.
 statement!(
     delete_full,
     [TIMESTAMPTZOID],
@@ -88,7 +84,6 @@ statement!(
       ) AS g WHERE b.job = g.job AND b.target = g.target"
 );
 
-// Forgets a target's failures when the last failure is a day old.
 statement!(
     delete_forgotten,
     [TIMESTAMPTZOID],
@@ -149,7 +144,6 @@ statement!(
 );
 
 statement! {
-    /// Counts the targets of a job that have limits or blocks, up to a limit.
     pub fn count(job: &Text, limit: i64) -> i64 = query(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty_internal.target AS t WHERE t.job = $1 LIMIT $2) AS counted"
 }
@@ -160,7 +154,6 @@ statement! {
       DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
 }
 
-// Forgets a target's block a day after the block has ended, unless the target has a limit.
 statement!(
     delete_unblocked,
     [TIMESTAMPTZOID],
@@ -260,8 +253,8 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     select_due_of().query_latest(&args, Outcome::read)
 }
 
-/// Visits the targets whose names follow `after`. Returns their names, and whether each target has a check to hand out.
-/// Stops after `due` targets with such a check, or after `steps` targets.
+/// Returns the names of the visited targets, and whether each has a check to hand out. Stops after `due` such targets,
+/// or after `steps` targets.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
@@ -284,7 +277,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// Stores the failures of a target. `None` removes the failures, because the target has answered.
+/// `None` removes the failures, because the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
@@ -306,7 +299,6 @@ pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Ti
     upsert_breaker().execute(&args);
 }
 
-/// Removes full buckets, old failures and old blocks, because they no longer limit a target.
 pub fn forget(now: Time) {
     delete_full().execute(&[time(now)]);
     delete_forgotten().execute(&[time(now)]);
@@ -323,7 +315,7 @@ pub struct TargetChanges {
     pub unblock: bool,
 }
 
-/// Changes the limits of a target. If the target's name is empty, changes the limits of the whole job.
+/// If the target's name is empty, changes the limits of the whole job.
 pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid, now: Time) {
     let args = [
         Some(job.datum()),
@@ -345,8 +337,8 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Blocks a target, unless the target is blocked for longer or another transaction is writing it. Returns whether the
-/// block was stored. The caller holds the target's lock.
+/// Blocks a target, unless the target is blocked for longer or another transaction is writing it. The caller holds the
+/// target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let key = [Some(job.datum()), Some(target.datum())];
     let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];
