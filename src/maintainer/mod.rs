@@ -1,5 +1,4 @@
-//! The maintainer inspects one database and ends. It finds out whether awty is installed and may run checks here,
-//! collects the first slot of each role, maintains the tables, and vacuums dead rows.
+//! The maintainer inspects one database and ends.
 //!
 //! Inspections happen after a start, on request, and as an audit once a minute at most. The audit finds checks that
 //! were not announced to the launcher.
@@ -87,7 +86,6 @@ fn inspection(database: pg_sys::Oid) {
     }
 }
 
-/// Inspects this database. Returns `None` if awty is not installed here.
 fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     let here = catalog::database();
     let mut gone = Vec::new();
@@ -210,7 +208,6 @@ fn compute_again(database: pg_sys::Oid) {
 }
 
 /// Ends checks whose job was unregistered while the checks were being committed, or whose job's role was dropped.
-/// Returns for each job the problems that the caller must log.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -232,8 +229,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// Marks a check as held if a client held it during a run that could not see the hold. Also removes the holds of checks
-/// that are no longer pending.
+/// Marks a check as held if a client held it during a run that could not see the hold.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
@@ -271,8 +267,8 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Returns whether to maintain the tables, and whether to vacuum. A busy database is inspected for vacuuming every few
-/// seconds. Its tables are maintained less often, because clients may have to wait for the maintenance.
+/// A busy database is inspected for vacuuming every few seconds. Its tables are maintained less often, because clients
+/// may have to wait for the maintenance.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {

@@ -1,5 +1,4 @@
-//! Runs the tasks of an inspection, each in a transaction of its own. A failed task is logged and shown in
-//! `awty.status`, and does not stop the other tasks.
+//! A failed task is logged and shown in `awty.status`, and does not stop the other tasks.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -23,7 +22,6 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
         if !relations::lock(Purpose::Write) {
             return Verdict::Rollback(None);
         }
-        // With this limit, an inspection does not wait long for a client that holds a lock.
         owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
         failpoint!("maintainer.looks_after");
         Verdict::Commit(Some(task(clock::now())))
@@ -31,8 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Ends this process if a command waits to drop, rename or copy the database. If the database stays, the next inspection
-/// does the rest of the work.
+/// If the database is not dropped, the next inspection does the rest of the work.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;
