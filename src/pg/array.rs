@@ -19,10 +19,11 @@ pub const BOOL: Element = Element { kind: pg_sys::BOOLOID, length: 1, by_value: 
 pub const TIME: Element =
     Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
 
-/// Returns the elements of a PostgreSQL array, with `None` for each NULL. Returns `None` for an array with several
-/// dimensions.
+/// Returns `None` for an array with several dimensions.
 ///
-/// # Safety The value must be an array of the type `element`.
+/// # Safety
+///
+/// The value must be an array of the type `element`.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
     // SAFETY: the caller guarantees the type. PostgreSQL allocates both lists with `count` elements.
@@ -41,6 +42,7 @@ pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Opt
 /// Builds a PostgreSQL array in the current memory context.
 ///
 /// # Safety
+///
 /// The values must be of the type `element`.
 pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element: Element) -> pg_sys::Datum {
     let values: Vec<Option<pg_sys::Datum>> = values.collect();
@@ -67,7 +69,9 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
 
 /// Returns the bytes of a PostgreSQL text without copying them.
 ///
-/// # Safety The value must be a text that lives for `'a`.
+/// # Safety
+///
+/// The value must be a text that lives for `'a`.
 pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: the caller guarantees a text. A toasted text is fetched into the current memory context.
     unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())) }

@@ -2,8 +2,7 @@
 //!
 //! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is then the function's
 //! owner. So roles call [`awty_with_caller`]. It calls the function of the same name with the suffix `_as` and passes
-//! the caller's OID as the first argument. The function is in the same schema or, for example, in `awty_internal` for
-//! the schema `awty`.
+//! the caller's OID as the first argument.
 //!
 //! Invariant: only the owner has EXECUTE on the `_as` function, which checks all rights.
 
@@ -17,8 +16,10 @@ pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_recor
     &PLAIN
 }
 
-/// # Safety Only PostgreSQL may call this function. An ERROR of the called function jumps over this frame, so the frame
-/// must not hold values with a destructor.
+/// # Safety
+///
+/// Only PostgreSQL may call this function. An ERROR of the called function jumps over this frame, so the frame must not
+/// hold values with a destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: PostgreSQL's frame, which has `nargs` arguments. The new frame has room for one more.
@@ -45,7 +46,9 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
 
 /// Finds the `_as` function and stores it in `fn_extra`, so that repeated calls need no lookup.
 ///
-/// # Safety As for `awty_with_caller`.
+/// # Safety
+///
+/// As for `awty_with_caller`.
 #[pg_guard]
 unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: PostgreSQL's frame.

@@ -1,5 +1,4 @@
-//! Looks up roles, databases and awty's own objects in PostgreSQL's catalogs without SQL. PostgreSQL invalidates the
-//! caches that these functions read, so every answer is current.
+//! PostgreSQL invalidates the caches that the functions of this file read, so every answer is current.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -19,8 +18,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Returns the owner of awty's tables. This is the role that created the extension, unless the tables were given to
-/// another role.
+/// The role that created the extension, unless the tables were given to another role.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
     // SAFETY: a catalog lookup; the tuple is released after its one field is read.
@@ -50,7 +48,6 @@ pub fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Whether the session user, the outer user and the current user are all the given role.
 pub fn is_alone(role: pg_sys::Oid) -> bool {
     // SAFETY: getters.
     unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
@@ -184,7 +181,9 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
 /// Whether the role may connect because it has the rights of the database's owner. PostgreSQL knows the members of
 /// `pg_database_owner` only within the database, and the launcher is connected to no database.
 ///
-/// # Safety A transaction must be open.
+/// # Safety
+///
+/// A transaction must be open.
 unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     let (owners, connect) = (pg_sys::Oid::from(pg_sys::ROLE_PG_DATABASE_OWNER), pg_sys::ACL_CONNECT as pg_sys::AclMode);
     // SAFETY: catalog lookups.
@@ -203,6 +202,7 @@ pub fn c_name(bytes: &[u8]) -> CString {
 }
 
 /// # Safety
+///
 /// `text` is null or a valid C string.
 unsafe fn to_string(text: *const std::ffi::c_char) -> Option<String> {
     if text.is_null() {

@@ -1,7 +1,6 @@
 //! Calls code that may raise a PostgreSQL ERROR, and returns the ERROR, as PostgreSQL's PG_TRY does.
 //!
-//! pgrx would turn the ERROR into a panic, which loses the CONTEXT and any SQLSTATE that is not standard. A job may
-//! raise any SQLSTATE.
+//! pgrx would turn the ERROR into a panic, which loses the CONTEXT and any SQLSTATE that is not standard.
 //!
 //! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before. After an error the
 //! caller must abort the transaction.
@@ -19,8 +18,10 @@ pub struct Failure {
     pub context: String,
 }
 
-/// # Safety `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not
-/// hold values with a destructor.
+/// # Safety
+///
+/// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
+/// values with a destructor.
 pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     // SAFETY: guaranteed by the caller.
     unsafe { catch_raised(call) }.map_err(|raised| raised.failure)
@@ -33,7 +34,9 @@ pub struct Raised {
     pub position: usize,
 }
 
-/// # Safety The conditions of [`catch`] apply.
+/// # Safety
+///
+/// The conditions of [`catch`] apply.
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     // SAFETY: guaranteed by the caller. The copy of the ERROR is freed here.
     unsafe {
@@ -53,6 +56,7 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
 /// Catches an ERROR like [`catch`], and copies the whole ERROR into the memory context `copy_in`.
 ///
 /// # Safety
+///
 /// The conditions of [`catch`] apply.
 pub(super) unsafe fn catch_error<R>(
     copy_in: pg_sys::MemoryContext,
@@ -83,6 +87,7 @@ pub(super) unsafe fn catch_error<R>(
 }
 
 /// # Safety
+///
 /// `text` is null or a valid C string.
 unsafe fn text(text: *const c_char) -> String {
     // SAFETY: not null, so the caller guarantees a valid C string.

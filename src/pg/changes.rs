@@ -9,7 +9,6 @@ use pgrx::pg_sys;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Number of changes of relations and schemas.
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 /// Number of changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
@@ -17,7 +16,6 @@ static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
 /// type `awty_internal.change`, whose OID is `TYPE`.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
-/// Value of `RELATIONS` when `TYPE` was last looked up.
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Receives pending invalidation messages, so that the counts include the changes of other sessions.
@@ -52,8 +50,6 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Tells all sessions at commit that rows of `awty.job`, `awty.rule` or `awty.calendar` have changed.
-///
 /// The invalidation names a type and not the table, because PostgreSQL rebuilds the description of an open table
 /// recursively for each message: 3,000 messages about `awty.job` would end the queries that read the table.
 pub fn rows_changed() {
@@ -83,6 +79,7 @@ fn watch() {
 }
 
 /// # Safety
+///
 /// PostgreSQL calls this function when the description of a table may have changed. If `table` is invalid, every table
 /// may have changed.
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
@@ -92,12 +89,16 @@ unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg
     }
 }
 
-/// # Safety PostgreSQL calls this function when an invalidation arrives.
+/// # Safety
+///
+/// PostgreSQL calls this function when an invalidation arrives.
 unsafe extern "C-unwind" fn function_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// # Safety PostgreSQL calls this function when an invalidation arrives.
+/// # Safety
+///
+/// PostgreSQL calls this function when an invalidation arrives.
 unsafe extern "C-unwind" fn schema_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
     RELATIONS.fetch_add(1, Ordering::Relaxed);

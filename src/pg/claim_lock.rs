@@ -1,5 +1,4 @@
-//! Takes locks, so that only one transaction at a time claims checks of a job or writes the state of a target. Also
-//! generates the numbers of leases.
+//! Takes locks, so that only one transaction at a time claims checks of a job or writes the state of a target.
 //!
 //! The locks are PostgreSQL's object locks. Their class is the OID of a table of awty instead of a catalog, so no SQL
 //! command can take them. A claim that finds no check writes nothing, and the locks end with the (sub)transaction.
@@ -9,7 +8,6 @@ use pgrx::pg_sys;
 
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
-/// Takes a lock that lasts until the transaction ends. Waits while another transaction has the lock.
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
     // SAFETY: a lock in an open transaction. Taking it receives pending catalog invalidations.
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
@@ -29,7 +27,7 @@ pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     is_free
 }
 
-/// Returns a random number of 53 bits, because every client language can represent such a number exactly.
+/// The number has 53 bits, because every client language can represent such a number exactly.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the buffer has the given length.

@@ -22,14 +22,12 @@ thread_local! {
     static ARRIVED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
-/// Returns the server's time, plus the time that `awty.travel()` has added in this session.
 pub fn now() -> Time {
     // SAFETY: reads the clock and nothing else.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
-/// Returns the start of the transaction. After `awty.travel()`, returns the time to which the clock was moved. As with
-/// `now()`, this time does not advance.
+/// After `awty.travel()`, returns the time to which the clock was moved.
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
         // SAFETY: a getter.
@@ -43,8 +41,7 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Moves this session's clock forward to `time`. The clock continues to run, and stays ahead until [`set_ahead`] is
-/// called.
+/// The clock continues to run, and stays ahead until [`set_ahead`] is called.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
     ARRIVED.set(to_timestamp(now()));
@@ -54,8 +51,6 @@ pub fn ahead() -> (i64, Timestamp) {
     (AHEAD.get(), ARRIVED.get())
 }
 
-/// Restores the state of the session's clock that [`ahead`] returned. With `(0, 0)`, the session uses the server's
-/// clock again.
 pub fn set_ahead((ahead, arrived): (i64, Timestamp)) {
     AHEAD.set(ahead);
     ARRIVED.set(arrived);
@@ -68,7 +63,7 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// Converts a timestamp. Returns `None` if it is infinite or beyond the range of chrono's years (262142).
+/// Returns `None` if the timestamp is infinite or beyond the range of chrono's years (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;
@@ -76,7 +71,6 @@ pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     DateTime::from_timestamp_micros(timestamp.checked_add(POSTGRES_EPOCH)?)
 }
 
-/// Converts a timestamp, limited to the range of chrono's years.
 pub fn clamped(timestamp: Timestamp) -> Time {
     from_timestamp(timestamp).unwrap_or(if timestamp < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
 }
@@ -99,8 +93,6 @@ pub enum Woken {
     Timeout,
 }
 
-/// Waits for the process's latch and handles signals. Ends the process when the postmaster dies.
-///
 /// The duration is rounded up to whole milliseconds, because with rounding down the process would spin through the last
 /// millisecond before each slot.
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
@@ -125,8 +117,7 @@ pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// Returns the length of an interval as PostgreSQL's `extract(epoch)` does: a year has 365.25 days, a month has 30
-/// days, and a day has 24 hours.
+/// As PostgreSQL's `extract(epoch)`: a year has 365.25 days, a month has 30 days, and a day has 24 hours.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

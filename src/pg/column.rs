@@ -1,5 +1,3 @@
-//! Looks up columns of a user's table in PostgreSQL's own caches.
-
 use super::catalog;
 use super::table::{kind_name, quoted};
 use super::text::{self, Text, utf8};
@@ -47,8 +45,7 @@ impl Column {
         kind_name(self.kind)
     }
 
-    /// Returns the name of the column's collation for use in SQL, schema-qualified if necessary. Returns `None` if the
-    /// collation is the type's default.
+    /// `None` if the collation is the type's default.
     pub fn own_collation(&self) -> Option<String> {
         // SAFETY: catalog lookups in a transaction; the name is copied.
         unsafe {

@@ -21,9 +21,7 @@ pub struct Expression {
     /// Type of the expression, or its base type if the type is a domain.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
-    /// Name of the first function or keyword in the expression that reads the clock.
     pub clock: Option<String>,
-    /// The first function that counts open time of a calendar.
     pub calendar: Option<String>,
 }
 
@@ -89,9 +87,9 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
     }
 }
 
-/// Returns the only expression of a parsed text. Returns `None` if the text is not a single expression.
+/// # Safety
 ///
-/// # Safety `list` is the parser's result for a PL/pgSQL expression.
+/// `list` is the parser's result for a PL/pgSQL expression.
 unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
     // SAFETY: in this mode the parser returns one statement, a SELECT with a target list.
     unsafe {
@@ -119,16 +117,18 @@ unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
 }
 
 /// # Safety
+///
 /// `list` is null or a list of pointers.
 unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     // SAFETY: guaranteed by the caller.
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// Returns the numbers of the columns that an expression uses. The number is 0 for the whole row, and negative for a
-/// system column.
+/// The number of the whole row is 0, and the numbers of system columns are negative.
 ///
-/// # Safety `node` was transformed over a single table.
+/// # Safety
+///
+/// `node` was transformed over a single table.
 unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
     let mut found = std::ptr::null_mut();
     let mut columns = Vec::new();
@@ -156,9 +156,11 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
-/// Stores the first function or keyword that reads the clock in `found`. Returns `true` to end the search.
+/// Stores the first function or keyword that reads the clock in `found`.
 ///
-/// # Safety `node` is a node or null, and `found` points to an `Option<String>`.
+/// # Safety
+///
+/// `node` is a node or null, and `found` points to an `Option<String>`.
 unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -199,9 +201,9 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
-/// Stores the first function that counts open time; `true` ends the search.
+/// # Safety
 ///
-/// # Safety `node` is a node or null, and `found` points to an `Option<String>`.
+/// `node` is a node or null, and `found` points to an `Option<String>`.
 unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -248,6 +250,7 @@ pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
 }
 
 /// # Safety
+///
 /// `node` is a node or null.
 unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mut c_void) -> bool {
     if node.is_null() {
@@ -272,6 +275,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 }
 
 /// # Safety
+///
 /// A transaction must be open.
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: catalog lookups.

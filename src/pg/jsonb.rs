@@ -1,14 +1,14 @@
-//! Measures how long the numbers of a jsonb value become as text. Strings are ignored, because their text is at most
-//! six times their size.
+//! Strings are ignored, because their text is at most six times their size.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Returns `true` as soon as the numbers of a jsonb value exceed `max` bytes as text. A number of a dozen bytes may
-/// have 131,072 digits, so a jsonb value of 1 MiB may become 10 GB of text.
+/// A number of a dozen bytes may have 131,072 digits, so a jsonb value of 1 MiB may become 10 GB of text.
 ///
-/// # Safety `value` is a jsonb.
+/// # Safety
+///
+/// `value` is a jsonb.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
     let mut length = 0;
     // SAFETY: a detoasted jsonb is a header and a root. The iterator returns items until it is done, and a numeric item

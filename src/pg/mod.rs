@@ -1,5 +1,4 @@
-//! Calls PostgreSQL's C functions. Only this module and `process` use PostgreSQL in unusual ways, which README.md
-//! lists.
+//! Only this module and `process` use PostgreSQL in unusual ways, which README.md lists.
 //!
 //! Invariant: this module does not know jobs, checks or rules.
 

@@ -45,8 +45,8 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// Runs `body` as the given role. `flags` are added to PostgreSQL's security context. Settings that `body` changes with
-/// [`set_local`] are restored when `body` returns.
+/// `flags` are added to PostgreSQL's security context. Settings that `body` changes with [`set_local`] are restored
+/// when `body` returns.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;

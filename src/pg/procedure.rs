@@ -1,5 +1,3 @@
-//! Looks up functions by OID and by name in PostgreSQL's own caches.
-
 use super::table::{kind_name, name_of_schema, quoted};
 use super::text::{self, type_name, utf8};
 use pgrx::pg_sys;
@@ -30,6 +28,7 @@ impl Procedure {
     }
 
     /// # Safety
+    ///
     /// `tuple` is a tuple of pg_proc.
     unsafe fn read(tuple: pg_sys::HeapTuple) -> Self {
         // SAFETY: reads the fixed part of the tuple, which ends with the argument types. The fields are copied.

@@ -4,7 +4,7 @@
 //! FUNCTION … DEPENDS ON EXTENSION).
 //!
 //! Invariant: this module never waits for a lock while it holds another lock that it took. So DROP EXTENSION can lock
-//! the relations in any order without a deadlock. `session_locks` keeps locks beyond a transaction.
+//! the relations in any order without a deadlock.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -26,7 +26,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// All tables and sequences that awty locks. Only calls of external workers use the last six relations.
+/// Only calls of external workers use the last six relations.
 const RELATIONS: [Name; 20] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -57,8 +57,7 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Says what the caller will do with awty's relations. If a relation will be written, its first lock is already the
-/// lock for writing.
+/// If a relation will be written, its first lock is already the lock for writing.
 ///
 /// REINDEX first excludes writers and then readers, so a transaction that reads a relation and writes it later would
 /// deadlock with REINDEX.
@@ -69,7 +68,6 @@ pub enum Purpose {
     /// transaction must not block the creation of partitions.
     Write,
     Run,
-    /// The caller writes checks and leases for an external worker.
     Lease,
 }
 
@@ -80,13 +78,12 @@ impl Purpose {
 }
 
 thread_local! {
-    /// OIDs of `RELATIONS`, and the number of catalog changes when they were looked up. The OIDs change if the
-    /// extension is reinstalled.
+    /// OIDs of `RELATIONS`, and the number of catalog changes when they were looked up.
     static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// Describes locks that this session holds. They are valid until the (sub)transaction ends or a relation changes.
+/// The locks that this session holds are valid until the (sub)transaction ends or a relation changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),
@@ -98,8 +95,6 @@ pub fn oid(name: Name) -> Option<pg_sys::Oid> {
     catalog::relation(name.0, name.1)
 }
 
-/// Locks awty's relations, so that DROP EXTENSION waits until the transaction ends. Repeated calls are cheap. Returns
-/// `false` if the extension no longer exists.
 pub fn lock(purpose: Purpose) -> bool {
     let here = Taken { transaction: subtransaction::number(), purpose, changes: changes::of_relations() };
     if TAKEN.get() == Some(here) {

@@ -10,7 +10,6 @@ use std::ffi::{CString, c_char};
 
 const MAX: usize = 4096;
 
-/// Writes a message to the log. An empty detail or context is omitted.
 pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, context: &str) {
     let c = |part: &str| CString::new(text::message(part, MAX).as_bytes()).unwrap_or_default();
     let (message, detail, context) = (c(message), c(detail), c(context));
@@ -30,10 +29,8 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
-/// Keeps Rust's backtraces out of errors, whatever environment the server has. Otherwise pgrx would append the
-/// backtrace to the DETAIL that users see.
-///
-/// The standard library reads the environment only at the first backtrace (see the documentation of `std::backtrace`).
+/// Without this call, pgrx would append Rust's backtrace to the DETAIL that users see. The standard library reads the
+/// environment only at the first backtrace.
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);

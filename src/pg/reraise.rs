@@ -1,10 +1,8 @@
 //! Carries an ERROR of a user's code through Rust with all its fields, and raises it again.
 //!
-//! pgrx would turn the ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT. A user's code may raise
-//! any SQLSTATE, and applications branch on it.
+//! pgrx would turn the ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT.
 //!
 //! Invariant: Rust's frames are unwound before the ERROR jumps to PostgreSQL's handler.
-//! Does not: abort the (sub)transaction. PostgreSQL's handler does so.
 
 use super::catch::catch_error;
 use super::unbound;
@@ -22,6 +20,7 @@ unsafe impl Send for Carried {}
 /// Calls PostgreSQL's code. If the code raises an ERROR, the ERROR unwinds Rust's frames up to [`raising`].
 ///
 /// # Safety
+///
 /// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
 /// values with a destructor. A caller up the stack must be [`raising`] or [`reported`].
 pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
@@ -32,7 +31,7 @@ pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Runs the body of a function that PostgreSQL calls. Raises again an ERROR that [`carried`] caught further down.
+/// Raises again an ERROR that [`carried`] caught further down.
 pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => return result,

@@ -1,5 +1,3 @@
-//! Collects the result rows of a set-returning SQL function in a tuplestore.
-
 use pgrx::pg_sys;
 
 pub struct Sink(*mut pg_sys::ReturnSetInfo);
@@ -14,7 +12,6 @@ impl Sink {
         }
     }
 
-    /// Adds a row to the result. The values must match the columns that the SQL function declares.
     pub fn put(&self, row: &[Option<pg_sys::Datum>]) {
         let mut nulls: Vec<bool> = row.iter().map(Option::is_none).collect();
         let mut values: Vec<pg_sys::Datum> = row.iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();

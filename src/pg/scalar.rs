@@ -6,7 +6,7 @@ use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Checks whether values of a type may be keys. If not, returns the type's name for the error message.
+/// The error is the name of the type.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     // SAFETY: catalog lookups in a transaction; the name is copied.
     unsafe {
@@ -56,6 +56,7 @@ pub fn pin() {
 }
 
 /// # Safety
+///
 /// `value` has the type `kind`.
 unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-/// Runs `body` with a new snapshot. The body may replace this snapshot.
+/// The body may replace the new snapshot.
 pub fn with_new<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: a transaction is open. The snapshot is popped below, or by the abort of the (sub)transaction.
     unsafe {

@@ -6,7 +6,7 @@ const RAISE_EXCEPTION: &str = "P0001";
 /// SQLSTATE that a check gets when its job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
-/// Returns the five characters of an SQLSTATE. An error with the code of success (00000) gets P0001 instead.
+/// An error with the code of success (00000) gets P0001 instead.
 pub fn text(code: i32) -> String {
     let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
     let text: String = (0..5).map(character).collect();

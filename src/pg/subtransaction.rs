@@ -1,5 +1,4 @@
-//! Runs code in a subtransaction of a client's transaction. [`undone`] always rolls the subtransaction back; the other
-//! functions roll it back only after a failure.
+//! Runs code in a subtransaction of a client's transaction.
 //!
 //! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. Only sequences and
 //! effects outside the database stay. The body's result must not point into the subtransaction's memory.
@@ -22,22 +21,19 @@ pub fn number() -> (u32, u32) {
     }
 }
 
-/// Runs `body` and always rolls it back. Returns the result of `body`, or the ERROR that it raised.
 pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     within(|_| false, body).map_err(|cause| failure(&cause))
 }
 
-/// Rolls back in any case. Raises an ERROR of the body again.
 pub fn undone_or_raised<R>(body: impl FnOnce() -> R) -> R {
     within(|_| false, body).unwrap_or_else(|cause| cause.rethrow())
 }
 
-/// Rolls back if the body fails or returns `None`. Returns an ERROR of the body.
+/// Rolls back if the body fails or returns `None`.
 pub fn kept<R>(body: impl FnOnce() -> Result<Option<R>, Failure>) -> Result<Option<R>, Failure> {
     within(|result| matches!(result, Ok(Some(_))), body).map_err(|cause| failure(&cause))?
 }
 
-/// Runs `body`. If `body` raises an ERROR, rolls it back and returns the ERROR.
 pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
     within(|_| true, body).map_err(Caught)
 }
@@ -54,7 +50,6 @@ impl Caught {
     }
 }
 
-/// Runs `body`, and returns `None` after a unique violation, which rolls `body` back. Other ERRORs are raised again.
 pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     match within(|()| true, body) {
         Ok(()) => Some(()),
@@ -63,8 +58,6 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Runs `body`, and rolls it back after an ERROR or if `is_kept` returns `false`.
-///
 /// The subtransaction has always ended when this function returns, because an open subtransaction would leave the
 /// client's session in an aborted transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
@@ -88,8 +81,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Whether all statements of the transaction use one snapshot. Such a transaction cannot see later commits of other
-/// transactions.
+/// A transaction with one snapshot cannot see later commits of other transactions.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

@@ -1,5 +1,3 @@
-//! Looks up the properties and the primary key of a user's table in PostgreSQL's own caches.
-
 use super::scalar;
 use super::text::{self, Text, utf8};
 use pgrx::pg_sys;
@@ -17,7 +15,6 @@ impl KeyColumn {
         kind_name(self.kind)
     }
 
-    /// Returns the equality operator of the column's type as `OPERATOR(schema.=)`.
     pub fn equals(&self) -> String {
         operator(self.equals)
     }
@@ -28,7 +25,6 @@ pub enum Kind {
     Plain,
     Partitioned,
     Partition,
-    /// Another kind of relation, such as a view or an index. The value is PostgreSQL's letter for the kind.
     Other(u8),
 }
 
@@ -103,8 +99,7 @@ pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
-/// Returns the columns of the table's primary key in key order. Returns `None` if no B-tree index supports a primary
-/// key.
+/// Returns `None` if no B-tree index supports a primary key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     // SAFETY: catalog lookups in a transaction. The caller holds a lock on the table, and opened relations are closed.
@@ -126,10 +121,11 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// Returns the index of the primary key. A deferrable primary key counts, although PostgreSQL does not report its index
-/// as primary.
+/// A deferrable primary key counts, although PostgreSQL does not report its index as primary.
 ///
-/// # Safety `table` is open.
+/// # Safety
+///
+/// `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
     // SAFETY: PostgreSQL's list of the table's indexes. The fixed part of each tuple is read, and each tuple is
     // released.
@@ -153,6 +149,7 @@ unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
 }
 
 /// # Safety
+///
 /// `table` and its `index` are open.
 unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyColumn> {
     // SAFETY: the index has `indnkeyatts` key columns, each with an operator family and a type. The names are copied.
@@ -191,8 +188,6 @@ fn operator(oid: pg_sys::Oid) -> String {
     }
 }
 
-/// Returns the text of a row's key. For a single column, this is the column's text. For several columns, this is the
-/// value of `awty.key()`.
 pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     let mut texts: Vec<Text> =
         columns.iter().zip(values).map(|(column, value)| scalar::text(*value, column.kind)).collect();
@@ -205,8 +200,7 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Returns the name of a type with its schema and without a length. The name must be qualified because a bare
-/// `character` would mean `character(1)`.
+/// The name must be qualified because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: a catalog lookup in a transaction; the name is copied.

@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// Locks a table against writers until the transaction ends, as CREATE TRIGGER does. Readers continue.
+/// Locks a table against writers until the transaction ends, as CREATE TRIGGER does.
 pub fn against_writes(table: pg_sys::Oid) {
     // SAFETY: a lock on an OID, which need not exist, in an open transaction.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE) };

@@ -102,7 +102,6 @@ fn is_utf8() -> bool {
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
-/// Cuts a message at `max` bytes, and replaces characters that the database's encoding may lack.
 pub fn message(message: &str, max: usize) -> Text {
     let mut end = message.len().min(max);
     while !message.is_char_boundary(end) {
@@ -114,9 +113,9 @@ pub fn message(message: &str, max: usize) -> Text {
     Text::from(shown.as_str())
 }
 
-/// Converts a C string in the database's encoding to UTF-8.
+/// # Safety
 ///
-/// # Safety The argument must be a valid C string.
+/// The argument must be a valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {
     // SAFETY: guaranteed by the caller. PostgreSQL returns the string itself or a converted copy, which is copied.
     unsafe {
@@ -131,7 +130,6 @@ pub fn type_name(kind: pg_sys::Oid) -> String {
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
-/// Converts a UTF-8 text to the database's encoding.
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
     // SAFETY: a valid C string; PostgreSQL returns it or a converted copy, which is copied.

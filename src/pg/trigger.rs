@@ -1,4 +1,4 @@
-//! Reads the data that PostgreSQL passes to a trigger function. The data is valid until the function returns.
+//! The data of a trigger call is valid until the trigger function returns.
 
 use super::text::utf8;
 use super::unbound;
@@ -16,7 +16,6 @@ pub enum Version {
 }
 
 impl Firing {
-    /// Returns the data of a trigger call, or `None` if no trigger made the call.
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
         // SAFETY: the context is a TriggerData if a trigger made the call.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }
@@ -31,13 +30,12 @@ impl Firing {
         unsafe { (*self.0).tg_relation }
     }
 
-    /// Returns the table whose row fired the trigger. If the row is in a partition, returns the partition.
+    /// If the row is in a partition, returns the partition.
     pub fn table(self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.relation()).rd_id }
     }
 
-    /// Whether the trigger fires on `table` or on a partition of `table`.
     pub fn is_on(self, table: pg_sys::Oid) -> bool {
         let here = self.table();
         // SAFETY: a catalog lookup in a transaction. The list belongs to PostgreSQL.
@@ -74,8 +72,6 @@ impl Firing {
         }
     }
 
-    /// Returns the values of columns by their numbers in the table that fired the trigger. Returns `None` if any value
-    /// is NULL.
     pub fn values(self, version: Version, numbers: &[i32]) -> Option<Vec<pg_sys::Datum>> {
         // SAFETY: a row trigger has the rows of its event, in the relation's format.
         unsafe {

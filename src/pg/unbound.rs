@@ -71,7 +71,7 @@ mod c {
     }
 }
 
-/// The first number in PostgreSQL's enum `TimeoutId` that extensions may use. The number differs between versions.
+/// The number differs between versions.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 const USER_TIMEOUT: c_int = 12;
 #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -83,6 +83,7 @@ pub fn register_timeout(handler: TimeoutHandler) -> c_int {
 }
 
 /// # Safety
+///
 /// The timeout must be registered.
 pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
     // SAFETY: guaranteed by the caller. It raises only a FATAL.
@@ -90,6 +91,7 @@ pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
 }
 
 /// # Safety
+///
 /// The timeout must be registered.
 pub unsafe fn disable_timeout(id: c_int) {
     // SAFETY: guaranteed by the caller. It raises only a FATAL.
@@ -107,30 +109,34 @@ pub fn reset_sequence_caches() {
     unsafe { c::ResetSequenceCaches() };
 }
 
-/// PostgreSQL's handler of SIGTERM.
 pub const DIE: unsafe extern "C-unwind" fn(c_int) = c::die;
-/// PostgreSQL's handler of SIGHUP.
 pub const RELOAD: unsafe extern "C-unwind" fn(c_int) = c::SignalHandlerForConfigReload;
 
-/// Commits the open transaction. May raise an ERROR.
+/// May raise an ERROR.
 ///
-/// # Safety A transaction must be open.
+/// # Safety
+///
+/// A transaction must be open.
 pub unsafe fn commit_transaction_command() {
     // SAFETY: guaranteed by the caller.
     unsafe { c::CommitTransactionCommand() };
 }
 
-/// Looks up an SQL function and fills `info`, so that the function can be called. May raise an ERROR.
+/// May raise an ERROR.
 ///
-/// # Safety `info` must be writable.
+/// # Safety
+///
+/// `info` must be writable.
 pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
     // SAFETY: guaranteed by the caller.
     unsafe { c::fmgr_info(function, info) };
 }
 
-/// Calls an SQL function through its address. May raise an ERROR.
+/// May raise an ERROR.
 ///
-/// # Safety The frame must have the function's arguments.
+/// # Safety
+///
+/// The frame must have the function's arguments.
 pub unsafe fn call(
     address: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     frame: pg_sys::FunctionCallInfo,
@@ -139,18 +145,20 @@ pub unsafe fn call(
     unsafe { address(frame) }
 }
 
-/// Executes SET CONSTRAINTS. May raise an ERROR.
+/// May raise an ERROR.
 ///
 /// # Safety
+///
 /// A transaction must be open.
 pub unsafe fn after_trigger_set_state(statement: *mut pg_sys::ConstraintsSetStmt) {
     // SAFETY: guaranteed by the caller.
     unsafe { c::AfterTriggerSetState(statement) };
 }
 
-/// Fires the deferred triggers of the transaction. May raise an ERROR.
+/// May raise an ERROR.
 ///
 /// # Safety
+///
 /// A transaction must be open.
 pub unsafe fn after_trigger_fire_deferred() {
     // SAFETY: guaranteed by the caller.
@@ -159,23 +167,28 @@ pub unsafe fn after_trigger_fire_deferred() {
 
 /// Returns the ancestors of a partition, its parent first.
 ///
-/// # Safety `table` is a partition.
+/// # Safety
+///
+/// `table` is a partition.
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
     // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
-/// Parses an SQL text without resolving names. May raise an ERROR.
+/// May raise an ERROR.
 ///
-/// # Safety `text` is a valid C string.
+/// # Safety
+///
+/// `text` is a valid C string.
 pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {
     // SAFETY: guaranteed by the caller.
     unsafe { c::raw_parser(text, mode) }
 }
 
-/// Resolves the names in a parsed expression. May raise an ERROR.
+/// May raise an ERROR.
 ///
 /// # Safety
+///
 /// `node` comes from the parser, and `state` knows the tables.
 pub unsafe fn transform_expr(
     state: *mut pg_sys::ParseState,
@@ -186,9 +199,10 @@ pub unsafe fn transform_expr(
     unsafe { c::transformExpr(state, node, kind) }
 }
 
-/// Converts a parsed expression over one table's row to SQL. May raise an ERROR.
+/// May raise an ERROR.
 ///
 /// # Safety
+///
 /// `node` is an expression over only that table.
 pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid) -> *mut c_char {
     // SAFETY: guaranteed by the caller.
@@ -198,7 +212,9 @@ pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid
 /// Asks label providers such as sepgsql whether the function may be executed, as InvokeFunctionExecuteHook() does. May
 /// raise an ERROR.
 ///
-/// # Safety A transaction must be open.
+/// # Safety
+///
+/// A transaction must be open.
 pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     // SAFETY: a library has set the hook. The caller guarantees a transaction.
     unsafe {
@@ -214,9 +230,10 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
-/// Executes a prepared plan through SPI. May raise an ERROR.
+/// May raise an ERROR.
 ///
 /// # Safety
+///
 /// SPI must be connected. `values` and `nulls` have one entry for each parameter of the plan.
 pub unsafe fn spi_execute_plan(
     plan: pg_sys::SPIPlanPtr,
@@ -228,9 +245,10 @@ pub unsafe fn spi_execute_plan(
     unsafe { c::SPI_execute_plan(plan, values, nulls, read_only, 0) }
 }
 
-/// Executes an SQL statement with parameters through SPI. May raise an ERROR.
+/// May raise an ERROR.
 ///
 /// # Safety
+///
 /// SPI must be connected. `sql` is a valid C string, and the arrays have one entry for each of `count` parameters.
 pub unsafe fn spi_execute_with_args(
     sql: *const c_char,
@@ -243,18 +261,18 @@ pub unsafe fn spi_execute_with_args(
     unsafe { c::SPI_execute_with_args(sql, count, types, values, nulls, false, 0) }
 }
 
-/// Fetches the next rows of a cursor. May raise an ERROR.
+/// May raise an ERROR.
 ///
 /// # Safety
+///
 /// SPI must be connected, and the cursor open.
 pub unsafe fn spi_cursor_fetch(cursor: pg_sys::Portal, count: i64) {
     // SAFETY: guaranteed by the caller.
     unsafe { c::SPI_cursor_fetch(cursor, true, count) }
 }
 
-/// Raises a copied ERROR again.
-///
 /// # Safety
+///
 /// No frame between the caller and PostgreSQL's handler may hold a value with a destructor.
 pub unsafe fn re_throw_error(error: *mut pg_sys::ErrorData) -> ! {
     // SAFETY: guaranteed by the caller.

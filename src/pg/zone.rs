@@ -38,7 +38,6 @@ impl Zone for Data {
     }
 }
 
-/// Looks up a time zone. Returns `None` if PostgreSQL no longer knows the name.
 pub fn find(name: &str) -> Option<Local> {
     thread_local! {
         static KNOWN: RefCell<HashMap<String, Local>> = RefCell::default();
@@ -58,7 +57,6 @@ pub fn find(name: &str) -> Option<Local> {
     Some(zone)
 }
 
-/// Finds a zone name in `pg_timezone_names`, ignoring case.
 pub fn canonical(name: &str) -> Option<String> {
     with_names(|names| names.get(&name.to_ascii_lowercase()).cloned())
 }
@@ -79,8 +77,6 @@ pub fn of_session() -> Option<String> {
     canonical(&name)
 }
 
-/// Calls `read` with a map from lower-case names to zone names. The process builds the map once, which takes about 10
-/// ms.
 fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
     thread_local! {
         static NAMES: RefCell<Option<BTreeMap<String, String>>> = const { RefCell::new(None) };
