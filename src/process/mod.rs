@@ -1,5 +1,3 @@
-//! Registers awty's background processes, handles their signals and lets them wait.
-//!
 //! Invariant: SIGTERM ends a process at its next interrupt check (`die`), even within a run. So no awty process
 //! outlives a shutdown or DROP DATABASE … WITH (FORCE). A process reads a changed configuration at its next turn.
 
@@ -27,9 +25,9 @@ pub fn was_terminated_by_another() -> bool {
     by != 0 && by != unsafe { pg_sys::MyProcPid }
 }
 
-/// Records which process sent SIGTERM, and calls PostgreSQL's handler.
+/// # Safety
 ///
-/// # Safety Runs in a signal handler.
+/// Runs in a signal handler.
 unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel passes a valid pointer, and all calls are safe in a signal handler.
     unsafe {
@@ -44,7 +42,7 @@ pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
 
-/// Database, role and entry of a worker. The launcher passes this value to the worker through `bgw_extra`.
+/// The launcher passes an assignment to its worker through `bgw_extra`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Assignment {
@@ -54,8 +52,7 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// Describes a background process for PostgreSQL. All processes of a kind have the same name, because every role can
-/// see the name.
+/// All processes of a kind have the same name, because every role can see the name.
 pub fn describe(
     name: &CStr,
     function: &CStr,
@@ -94,7 +91,7 @@ pub fn assignment() -> Assignment {
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
-/// Installs signal handlers. SIGINT keeps its handler, which cancels the current run.
+/// SIGINT keeps its handler, which cancels the current run.
 pub fn listen_to_signals() {
     // SAFETY: installs PostgreSQL's own handlers.
     unsafe {
@@ -115,8 +112,6 @@ pub fn listen_to_signals() {
     }
 }
 
-/// Handles pending interrupts and barriers, and reads a changed configuration. A process calls this at every turn of
-/// its loop.
 pub fn answer_signals() {
     // SAFETY: called outside of critical sections, in a process with its handlers installed.
     unsafe {
@@ -144,7 +139,6 @@ fn wait_event() -> u32 {
     pg_sys::PG_WAIT_EXTENSION
 }
 
-/// Shows the activity of the process in `pg_stat_activity`. The text does not depend on the job.
 pub fn report(activity: Option<&CStr>) {
     let (state, text) = match activity {
         Some(text) => (pg_sys::BackendState::STATE_RUNNING, text.as_ptr()),
@@ -161,8 +155,8 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// Ends the process. With code 0 the postmaster does not restart the process. With code 1 it restarts the process if
-/// the process was registered with a restart time.
+/// With code 0 the postmaster does not restart the process. With code 1 it restarts the process if the process was
+/// registered with a restart time.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
@@ -171,9 +165,8 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Whether a command waits to drop, rename or copy the database, so that awty must not stay connected to it.
-///
-/// Such a command locks the database and then waits five seconds for connections to end.
+/// A command that drops, renames or copies the database locks it and then waits five seconds for connections to end, so
+/// awty must not stay connected.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

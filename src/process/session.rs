@@ -1,5 +1,3 @@
-//! Cleans up the session of a worker or maintainer between runs.
-//!
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. A
 //! procedural language's interpreter stays, because a process serves only one role.
 
@@ -35,7 +33,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// Whether the session is clean. If an earlier cleanup failed, tries it again first.
+/// If an earlier cleanup failed, tries it again first.
 pub fn is_clean() -> bool {
     if !IS_CLEAN.get() {
         clean();

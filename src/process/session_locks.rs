@@ -21,8 +21,6 @@ struct Held {
     locks: Vec<Lock>,
 }
 
-/// Locks awty's relations for the session, unless the session still has the locks. Returns `false` if the extension no
-/// longer exists.
 pub fn hold() -> bool {
     let now = clock::mono();
     if HELD.with_borrow(|held| held.as_ref().is_some_and(|held| now < held.since.plus(HOLD))) {
@@ -47,7 +45,7 @@ fn hold_too(lock: Lock) {
     });
 }
 
-/// Releases the session locks. A worker calls this before it sleeps.
+/// A worker calls this function before it sleeps.
 pub fn let_go() {
     for (relation, mode) in HELD.take().into_iter().flat_map(|held| held.locks) {
         // SAFETY: `hold_too` locked it, and no other code locks it for the session.
@@ -55,8 +53,8 @@ pub fn let_go() {
     }
 }
 
-/// Releases all locks when the process ends, after its transaction was aborted. PostgreSQL releases session locks only
-/// at an abort, so a process that ends between transactions would leave the relations locked.
+/// PostgreSQL releases session locks only at an abort, so a process that ends between transactions would leave the
+/// relations locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more, and takes none.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

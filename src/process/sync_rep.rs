@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// Whether this process waits for a synchronous standby. A signal handler may call this function.
+/// A signal handler may call this function.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before the process can run a transaction. Only this process and the process that ends its
     // wait write the field.
@@ -14,6 +14,7 @@ pub fn is_process_waiting(pid: i32) -> bool {
 }
 
 /// # Safety
+///
 /// `process` is null or one of PostgreSQL's entries in shared memory.
 unsafe fn is_in_wait(process: *const pg_sys::PGPROC) -> bool {
     // SAFETY: as above. Volatile, because another process writes the field.

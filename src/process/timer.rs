@@ -1,5 +1,5 @@
-//! Limits the time of a run. First the run is cancelled, as by `pg_cancel_backend()`. If the run catches the
-//! cancellation, it is terminated after [`GRACE`].
+//! First the run is cancelled, as by `pg_cancel_backend()`. If the run catches the cancellation, it is terminated after
+//! [`GRACE`].
 //!
 //! Invariant: when a timer fires, it only sets flags that PostgreSQL checks at interrupts. A commit that waits for a
 //! synchronous standby is not interrupted, because PostgreSQL would end the wait and keep the commit. PostgreSQL's
@@ -42,8 +42,7 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms) };
 }
 
-/// Stops the timer, and clears a cancellation that arrived after the end of the run. Returns whether the time limit was
-/// exceeded.
+/// Stops the timer, and clears a cancellation that arrived after the end of the run.
 pub fn disarm_cancel() -> bool {
     // SAFETY: `arm_cancel` has registered it. QueryCancelPending is this process's own flag.
     unsafe {
@@ -73,6 +72,7 @@ pub fn strikes() -> u32 {
 }
 
 /// # Safety
+///
 /// Runs in a signal handler.
 unsafe extern "C" fn cancel() {
     if sync_rep::is_waiting() {
@@ -88,6 +88,7 @@ unsafe extern "C" fn cancel() {
 }
 
 /// # Safety
+///
 /// Runs in a signal handler.
 unsafe extern "C" fn terminate() {
     if sync_rep::is_waiting() {

@@ -1,7 +1,6 @@
 //! Runs VACUUM on `awty.future_job` through a portal, as for a client. SPI cannot run VACUUM, because VACUUM commits.
 //!
-//! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock. Truncating the table would need an
-//! exclusive lock.
+//! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock.
 
 use super::session_settings;
 use crate::pg::relations;
@@ -14,8 +13,7 @@ const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.fu
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
-/// Vacuums `awty.future_job`, unless another process is vacuuming it. Ends the current transaction and opens a new one
-/// with a snapshot.
+/// Ends the current transaction and opens a new one with a snapshot.
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
@@ -38,7 +36,9 @@ pub fn future_job() {
 
 /// Executes a utility statement that may commit. pg_cron does the same in `ExecuteSqlString`.
 ///
-/// # Safety A transaction must be open, with no snapshot on the stack.
+/// # Safety
+///
+/// A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {
     // SAFETY: guaranteed by the caller. The parse tree and the portal live in contexts that outlast the commits.
     unsafe {
@@ -70,8 +70,6 @@ unsafe fn execute(statement: &'static CStr) {
     }
 }
 
-/// Returns the number of pages of `awty.future_job` without its indexes.
-///
 /// The table must exist (see `relations::lock`).
 pub fn pages_of_future_job() -> u32 {
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return 0 };
