@@ -1,5 +1,3 @@
-//! Implements `awty.repeat()` and `awty.occurrences()`.
-//!
 //! Invariant: a repetition is written together with its check. A transaction that changes a repetition has locked the
 //! check's row.
 
@@ -28,7 +26,6 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::rc::Rc;
 
-/// Maximum number of attempts of a call to write its check, while other transactions keep ending that check.
 const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
@@ -43,7 +40,6 @@ fn occurrences(
     Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(clock::to_timestamptz)))
 }
 
-/// Returns the coming occurrences of a stored repetition. Returns no row if PostgreSQL no longer knows the time zone.
 #[pg_extern(sql = false)]
 fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
     let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
@@ -60,8 +56,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// Returns the first moments of a plan. The computation can be cancelled between moments, because with a calendar one
-/// moment may take milliseconds.
+/// The computation can be cancelled between moments, because with a calendar one moment may take milliseconds.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -83,7 +78,7 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
     let calendar = calendar.map(|known| Rc::clone(&known.calendar));
     let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None).within(calendar);
-    // `awty.repeat()` refuses such a plan too, and also checks the plan's slots.
+    // `awty.repeat()` also refuses a plan without a next moment, and also checks the plan's slots.
     if plan.next(after).is_none() {
         let rhythm = plan.rhythm().to_string();
         let is_shut = plan.is_shut(after);
@@ -100,7 +95,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. Workers may then not know yet that the job repeats.
+    /// If this is the job's first repetition, workers may not know yet that the job repeats.
     is_first: bool,
 }
 
@@ -216,8 +211,7 @@ impl Call {
         Err(self.contended())
     }
 
-    /// Changes a repetition that has a pending check. Returns the slot of the check. If the new definition equals the
-    /// stored one, nothing changes.
+    /// If the new definition equals the stored one, nothing changes.
     fn change(&self, pending: &Pending) -> Option<Time> {
         let (stored, occurrence) = (&pending.repetition, &pending.occurrence);
         if stored.terms == self.terms && repetition::has_args(stored.id, self.subject.args) {

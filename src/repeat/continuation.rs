@@ -1,5 +1,3 @@
-//! Ends occurrences of repetitions and schedules the next ones in the same transaction.
-//!
 //! Invariant: a check's row is locked before the check's repetition is read. Changing a repetition also requires this
 //! lock, so the repetition stays as it was read until the commit.
 
@@ -23,7 +21,6 @@ pub struct Continuation<'a> {
     /// Held repetitions, each with its next slot and the check that has ended.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
-    /// Checks that have ended. The flag of each says whether the next occurrence is held.
     begun: Vec<(i64, bool)>,
 }
 
@@ -68,7 +65,7 @@ impl<'a> Continuation<'a> {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Whether the occurrence after an ended check is held. `None` if there is no next occurrence.
+    /// `None` if there is no next occurrence. Otherwise, whether it is held.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
@@ -100,8 +97,7 @@ impl<'a> Continuation<'a> {
         }
     }
 
-    /// Decides what happens to a check that the job's policy would move or end without a run. For an occurrence, the
-    /// repetition decides instead of the job's policy.
+    /// For an occurrence, the repetition decides instead of the job's policy.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
         let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
@@ -136,8 +132,7 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// Schedules the next occurrences, and returns the earliest of their slots. The ended checks must already be
-    /// deleted from `awty.future_job`.
+    /// The ended checks must already be deleted from `awty.future_job`.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);

@@ -1,5 +1,3 @@
-//! Counts the coming occurrences of a stored plan for `awty.forecast()`.
-//!
 //! Does not: raise an error if PostgreSQL no longer knows the plan's time zone.
 
 use super::terms;
@@ -20,8 +18,6 @@ use pgrx::prelude::*;
 /// Occurrences are counted in pieces of this length, so that a query can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(1);
 
-/// Returns the slots in which a plan has occurrences, with the number of occurrences. If a step is given, counts per
-/// step instead of per slot.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn planned(
@@ -59,7 +55,6 @@ fn count(args: &Args) -> Result<Vec<(Time, u64)>> {
     Ok(counted)
 }
 
-/// Returns the start and the last moment of the step that contains a slot. A step is an interval of the forecast.
 fn bin(slot: Time, step: Option<TimeDelta>, width: Width) -> (Time, Time) {
     let Some(step) = step.and_then(|step| step.num_microseconds()) else { return (slot, slot) };
     let origin = clock::from_timestamp(0).unwrap_or(slot);

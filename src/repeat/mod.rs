@@ -1,12 +1,3 @@
-//! Repetitions make checks come again at planned times.
-//!
-//! - [`api`] has `awty.repeat()` and `awty.occurrences()`.
-//! - [`terms`] reads the arguments of these calls.
-//! - [`continuation`] ends an occurrence and schedules the next one.
-//! - [`own_run`] lists the checks that a run may change as its own.
-//! - [`replaced`] moves the occurrences of repetitions whose calendar is replaced.
-//! - [`upkeep`] repairs repetitions for the maintainer.
-//!
 //! Invariant: while a repetition exists, exactly one check of its job and entity is pending or held. The transaction
 //! that ends this check inserts the next one or removes the repetition.
 
@@ -52,8 +43,8 @@ pub fn repetition(
     }
 }
 
-/// Reads a stored repetition. Its slots are multiples of `width`. Returns `None` if PostgreSQL no longer knows the time
-/// zone, no moment of the plan is in open time, or the row is invalid.
+/// Returns `None` if PostgreSQL no longer knows the time zone, no moment of the plan is in open time, or the row is
+/// invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
@@ -63,8 +54,7 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// Returns the calendar of a stored repetition, or `None` if the calendar's row was deleted by hand. All time is then
-/// open.
+/// `None` if the calendar's row was deleted by hand. All time is then open.
 fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
     calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }

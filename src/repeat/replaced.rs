@@ -1,7 +1,5 @@
-//! Moves pending occurrences of repetitions to a changed plan or a changed calendar.
-//!
-//! Invariant: the caller holds the lock of each check that is moved.
-//! Does not: remove a repetition. If no moment of the new plan is in open time, the repetition stays without a check.
+//! Invariant: the caller holds the lock of each check that is moved. If no moment of the new plan is in open time, the
+//! repetition stays without a check.
 
 use super::of;
 use super::statements::repetition::{self, Pending};
@@ -17,7 +15,6 @@ use awty_core::{Outcome, Time};
 
 const MOST_NAMED: usize = 20;
 
-/// Applies a change of plan to a pending occurrence. Returns the slot of the check that is then pending.
 pub fn apply(pending: &Pending, change: Change, now: Time) -> Option<Time> {
     let repetition = pending.repetition.id;
     match change {
@@ -44,11 +41,10 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-/// Pending occurrences of the repetitions that use a calendar. Each comes with its plan under the old calendar.
+/// Each occurrence comes with its plan under the old calendar.
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {
-    /// Locks the pending checks of the repetitions that use a calendar, and then reads the repetitions.
     pub fn of(calendar: &Text) -> Self {
         let pending = repetition::of_checks(&repetition::lock_users(calendar));
         let with_job = |pending: Pending| {
@@ -59,8 +55,7 @@ impl Users {
         Self(pending.into_iter().filter_map(with_job).collect())
     }
 
-    /// Moves the occurrences to the plans that the new calendar gives. The maintainer handles repetitions without a
-    /// check.
+    /// The maintainer handles repetitions without a check.
     pub fn follow(self, now: Time) {
         for (pending, job, before) in self.0 {
             let occurrence = &pending.occurrence;
@@ -82,8 +77,6 @@ impl Users {
     }
 }
 
-/// Returns names of repetitions that use the calendar and that the caller may see. Also returns how many further
-/// repetitions use the calendar.
 pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     let all = repetition::users(calendar);
     let is_visible = |name: &Text| job::find(name).and_then(Result::ok).is_some_and(|job| rights::may_read(&job));

@@ -1,5 +1,3 @@
-//! Reads the arguments `every`, `cron` and `zone`, which define a repetition.
-//!
 //! Invariant: a time zone is stored in PostgreSQL's spelling. If the caller gives none and the times do not depend on a
 //! zone, UTC is stored.
 
@@ -25,8 +23,6 @@ pub fn refused(error: RepeatError, job: &str) -> Error {
     Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
 }
 
-/// Reads `every`, `cron` and `zone`, which begin at the argument `first`. The job and the calendar come from the same
-/// call.
 pub fn read(args: &Args, first: usize, job: &str, calendar: Option<&Known>) -> Result<Arguments> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
@@ -52,15 +48,13 @@ fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {
     args.get::<Interval>(index).map(|every| (every.months(), every.days(), every.micros()))
 }
 
-/// Reads a stored plan. Returns `None` if PostgreSQL no longer knows its time zone.
 pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     let cron = args.text(1, "cron", MAX_CRON).ok()?.map(|cron| cron.to_string());
     let rhythm = Rhythm::new(every(args, 0), cron.as_deref()).ok()?;
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// Returns the time zone that the argument names. Returns `None` for an invalid argument and `Some(None)` for an
-/// unknown name.
+/// Returns `None` for an invalid argument and `Some(None)` for an unknown name.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))

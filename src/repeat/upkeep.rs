@@ -45,7 +45,6 @@ fn begin_again(alone: &[i64], now: Time) {
     }
 }
 
-/// Computes the slots of pending occurrences again. Returns the id of the last repetition that was handled.
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {
     let (last, checks) = upkeep::zoned(after, PIECE, now);
     if checks.is_empty() {

@@ -1,5 +1,3 @@
-//! SQL statements on `awty_internal.repetition`, and on the pending checks of repetitions.
-//!
 //! Lock order: the check's row is locked before its repetition. A run locks a repetition only to end it.
 
 use crate::pg::clock;
@@ -144,7 +142,6 @@ statement! {
 }
 
 statement! {
-    /// Returns job, entity name and entity key of each repetition that uses a calendar. Reads with the latest snapshot.
     pub fn users(calendar: &Text) -> Vec<(Text, Text, Text)> = query_latest,
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
@@ -223,7 +220,6 @@ fn written(subject: &Subject, terms: &Definition) -> [Arg; 14] {
     ]
 }
 
-/// Reads a repetition from the first twelve columns of a row.
 impl typed::Row for StoredRepetition {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
@@ -290,8 +286,7 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Marks the checks in `found` that are held. The flag of each check says whether to look for its hold in
-/// `awty_internal.hold`.
+/// Each flag says whether to look for the check's hold in `awty_internal.hold`.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -314,7 +309,6 @@ pub fn has_args(id: i64, args: Arg) -> bool {
     same_args().query(&[arg(id), args], |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// Inserts a repetition and returns its id. Returns `None` if the job already has a repetition for the entity.
 pub fn insert(subject: &Subject, terms: &Definition) -> Option<i64> {
     insert_one().query(&written(subject, terms), |rows| rows.first(1))
 }
@@ -327,8 +321,6 @@ pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     delete_one().execute(&key_args(entity_name, entity_key, job)) > 0
 }
 
-/// Schedules the next checks of repetitions, each given by the repetition's id and the slot. Returns the number of new
-/// checks.
 pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if next.is_empty() {
         return 0;

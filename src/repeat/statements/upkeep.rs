@@ -1,14 +1,11 @@
-//! SQL statements with which the maintainer goes through all repetitions, in pieces ordered by id.
-
 use super::repetition::StoredRepetition;
 use crate::store::statement::Rows;
 use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// Repetitions that need work. One search looks at a limited number of repetitions, in the order of their ids.
+/// One search looks at a limited number of repetitions, in the order of their ids.
 pub struct Piece {
-    /// Last id that was looked at. `None` if there are no further repetitions.
     pub last: Option<i64>,
     pub alone: Vec<i64>,
     /// Repetitions whose job, or the job's role, no longer exists.
@@ -51,7 +48,7 @@ statement! {
 }
 
 statement! {
-    /// Moves an occurrence to another slot. The caller has locked the check's row.
+    /// The caller has locked the check's row.
     pub fn move_to(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
 }
@@ -68,8 +65,7 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// Reads the next piece of repetitions that have a time zone or a calendar. Returns the last id of the piece, and the
-/// checks of the piece whose first slot is after `now`.
+/// Returns the last id of the piece, and the checks of the piece whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }
