@@ -1,4 +1,4 @@
-//! Writes the results of runs to the tables. Both workers and the answers of external workers use this code.
+//! Workers and the answers of external workers both use this code.
 //!
 //! Invariant: a result is written for the row version that was read. The row is locked without waiting, in the caller's
 //! transaction. If another session has changed or locked the row, nothing is written.
@@ -30,11 +30,10 @@ impl Timing {
     }
 }
 
-/// Error: another session has changed or locked a check, so the caller must roll back.
 pub struct Conflict;
 
-/// Writes the results of successful runs, with one answer per check. `suspected` says that earlier crashes may have
-/// left a row in `awty_internal.check_stat` for a check without failed runs.
+/// `suspected` says that earlier crashes may have left a row in `awty_internal.check_stat` for a check without failed
+/// runs.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -132,8 +131,6 @@ pub fn failure(
     Ok(())
 }
 
-/// Moves or ends the checks that may not run now, because they are too early, missed or too late. Returns the checks
-/// that may run.
 pub fn apply_guards(
     table: &Table,
     job: &Job,

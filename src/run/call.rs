@@ -1,5 +1,3 @@
-//! Calls a job's function with the rights and settings of its role, and within its limits.
-//!
 //! Invariant: when [`ask`] returns, no code of the run is left to execute at commit. Settings and current user are
 //! restored. After an error, the abort of the transaction restores them.
 
@@ -61,10 +59,11 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Calls a function with at most one argument, and then runs the work that the function has deferred. An ERROR of this
-/// work counts as the function's own.
+/// An ERROR of the work that the function has deferred counts as the function's own.
 ///
-/// # Safety The function must take `argument`, and a transaction with a snapshot must be open.
+/// # Safety
+///
+/// The function must take `argument`, and a transaction with a snapshot must be open.
 unsafe fn call(
     function: pg_sys::Oid,
     argument: Option<pg_sys::Datum>,

@@ -28,7 +28,6 @@ use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunResult {
-    /// The checks were ended or moved to a later slot, or are no longer pending.
     Booked,
     /// The checks were not tried, because a job has changed since the worker chose them.
     Stale,
@@ -46,7 +45,7 @@ pub struct RunContext<'a> {
     pub job: &'a Job,
     /// Number of changes of `awty.job` when the job was read.
     pub epoch: u64,
-    /// Whether the job's function was called. From then on, an error counts as a failure of the run.
+    /// Once the job's function was called, an error counts as a failure of the run.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -66,8 +65,8 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// Runs checks of one slot. A set-based job's function gets all of them together. After a failure, the set is
-    /// halved until only the checks with bad data fail.
+    /// A set-based job's function gets all checks together. After a failure, the set is halved until only the checks
+    /// with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
             // The run is tried again later, because the cleanup may succeed then, for example when a lock is free.
@@ -224,7 +223,6 @@ impl RunContext<'_> {
         shmem::write(|shared| shared.workers[self.worker].run = Some(run));
     }
 
-    /// Marks the run as over. Returns how often the watchdog has interrupted the run.
     fn note_end(&self) -> u32 {
         shmem::write(|shared| shared.workers[self.worker].run.take()).map_or(0, |run| u32::from(run.strikes))
     }
