@@ -1,5 +1,4 @@
-//! Manages the entries of workers in shared memory, and the checks that workers claim and prefetch. All callers hold
-//! the lock on shared memory.
+//! All callers hold the lock on shared memory.
 //!
 //! Invariant: no check has two claims. The entry of an abandoned run keeps the run's claim until the entry is reused.
 
@@ -14,8 +13,8 @@ use std::time::Duration;
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves an entry for a worker that the launcher will request. If no entry is free, the oldest abandoned entry
-    /// is reused, and the run of that entry is not counted against its checks.
+    /// If no entry is free, the oldest abandoned entry is reused, and the run of that entry is not counted against its
+    /// checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -27,7 +26,6 @@ impl SharedState {
         Some(index)
     }
 
-    /// Replaces a worker's claims by those wanted checks that no other worker has claimed. Returns the new claims.
     pub fn claim(&mut self, worker: usize, wanted: &[i64]) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].claims, Ids::NONE);
@@ -41,7 +39,7 @@ impl SharedState {
         Some(entry.run.map_or(now, |run| run.began))
     }
 
-    /// Reserves more checks that a worker reads ahead. Checks that another worker has prefetched are left out.
+    /// Checks that another worker has prefetched are left out.
     pub fn prefetch(&mut self, worker: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].prefetched, Ids::NONE);
@@ -63,8 +61,8 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// Marks the entry of a worker as abandoned, because a run has ended the worker's process. A role keeps at most one
-    /// abandoned entry per database, so that entries remain for other roles. An older entry is freed.
+    /// A role keeps at most one abandoned entry per database, so that entries remain for other roles. An older entry is
+    /// freed.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -96,8 +94,6 @@ impl SharedState {
         }
     }
 
-    /// Records that `awty_internal.in_flight` no longer names the checks of these abandoned entries. Each entry is
-    /// given by index and generation.
     pub fn forget_names(&mut self, gone: &[(usize, u64)]) {
         for &(index, generation) in gone {
             let entry = &mut self.workers[index];

@@ -21,7 +21,7 @@ pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
     NoEntry,
-    /// The worker with this process id continues a run after awty has cancelled and terminated it.
+    /// The value is the process id of the worker.
     StuckRun(i32),
     Reading,
     RoleCannotConnect,
@@ -58,13 +58,13 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Time from which on the database's checks can run. Checks with earlier slots were missed.
+    /// Checks with earlier slots were missed.
     pub able_since: Timestamp,
     /// Latest slot of a check that was run since the server started. Zero if no check was run.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
     pub trouble: DatabaseProblem,
-    /// Time when `trouble` began. The value is meaningless if there is no trouble.
+    /// Meaningless if there is no trouble.
     pub trouble_at: Timestamp,
     /// This counter grows whenever a crash or an exit is counted against checks of the database. Workers then read the
     /// list of suspects again.
@@ -72,9 +72,8 @@ pub struct Database {
     pub dead_rows: DeadRows,
     /// Id of the check after which the search for leftover rows in awty_internal.check_stat continues.
     pub swept: i64,
-    /// Id of the repetition that was repaired last. The next repair continues after this id.
+    /// Id of the last repaired repetition, after which the next repair continues.
     pub repaired: i64,
-    /// Time of the last maintenance of the database's tables. `None` if there was none since the server started.
     pub looked_after: Option<Mono>,
     /// Whether a job's counters have left shared memory since the counters were last stored.
     pub jobs_left: bool,

@@ -1,7 +1,5 @@
-//! Keeps the counters and the log state of each job in shared memory.
-//!
 //! Invariant: when a job's row is evicted from shared memory, `jobs_left` is set for its database, and the maintainer
-//! removes the job from the table. `awty_core::job_table` chooses the row.
+//! removes the job from the table.
 
 use super::SharedState;
 use awty_core::figures::Figures;
@@ -10,7 +8,6 @@ use awty_core::{Mono, Passed, Time};
 use pgrx::pg_sys;
 use std::collections::HashSet;
 
-/// Name of a job, its counters, and the time when the counting began.
 pub type Counted = (Vec<u8>, Figures, Time);
 
 impl SharedState {
@@ -24,8 +21,7 @@ impl SharedState {
         row
     }
 
-    /// Decides whether a failure of the job may be logged. If it may, returns the number of failures that were
-    /// suppressed before.
+    /// If the failure may be logged, returns the number of failures that were suppressed before.
     pub fn may_log(
         &mut self,
         database: pg_sys::Oid,
@@ -101,8 +97,7 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Adds counters that were read from the table. Drops counters of an earlier table, because the extension was
-    /// dropped together with that table.
+    /// Drops counters of an earlier table, because the extension was dropped together with that table.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {

@@ -1,9 +1,7 @@
-//! Wakes a process by the address of its latch. The address stays valid, because a latch is part of a PGPROC, which
-//! exists as long as the server runs.
+//! The address of a latch stays valid, because a latch is part of a PGPROC, which exists as long as the server runs.
 
 use pgrx::pg_sys;
 
-/// Sets the latch at an address. Does nothing if the address is 0.
 pub fn wake(latch: usize) {
     if latch != 0 {
         // SAFETY: see the file's invariant. If the process has ended, the latch's next owner wakes up once without

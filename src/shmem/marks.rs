@@ -12,14 +12,14 @@
 
 use pgrx::{pg_guard, pg_sys};
 
-// Path of the file, relative to the data directory, in which every server process works.
+// Relative to the data directory.
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
 /// Identifies a worker: the OID of its database and the index of its entry.
 pub type EntryId = (u32, i32);
 
-/// Returns whether the last shutdown was clean. The postmaster calls this function when it creates shared memory.
+/// The postmaster calls this function when it creates shared memory.
 pub fn was_clean() -> bool {
     let clean = std::fs::remove_file(CLEAN).is_ok();
     // SAFETY: the callback ignores its argument, and the library is never unloaded.
@@ -36,8 +36,7 @@ extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     }
 }
 
-/// Returns the suspect that was in quarantine when the server went down. The postmaster calls this function when it
-/// creates shared memory.
+/// The postmaster calls this function when it creates shared memory.
 pub fn was_quarantined() -> Option<EntryId> {
     let text = std::fs::read_to_string(QUARANTINED).ok()?;
     let _ = std::fs::remove_file(QUARANTINED);

@@ -1,10 +1,5 @@
 //! Shared memory, through which awty's processes communicate. README.md describes all of it.
 //!
-//! - A *database* line says whether awty may run checks in the database.
-//! - A *role* line says at which slot the role may have work that no worker has.
-//! - A *worker entry* belongs to one worker. It has the worker's claims, and the start and time limit of the worker's
-//!   run.
-//!
 //! Invariant: the tables can restore everything except the claims on running checks, and terminated runs whose results
 //! are not stored yet. A server crash may lose both. No process waits or reads a table while it holds the lock.
 
@@ -32,23 +27,21 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Maximum number of databases with awty. Further databases are ignored, with a log message.
+/// Further databases are ignored, with a log message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// Maximum number of roles with work, in all databases together. If there are more, the roles with the latest due times
-/// wait until the next audit finds them.
+/// If there are more roles with work, the roles with the latest due times wait until the next audit finds them.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// Address of the launcher's latch while the launcher runs. The address is the same in all processes.
+    /// The address is the same in all processes.
     launcher: usize,
-    /// Time at which the launcher's sleep ends if no process wakes it earlier.
     wakes_at: Timestamp,
     /// Time when the launcher last worked, which it does at least once a second. Zero if it has not worked since the
     /// server started.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
-    /// Suspect that was in quarantine when the server went down. The crash is blamed on no other suspect.
+    /// Suspect that was in quarantine when the server went down.
     pub quarantined: Option<marks::EntryId>,
     /// This counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
@@ -62,7 +55,7 @@ pub struct SharedState {
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// Number of worker entries that were ever used since the server started. All entries after these are free.
+    /// Number of worker entries that were ever used since the server started.
     used: usize,
 }
 
@@ -115,7 +108,7 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Returns the role's entry, or creates it. Never replaces an entry of another role that is due before `due`.
+    /// Never replaces an entry of another role that is due before `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
@@ -161,8 +154,7 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// Sets the number of roles that wait for a worker. If it is not 0, wakes workers that are idle until their next
-    /// slot, so that they end.
+    /// If roles wait, wakes workers that are idle until their next slot, so that they end.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -181,7 +173,7 @@ impl SharedState {
     }
 }
 
-/// Requests shared memory for awty. `_PG_init` calls this function only while the server starts.
+/// `_PG_init` calls this function only while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
@@ -191,18 +183,16 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// Reads shared memory under a shared lock. The closure must be short and must not call PostgreSQL.
+/// The closure must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }
 
-/// Changes shared memory under an exclusive lock. The closure must be short and must not call PostgreSQL.
+/// The closure must be short and must not call PostgreSQL.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// Records that a role has work at a slot, and wakes the role's workers or the launcher.
-///
 /// The caller's transaction is committed, so that the woken processes see the rows of the work.
 pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     let known = read(|shared| shared.role(database, role).is_some_and(|line| line.due <= due));
@@ -229,7 +219,6 @@ pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     });
 }
 
-/// Requests an inspection of a database after a registration, an adoption or a change of a job.
 pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     write(|shared| {
         if adopted {

@@ -45,7 +45,6 @@ impl RoleEntry {
         self.due.min(self.backlog).min(self.look_again.0)
     }
 
-    /// Returns the first slot of the role's work if that slot is due by now.
     pub fn claim_due(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.wanted_at() > now {
             return None;
@@ -63,8 +62,6 @@ impl RoleEntry {
         self.database == database && self.role == role
     }
 
-    /// Counts a failure of the role's worker, and starts no worker for a while. The pause grows with each failure in a
-    /// row.
     pub fn note_failure(&mut self, mono: Mono) {
         self.parked_until = Some(mono.plus(backoff::ROLE.after(self.failures)));
         self.failures = self.failures.saturating_add(1);

@@ -1,5 +1,3 @@
-//! Announces a transaction's scheduled checks to the launcher when the transaction commits.
-//!
 //! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
 //! slot. A lost or needless announcement costs time but never a check, because the audit finds all checks. So a
 //! rolled-back savepoint may announce its checks. PREPARE TRANSACTION also announces the checks, because the session
@@ -27,7 +25,6 @@ struct Pending {
     ended: u64,
 }
 
-/// Counters and failures of a job, counted by one subtransaction.
 struct Counted {
     by: pg_sys::SubTransactionId,
     job: Vec<u8>,
@@ -39,8 +36,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// Announces at commit that a role has work at a slot. Announces nothing if the role is `None`, because external
-/// workers then run the checks.
+/// Announces nothing if the role is `None`, because external workers then run the checks.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -57,7 +53,7 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// Adds runs to a job's counters at commit. Failures are summarised in the log after a minute.
+/// Failures are summarised in the log after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         let by = subtransaction();
@@ -65,7 +61,6 @@ pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     }
 }
 
-/// Counts rows of a rule at commit: those that met the rule in time, and those that became late.
 pub fn count_rows(rule: &[u8], met: u64, late_rows: u64) {
     if met + late_rows == 0 {
         return;

@@ -1,8 +1,8 @@
 //! A worker's entry in shared memory, with the worker's claims.
 //!
-//! A claim says that this worker runs this check. A claim ends with its process: the entry is freed when the process
-//! ends, and a crash resets all entries. A claim cannot be a PostgreSQL lock, because the abort of a failed run would
-//! release a session lock, and a job's `pg_advisory_unlock_all()` would release an advisory lock.
+//! A claim ends with its process: the entry is freed when the process ends, and a crash resets all entries. A claim
+//! cannot be a PostgreSQL lock, because the abort of a failed run would release a session lock, and a job's
+//! `pg_advisory_unlock_all()` would release an advisory lock.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -20,7 +20,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
     occupancy: Occupancy,
-    /// This counter grows each time that the launcher requests a worker for the entry.
     pub generation: u64,
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
@@ -35,7 +34,6 @@ pub struct WorkerEntry {
     pub(super) left_at: Mono,
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
-    /// Whether the worker has repeatedly found more checks than it prefetches at a time.
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
     /// Checks that this worker has read ahead. Other workers of the role leave these checks alone unless this worker is
@@ -67,7 +65,6 @@ impl WorkerEntry {
         self.occupancy
     }
 
-    /// Changes the state of the entry. Only the transitions of [`Occupancy`] are allowed.
     fn transition_to(&mut self, next: Occupancy) {
         debug_assert!(self.occupancy.may_become(next), "a place goes from {:?} to {next:?}", self.occupancy);
         self.occupancy = next;
@@ -84,7 +81,6 @@ impl WorkerEntry {
         self.leave();
     }
 
-    /// Gives the entry to the started worker. Returns `false` if another worker got the entry meanwhile.
     pub fn take(&mut self, generation: u64, pid: i32, latch: *mut pg_sys::Latch) -> bool {
         let is_expected = self.occupancy == Occupancy::Starting && self.generation == generation;
         if is_expected {
@@ -125,7 +121,7 @@ impl WorkerEntry {
         }
     }
 
-    /// Marks the entry as abandoned. The entry keeps its claims until another worker has handled the run.
+    /// The entry keeps its claims until another worker has handled the run.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.transition_to(Occupancy::Abandoned);
         self.left_at = now;
@@ -138,12 +134,10 @@ impl WorkerEntry {
         self.database == database && self.role == role
     }
 
-    /// Whether the worker only waits for its next slot.
     pub fn is_resting(&self) -> bool {
         self.occupancy == Occupancy::Taken && self.busy_since.is_none()
     }
 
-    /// Whether the worker's run continues although awty has cancelled and terminated it.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.occupancy == Occupancy::Taken && self.run.is_some_and(|run| run.is_stuck(now))
     }
