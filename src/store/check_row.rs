@@ -1,5 +1,4 @@
-//! Reads, locks and deletes the row of one check. A run reads the row by its key without a lock, and at the end locks
-//! the row without waiting.
+//! A run reads the row by its key without a lock, and at the end locks the row without waiting.
 //!
 //! The lock is taken through the table's access method and not by SQL, because only the access method says who has
 //! changed the row. If another transaction has changed it, the run must be undone. If the run itself has changed it,
@@ -44,7 +43,6 @@ pub struct Row {
     columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
-/// Says who has changed a check's row when its run wants to lock it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
     Same,
@@ -71,7 +69,7 @@ const SCHEDULED_AT: usize = 12;
 
 impl Table {
     /// Takes a snapshot under the table's lock, which keeps out ALTER, DROP and every rewrite until the transaction
-    /// ends. Returns `None` if the table no longer exists.
+    /// ends.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
         // SAFETY: the snapshot of `transaction` is on top. It must be replaced, because a table that ALTER has
@@ -92,7 +90,6 @@ impl Table {
         Some(table)
     }
 
-    /// Does the same as [`Table::open`] for `awty.travel()`, whose locks are given back at once (see [`own`]).
     pub fn open_to_travel() -> Option<Self> {
         let mut table = Self::open()?;
         table.gives_back = true;
@@ -123,7 +120,6 @@ impl Table {
         self.scan(pg_sys::Datum::from(id), 0).pop()
     }
 
-    /// Reads checks in one scan of the primary key. Skips ids without a row.
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
         // Without an index, each check is read alone, because a sequential scan cannot search for an array.
         // SAFETY: the code only reads a setting of this session.
@@ -135,7 +131,6 @@ impl Table {
         array.map_or_else(Vec::new, |ids| self.scan(ids, pg_sys::SK_SEARCHARRAY as i32))
     }
 
-    /// Returns the rows whose id equals the key or, with `SK_SEARCHARRAY`, is an element of the key.
     fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
         let mut id = pg_sys::ScanKeyData::default();
         let mut rows = Vec::new();
@@ -167,6 +162,7 @@ impl Table {
     }
 
     /// # Safety
+    ///
     /// The tuple must be a row of this table.
     unsafe fn decode(&self, tuple: pg_sys::HeapTuple) -> Option<Row> {
         // SAFETY: by the contract of this function. The vectors have room for all columns.
@@ -197,6 +193,7 @@ impl Table {
     }
 
     /// # Safety
+    ///
     /// The datum must be a row of this table, without values that are stored out of line.
     unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
         // SAFETY: by the contract of this function. The vectors have room for all columns.
@@ -214,8 +211,7 @@ impl Table {
         }
     }
 
-    /// Locks a check, and waits for other transactions that hold its lock. The table must be opened by
-    /// [`Table::open_latest`].
+    /// The table must be opened by [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -231,8 +227,7 @@ impl Table {
         }
     }
 
-    /// Locks a check, or returns [`Busy`] if another transaction holds its lock. The table must be opened by
-    /// [`Table::open_latest`].
+    /// The table must be opened by [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         // The first attempt may use an old snapshot, and another transaction may have changed and unlocked the check
         // since. The second attempt uses a new snapshot.
@@ -251,7 +246,6 @@ impl Table {
         Err(Busy)
     }
 
-    /// Locks the row without waiting, if nobody has changed it since it was read.
     pub fn lock(&self, row: &Row) -> Locked {
         self.lock_as(row, pg_sys::LockWaitPolicy::LockWaitSkip)
     }
@@ -287,7 +281,7 @@ impl Table {
         }
     }
 
-    /// Deletes a row that the caller has locked. An administrator's triggers, foreign keys and rules see a DELETE.
+    /// The caller has locked the row. An administrator's triggers, foreign keys and rules see a DELETE.
     pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.
@@ -325,7 +319,7 @@ impl Drop for Table {
     }
 }
 
-/// Logs that the row of a check is invalid, once per check. Only an administrator can have written such a row.
+/// Only an administrator can have written an invalid row.
 fn say_invalid(id: i64) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();

@@ -1,6 +1,3 @@
-//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check, and
-//! stores their times and the last error.
-
 use super::arg;
 use super::typed::statement;
 use pgrx::pg_sys;
@@ -34,8 +31,7 @@ statement!(
 // The condition is IS DISTINCT FROM true instead of NOT f.held, because a planner without statistics might otherwise
 // read the whole index of checks that are not held.
 statement! {
-    /// Holds a check after too many crashes and exits. Returns whether the check became held. The caller has locked the
-    /// check's row.
+    /// The caller has locked the check's row.
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty_internal.check_stat AS t
@@ -65,7 +61,6 @@ statement! {
 }
 
 statement! {
-    /// Clears the suspicion against a check that ran to its end or that a user released.
     pub fn absolve(id: i64) = query,
     c"UPDATE awty_internal.check_stat SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
 }
@@ -86,8 +81,7 @@ statement!(
       FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
 );
 
-/// Counts a crash or an exit for each check, and locks the checks that are still pending. Returns `false` if another
-/// transaction has locked one of these checks.
+/// Returns `false` if another transaction has locked one of the checks.
 pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     let (crashes, exits) = match suspicion {
         Suspicion::Crash => (1, 0),
@@ -97,16 +91,17 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     count_suspicion().execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)]) >= pending.unsigned_abs()
 }
 
-/// Returns the suspected checks of a role, the least suspected first.
+/// The least suspected checks come first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
     select_suspects()
         .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
 }
 
-/// Reads the next `piece` rows and removes those of ended checks. Returns the id after which the next call continues.
+/// Returns the id after which the next call continues.
 ///
-/// Such rows exist because a worker that had read the suspects earlier may have ended a check without removing its row.
+/// A check that has ended may still have a row, because a worker that had read the suspects earlier may have ended it
+/// without removing the row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece()
         .query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)));

@@ -1,5 +1,4 @@
-//! Reads the version of awty's SQL objects in this database. The version is not cached, because ALTER EXTENSION may
-//! change it at any moment.
+//! The version is not cached, because ALTER EXTENSION may change it at any moment.
 
 use super::typed::statement;
 use crate::pg::text::Text;
@@ -13,7 +12,6 @@ pub fn installed() -> String {
     version.map(|version| version.to_string()).unwrap_or_default()
 }
 
-/// Returns why this library cannot work with the installed version, or `None` if it can.
 pub fn unserved() -> Option<Unserved> {
     versions::unserved(&installed(), SERVES)
 }

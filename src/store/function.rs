@@ -39,7 +39,6 @@ statement!(
 );
 
 statement! {
-    /// Returns the names of schemas in the order of `oids`. Temporary schemas are left out.
     pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> = query,
     c"SELECT n.nspname::pg_catalog.text
       FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (oid, place) JOIN pg_catalog.pg_namespace AS n ON n.oid = s.oid
@@ -66,8 +65,7 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
     )
 }
 
-/// Whether the role has rights that the owner of a job's function must not get. A role that does not exist counts as
-/// privileged.
+/// A role that does not exist counts as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     select_privileged().query(&[arg(role)], |rows| rows.first(1)).unwrap_or(true)
 }

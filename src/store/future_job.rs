@@ -148,14 +148,13 @@ statement!(
 );
 
 statement! {
-    /// Moves a check to another slot without a run. The caller has locked the check's row.
+    /// The caller has locked the check's row.
     pub fn put_at(id: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1"
 }
 
 statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
 
-/// Inserts a check. Returns `None` if a check of the same job and entity is already pending.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     insert_one().query(
         &[
@@ -171,8 +170,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// Locks the pending check of a job and entity. Until the lock is released, no other client changes the check and no
-/// run of it can end.
+/// Until the lock is released, no other client changes the check and no run of it can end.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -186,8 +184,7 @@ pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Returns the jobs with a pending check, a repetition or an open alert, in order. Locks no row, because the caller may have no right
-/// to some of the jobs.
+/// Locks no row, because the caller may have no right to some of the jobs.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));
@@ -200,12 +197,12 @@ pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
 }
 
-/// Marks a check as held. The caller has locked the check's row.
+/// The caller has locked the check's row.
 pub fn set_held(id: i64) {
     set_held_of().execute(&[arg(id), arg(true)]);
 }
 
-/// Marks a check as no longer held. The caller has locked the check's row.
+/// The caller has locked the check's row.
 pub fn release(id: i64) {
     set_held_of().execute(&[arg(id), arg(false)]);
 }
@@ -214,7 +211,6 @@ pub fn is_pending(id: i64) -> bool {
     select_by_id().query(&[arg(vec![id])], |rows| rows.len()) > 0
 }
 
-/// Returns the checks of a job that are due by `until`, in order, starting after the cursor.
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));

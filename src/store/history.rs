@@ -1,5 +1,3 @@
-//! Copies checks that end to the history, and deletes them from `awty.future_job`.
-
 use super::record::{End, RunRecord};
 use super::typed::statement;
 use super::{arg, context, interval, message, time};
@@ -38,8 +36,7 @@ statement!(
       WHERE f.id = $1"
 );
 
-// This statement is for the common case that the first run of a check ends the check. The caller has deleted the
-// check's row, and check_stat has no row.
+// The caller has deleted the check's row, and check_stat has no row.
 statement!(
     archive_one,
     [
@@ -91,7 +88,7 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
-// If a run has ended its own check, the check's history row lacks this run. This statement adds the run.
+// If a run has ended its own check, the check's history row lacks this run.
 statement!(
     answer_own,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
@@ -100,7 +97,6 @@ statement!(
       WHERE id = $1"
 );
 
-/// Adds the times of a run to the history row of its check. The run itself has cancelled or replaced this check.
 pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     let args = [
         arg(row.id),
@@ -111,12 +107,11 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
         Some(Text::from(Outcome::Done.as_str()).datum()),
     ];
     if answer_own().execute(&args) == 0 && !future_job::is_pending(row.id) {
-        // The history has no row of the check, because the check had never run before.
         archive(&[(row, Outcome::Done)], job, run);
     }
 }
 
-/// Copies a check to the history after its run, and deletes the check. The caller has locked the check's row.
+/// The caller has locked the check's row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
         arg(id),
@@ -137,8 +132,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Copies checks to the history after one run, which was the first run of all of them. The caller has deleted the
-/// checks' rows.
+/// The run was the first run of all of the checks. The caller has deleted their rows.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {
@@ -171,7 +165,7 @@ fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
 
-/// Ends checks without a run. The caller has locked their rows.
+/// The caller has locked the checks' rows.
 pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) {
     if ids.is_empty() {
         return;
@@ -188,7 +182,7 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// Deletes checks that have ended. The history already has them, unless their job keeps no history.
+/// The history already has these checks, unless their job keeps no history.
 pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);

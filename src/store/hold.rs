@@ -1,6 +1,3 @@
-//! SQL statements on `awty_internal.hold`, which lists the checks that a user has held or silenced, with the time and a
-//! note.
-//!
 //! A hold may name a check whose run is in progress. If this run commits before it sees the hold, the hold names an
 //! ended check until the next inspection. A hold also names the check's repetition, so that the inspection can hold the
 //! next occurrence.
@@ -31,7 +28,6 @@ statement! {
 }
 
 statement! {
-    /// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was no such hold.
     pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool = query,
     c"DELETE FROM awty_internal.hold AS h USING awty_internal.repetition AS r
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
@@ -65,7 +61,6 @@ statement!(
 );
 
 statement! {
-    /// Returns pending checks after an id that were put on hold during a run and are not marked as held yet.
     pub fn late(after: i64, limit: i64) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
@@ -73,14 +68,13 @@ statement! {
 
 // If a client that is releasing a skipped hold rolls back, a later inspection finds the hold.
 statement! {
-    /// Returns which of these checks have a hold. A check whose run is in progress may have a hold without being marked
-    /// as held.
+    /// A check whose run is in progress may have a hold without being marked as held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
 
 statement! {
-    /// Marks checks as held. The caller has locked the checks' rows.
+    /// The caller has locked the checks' rows.
     pub fn apply(ids: Vec<i64>) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)"
 }
@@ -93,7 +87,7 @@ statement! {
 }
 
 statement! {
-    /// Marks checks as silenced. The caller has locked the checks' rows.
+    /// The caller has locked the checks' rows.
     pub fn silence(ids: Vec<i64>, by: pg_sys::Oid, now: Time) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, silent) SELECT i.id, $2, $3, true FROM pg_catalog.unnest($1) AS i (id)
       ON CONFLICT (check_id) DO UPDATE SET silent = true, held_by = excluded.held_by, held_at = excluded.held_at, note = NULL"
@@ -104,7 +98,6 @@ statement! {
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) AND h.silent"
 }
 
-/// Whether the check is silenced.
 pub fn is_silenced(id: i64) -> bool {
     !silenced(&[id]).is_empty()
 }
@@ -116,20 +109,18 @@ statement!(
       UPDATE awty.future_job AS f SET held = false FROM ended WHERE f.id = ended.check_id"
 );
 
-/// Ends the silence of checks. The caller has locked the checks' rows.
+/// The caller has locked the checks' rows.
 pub fn unsilence(ids: &[i64]) {
     if !ids.is_empty() {
         delete_silent().execute(&[arg(ids.to_vec())]);
     }
 }
 
-/// Stores a hold on a check, whose run may be in progress. If the check already has a hold, the time of that hold
-/// stays.
+/// If the check already has a hold, the time of that hold stays.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
     put_one().execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)]);
 }
 
-/// Copies the holds of ended occurrences to the checks that are now pending for the same repetitions.
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
     carry_all().execute(&[arg(repetitions), arg(checks)]);

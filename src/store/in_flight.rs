@@ -1,5 +1,3 @@
-//! SQL statements on `awty_internal.in_flight`, which lists the checks that each worker is about to run.
-
 use super::statement::Arg;
 use super::typed::row;
 use super::typed::statement;
@@ -50,8 +48,7 @@ pub struct Read {
 
 row!(Read { worker, xid });
 
-/// Deletes the rows that were not changed after they were read. Returns each deleted row's worker and checks. Writes
-/// nothing in an idle database.
+/// Writes nothing in an idle database.
 pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     if read.is_empty() {
         return Vec::new();

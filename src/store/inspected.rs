@@ -1,5 +1,4 @@
-//! SQL statements of the maintainer on all pending checks. They read each role's first slot, and lock checks that can
-//! never run.
+//! SQL statements of the maintainer on all pending checks.
 //!
 //! Each statement goes by index from one job to the next, so its cost grows with the number of jobs and not of checks.
 
@@ -30,12 +29,11 @@ statement!(
 );
 
 statement! {
-    /// Whether the database has a job. Without a job, a restore may be in progress, which must create its own tables.
+    /// Without a job, a restore may be in progress, which must create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
 
-// Goes from job to job by index, because the table may hold millions of checks of few jobs.
 statement!(
     select_orphans,
     [INT8OID],
@@ -61,7 +59,6 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );
 
-/// Returns the first slot of each role's checks, even if the slot is not due yet.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
     select_first_per_role()
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))

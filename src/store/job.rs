@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Schema of the job's function. Schema and function name are empty if external workers claim the job's checks.
+    /// Schema and function name are empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -27,18 +27,15 @@ pub struct Job {
     pub paused: bool,
     pub resumed_at: Option<Time>,
     pub registered_by: pg_sys::Oid,
-    /// Channel on which awty sends a NOTIFY for checks that end with a problem.
     pub notify: Option<Text>,
     pub repeats: bool,
 }
 
 impl Job {
-    /// Whether external workers claim the job's checks, because the job has no function.
     pub fn is_external(&self) -> bool {
         self.function.len() == 0
     }
 
-    /// Returns the role whose workers run the job's checks. Returns `None` if external workers run the checks.
     pub fn runner(&self) -> Option<pg_sys::Oid> {
         (!self.is_external()).then_some(self.role)
     }
@@ -125,7 +122,6 @@ statement!(
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
-/// Reads a job from a row. If the row is invalid, returns the job's name and an error message.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
     let options = read_options(rows, row).map_err(|message| (name.clone(), message))?;
@@ -169,8 +165,7 @@ pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// Returns the job of this name, or an error message if the job's row is invalid. The job is cached until `awty.job`
-/// changes.
+/// The job is cached until `awty.job` changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
@@ -199,8 +194,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     found
 }
 
-/// Locks a job against other changes until the transaction ends. Waits up to `PATIENCE` for another transaction's
-/// change.
+/// Waits up to `PATIENCE` for another transaction's change.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || {
         lock_one().query(&[Some(name.datum())], |rows| {
@@ -217,7 +211,6 @@ pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     select_of_role().query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())
 }
 
-/// Inserts a job. Returns `false` if a job of this name exists.
 pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job);
     args.extend([arg(job.registered_by), time(now)]);
@@ -245,7 +238,7 @@ pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oi
     update_paused().execute(&args) == 1
 }
 
-/// Marks the job as having repetitions. Returns `false` if it was marked before.
+/// Returns `false` if the job was marked before.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats().execute(&[Some(name.datum())])) == 1
 }

@@ -1,5 +1,5 @@
-//! Lists the options of a job. Each option has a name, and positions among the arguments of a call, the columns of
-//! `awty.job` and the values of a job.
+//! Each option has a name, and positions among the arguments of a call, the columns of `awty.job` and the values of a
+//! job.
 
 use super::statement::Arg;
 use super::{arg, interval};
@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// Limits of the job's runs. The width in the limits is the job's slot under the current `awty.slot`.
+    /// The width in the limits is the job's slot under the current `awty.slot`.
     pub limits: Limits,
     pub terms: LeaseOptions,
 }

@@ -79,7 +79,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// Slot of each check. NULL if all checks have the same slot.
+    /// NULL if all checks have the same slot.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,
@@ -100,13 +100,11 @@ impl NewChecks {
     }
 }
 
-/// Inserts checks. No check of these keys may be pending.
+/// No check of the given keys may be pending.
 pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }
 
-/// Inserts checks for the keys that have no pending check, and locks the pending checks of the others. Returns the ids
-/// of the new checks.
 pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
@@ -124,12 +122,11 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
 /// A pending check of an entity, or a repetition without a pending check.
 pub struct EntityCheck {
     pub place: usize,
-    /// Id of the pending check. `None` if there is only a repetition.
     pub check: Option<i64>,
     pub job: Text,
 }
 
-/// Finds the checks of entities, either of one job or of all jobs. They are ordered by key and job. Takes no locks.
+/// Ordered by key and job. Takes no locks.
 pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<EntityCheck> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;

@@ -1,5 +1,4 @@
-//! SQL statements on the engine's tables, one file per table. Modules with their own tables, such as `lease` and
-//! `repeat`, have their own statements.
+//! SQL statements on the engine's tables, one file per table.
 //!
 //! Invariant: every statement is prepared, passes all values as parameters, qualifies every name, and runs with the
 //! owner's rights (`crate::pg::owner::as_owner`).
@@ -36,7 +35,6 @@ pub fn time(time: Time) -> Arg {
     Some(pg_sys::Datum::from(clock::to_timestamp(time)))
 }
 
-/// Converts a timestamp, limited to the range of chrono's years.
 pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
     clock::clamped(value.into())
 }
@@ -57,7 +55,6 @@ pub fn message(text: &str) -> Arg {
     Some(text::message(text, MAX_MESSAGE).datum())
 }
 
-/// Returns the context of an error as an argument for a statement. The argument is NULL if the context is unknown.
 pub fn context(text: &str) -> Arg {
     if text.is_empty() { None } else { message(text) }
 }

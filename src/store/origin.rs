@@ -1,6 +1,3 @@
-//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or
-//! from a backup.
-
 use super::arg;
 use super::statement::Arg;
 use super::typed::statement;
@@ -26,7 +23,7 @@ statement!(
 );
 
 statement! {
-    /// Marks the database as restored from a backup. A dump or a clone copies the mark with the rows.
+    /// A dump or a clone copies the mark with the rows.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -48,8 +45,7 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
-// Moves the sequence past all used ids, because logical replication copies rows but no sequences. Checks, alerts and
-// repetitions get their ids from one sequence.
+// Moves the sequence past all used ids, because logical replication copies rows but no sequences.
 statement!(
     pass_used_ids,
     [],
@@ -61,17 +57,16 @@ statement!(
 );
 
 statement! {
-    /// Returns the number of this installation of the extension. A dump does not include the number.
+    /// Number of this installation of the extension, which a dump does not include.
     pub fn identity() -> i64 = query_latest(number),
     c"SELECT i.last_value FROM awty_internal.identity AS i"
 }
 
-/// Returns why awty may run no check before `awty.adopt()`, or `None` if awty may run checks.
 pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// Returns the reason why the database is held, as the table says, even if `awty.auto_adopt` is on.
+/// Ignores `awty.auto_adopt`.
 pub fn stored_hold() -> Option<Hold> {
     match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),
@@ -85,8 +80,6 @@ fn here() -> [Arg; 2] {
     [arg(catalog::database()), restored_at.and_then(arg)]
 }
 
-/// Lets awty run the database's checks, and moves the sequence past all used ids. Returns whether the database was
-/// held.
 pub fn adopt() -> bool {
     let was_held = stored_hold().is_some();
     pass_used_ids().execute(&[]);
@@ -95,7 +88,7 @@ pub fn adopt() -> bool {
     was_held
 }
 
-/// Records that the rows belong to this database. The first registration of a job calls this function.
+/// The first registration of a job calls this function.
 pub fn claim_if_new() {
     if stored_hold().is_none() {
         claim_own().execute(&here());

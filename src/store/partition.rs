@@ -14,10 +14,8 @@ use chrono::{NaiveDate, NaiveTime, TimeDelta};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
-/// Number of days for which partitions are created in advance.
 const AHEAD: i64 = 7;
-/// Maximum number of rows that are moved from the default partition to a new partition. The number is limited, because
-/// writers wait during the move.
+/// The number is limited, because writers wait during the move.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,7 +115,7 @@ fn present(parted: Partitioned) -> Vec<NaiveDate> {
     })
 }
 
-/// Creates the missing partitions from today on. Takes no lock if no partition is missing.
+/// Takes no lock if no partition is missing.
 pub fn make(parted: Partitioned, now: Time) {
     let (today, present) = (now.date_naive(), present(parted));
     let missing: Vec<NaiveDate> = (0..=AHEAD)
@@ -145,8 +143,7 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Drops the partitions of days before `than`. Also empties the default partition if all its rows are older. Takes no
-/// lock if no partition is old.
+/// Empties the default partition too, if all its rows are older. Takes no lock if no partition is old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
@@ -184,8 +181,7 @@ fn stray_rows(parted: Partitioned, day: NaiveDate) -> i64 {
     count.unwrap_or(0)
 }
 
-/// Creates the table of a day, moves the day's rows from the default partition into it, and attaches it. Unlike CREATE
-/// TABLE … PARTITION OF, ATTACH does not block readers and writers of the history.
+/// Unlike CREATE TABLE … PARTITION OF, ATTACH does not block readers and writers of the history.
 fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     let Some(next) = day.succ_opt() else { return };
     let (name, table) = (parted.name_of(day), parted.table());
@@ -205,7 +201,6 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     run(&format!(
         "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"
     ));
-    // Disables statistics as the install script does, because EXPLAIN must not disclose names and keys.
     let hidden: Vec<String> = parted.hidden().iter().map(|column| format!("ALTER {column} SET STATISTICS 0")).collect();
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
     if has_strays {
@@ -222,12 +217,11 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     ));
 }
 
-/// Returns the names of the roles with rights on a table, quoted for SQL if needed.
 fn grantees(name: &str) -> Vec<Text> {
     select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }
 
-/// Runs a DDL command. Its variable parts are only dates, and names of roles that PostgreSQL has quoted.
+/// The variable parts of the command are only dates, and names of roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

@@ -1,5 +1,3 @@
-//! Limits how long a statement waits for locks of other transactions.
-
 use crate::error::Error;
 use crate::pg::owner::{self, as_owner};
 use pgrx::pg_sys;
@@ -11,7 +9,6 @@ use std::panic::AssertUnwindSafe;
 /// prepared transaction may hold its lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
-/// Runs statements. If they wait too long for a lock, raises the error `busy`.
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {
     let busy = AssertUnwindSafe(busy);
     PgTryBuilder::new(AssertUnwindSafe(|| {

@@ -1,4 +1,4 @@
-//! Stores the rights to jobs that `awty.allow()` grants. Only [`Granted::has`] decides whether a role has a right.
+//! Only [`Granted::has`] decides whether a role has a right.
 
 use super::arg;
 use super::statement::Rows;
@@ -7,7 +7,7 @@ use crate::pg::array::{self, REGROLE};
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// Right to a job that a role has without being a member of the job's role. Each right includes `Read`.
+/// Each right includes `Read`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,
@@ -34,13 +34,11 @@ impl std::str::FromStr for Right {
 }
 
 statement! {
-    /// Reads the rights to a job with the latest snapshot.
     pub fn granted(name: &Text) -> Option<Granted> = query_latest,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j WHERE j.job = $1"
 }
 
 statement! {
-    /// Reads the rights to all jobs with the snapshot of the caller's statement.
     pub fn all() -> Vec<Granted> = query_as_caller,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 }
@@ -60,7 +58,7 @@ statement!(
 
 pub struct Granted {
     pub job: Text,
-    /// Role of the job. Members of this role have all rights to the job.
+    /// Members of the role have all rights to the job.
     pub role: pg_sys::Oid,
     pub paused: bool,
     readers: Vec<pg_sys::Oid>,
@@ -69,7 +67,6 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Whether a role has a right to the job. `may_be` tests whether the role is a member of a given role.
     pub fn has(&self, right: Right, may_be: impl Fn(pg_sys::Oid) -> bool) -> bool {
         let (schedulers, claimers) = (&self.schedulers[..], &self.claimers[..]);
         let granted = match right {
@@ -100,7 +97,6 @@ impl Row for Granted {
     }
 }
 
-/// Gives a role a right to a job. `None` removes the role's right.
 pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
     let right = right.map(|right| Text::from(right.word()).datum());
     update_right().execute(&[Some(name.datum()), arg(role), right]);

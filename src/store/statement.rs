@@ -1,5 +1,3 @@
-//! Prepares a statement on awty's tables, and keeps its plan until the process ends.
-//!
 //! Invariant: a statement is planned once for all parameters, and reads tables by index. A table that was empty at
 //! planning time may later have ten million rows.
 
@@ -29,18 +27,16 @@ impl Prepared {
         self.query(args, |rows| rows.processed)
     }
 
-    /// Executes the statement, and calls `read` with the rows. The result of `read` must not borrow from the rows.
+    /// The result of `read` must not borrow from the rows.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// Executes the statement with the latest snapshot. Within a parallel query the current snapshot is used, because a
-    /// new one is not allowed.
+    /// Within a parallel query the current snapshot is used, because a new one is not allowed.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
 
-    /// Executes the statement with the snapshot of the client's statement that called awty.
     pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, true, read))
     }
@@ -68,7 +64,6 @@ impl Statement {
         result
     }
 
-    /// Executes the statement. If `read_only` is set, the active snapshot is used unchanged.
     fn run<R>(&self, args: &[Arg], read_only: bool, read: impl FnOnce(&Rows) -> R) -> R {
         assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
@@ -87,9 +82,11 @@ impl Statement {
         }
     }
 
-    /// Returns the statement's plan. If the tables or their statistics have changed, plans the statement again.
+    /// If the tables or their statistics have changed, plans the statement again.
     ///
-    /// # Safety SPI must be connected.
+    /// # Safety
+    ///
+    /// SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
         // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected by the contract of this
@@ -152,9 +149,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns the rows of the last statement that SPI executed.
+    /// # Safety
     ///
-    /// # Safety SPI must be connected, and stay connected while the rows are read.
+    /// SPI must be connected, and stay connected while the rows are read.
     pub unsafe fn current() -> Self {
         // SAFETY: by the contract of this function.
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
@@ -177,7 +174,6 @@ impl Rows {
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
-    /// Reads all rows with `read`. Rows for which `read` returns `None` are left out.
     pub fn all<T>(&self, read: impl FnMut(usize) -> Option<T>) -> Vec<T> {
         (0..self.len()).filter_map(read).collect()
     }
@@ -200,13 +196,11 @@ impl Rows {
         self.get::<Raw>(row, column).map(|Raw(datum)| datum)
     }
 
-    /// Returns a column of the first row. Returns `None` if there is no row or the value is NULL.
     pub fn first<T: FromDatum>(&self, column: i32) -> Option<T> {
         if self.len() == 0 { None } else { self.get(0, column) }
     }
 }
 
-/// A row that is copied, so that it outlives the statement that returned it.
 pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {

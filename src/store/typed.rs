@@ -4,8 +4,6 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys::{self, Oid};
 
-/// Declares a function that runs an SQL statement.
-///
 /// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
 /// [`super::statement::Prepared`] can replace `query`. `query(reader)` is for a result that is no [`Outcome`].
 ///
@@ -97,7 +95,6 @@ impl Outcome for bool {
     }
 }
 
-/// The first row. `None` if the statement returned no row, or if a required column is NULL.
 impl<T: Row> Outcome for Option<T> {
     fn read(rows: &Rows) -> Self {
         if rows.len() == 0 { None } else { T::read(rows, 0) }
@@ -110,7 +107,6 @@ impl<T: Row> Outcome for Vec<T> {
     }
 }
 
-/// Reads a Rust value from a result row. `read` returns `None` if a required column is NULL.
 pub trait Row: Sized {
     fn read(rows: &Rows, row: usize) -> Option<Self>;
 }

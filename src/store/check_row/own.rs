@@ -8,7 +8,6 @@ use super::{Locked, Row, Table};
 use pgrx::pg_sys;
 
 impl Table {
-    /// Returns whether the row is still as it was read, or was changed by the run itself.
     pub(super) fn look_at_own(&self, row: &Row) -> Locked {
         let mut tid = row.tid;
         // SAFETY: the row was read in this transaction; the slot is one of this table; the snapshot is popped here.

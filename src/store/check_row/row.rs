@@ -1,5 +1,3 @@
-//! The columns of a check's row that was read.
-
 use super::{ARGS, ENTITY_KEY, ENTITY_NAME, FIRST_CHECK_AT, ID, JOB, NEXT_CHECK_AT, Row, SCHEDULED_AT, SCHEDULED_BY};
 use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
@@ -24,7 +22,7 @@ impl Row {
         (!nulls[column - 1]).then_some(values[column - 1])
     }
 
-    /// Returns the place of the row version that was read. The caller has locked the row or has written it.
+    /// The caller has locked the row or has written it.
     pub fn place(&self) -> Arg {
         Some(pg_sys::Datum::from(&raw const self.tid))
     }
@@ -41,7 +39,6 @@ impl Row {
         self.column(SCHEDULED_AT).map_or(self.slot, |at| clock::clamped(at.value() as Timestamp))
     }
 
-    /// Returns the columns of a check that are copied to the history.
     pub fn scheduled(&self) -> [Arg; 9] {
         [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
             .map(|column| self.column(column))
