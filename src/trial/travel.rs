@@ -34,7 +34,6 @@ use std::cell::{Cell, RefCell};
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
-    /// Number of runs of this transaction, or `None` if it has not called `awty.travel()`.
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
     /// For each call of `awty.travel()`: its subtransaction, and the state of the clock before the call.
     static JOURNEYS: RefCell<Vec<(pg_sys::SubTransactionId, (i64, clock::Timestamp))>> = const { RefCell::new(Vec::new()) };
@@ -157,8 +156,7 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// Runs checks of one slot. If a set fails, runs its two halves, down to single checks. Returns the ids of checks that
-/// did not run.
+/// If a set fails, runs its two halves, down to single checks. Returns the ids of checks that did not run.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -207,7 +205,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// Returns how a check ended. A run that replaced or cancelled its check, and a guard that ended it, left no fate.
+/// A run that replaced or cancelled its check, and a guard that ended it, left no fate.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },
@@ -216,7 +214,6 @@ fn end_of(id: i64, fates: &Fates) -> End {
     }
 }
 
-/// What happened to each check that ran.
 type Fates = Vec<(i64, After)>;
 
 /// Returns `None`, without any effect, if another session has locked or changed a check.

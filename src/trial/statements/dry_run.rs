@@ -1,6 +1,3 @@
-//! SQL statements that read a check's row for a dry run without locking it, or compute a row for an entity without a
-//! check.
-
 use crate::pg::text::Text;
 use crate::store::statement::Kept;
 use crate::store::typed::statement;
@@ -46,7 +43,7 @@ pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     select_row().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
 }
 
-/// Returns the row that a new check would have. The row is not written, but its id is taken from the sequence.
+/// The row is not written, but its id is taken from the sequence.
 pub fn imagined(
     entity: (pg_sys::Datum, pg_sys::Datum),
     job: &Text,
@@ -60,7 +57,6 @@ pub fn imagined(
 }
 
 impl Trial {
-    /// Whether the check was cancelled, replaced or changed since it was read.
     pub fn is_changed(&self) -> bool {
         let Some(id) = self.id else { return false };
         let version: Option<Text> = select_version().query(&[arg(id)], |rows| rows.first(1));

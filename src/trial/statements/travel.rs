@@ -1,5 +1,3 @@
-//! SQL statements for `awty.travel()`. They return the next due checks of a role, and how runs ended.
-
 use crate::pg::text::Text;
 use crate::store::typed::{Outcome, row, statement};
 use crate::store::{arg, from_timestamptz, time};
@@ -18,14 +16,12 @@ pub struct DueCheck {
 
 row!(DueCheck { id, job, entity_name, entity_key, slot });
 
-/// Result of a run: the outcome if the check ended, otherwise its next slot.
 pub struct End {
     pub outcome: Option<Text>,
     pub next_check_at: Option<Time>,
 }
 
 statement! {
-    /// Returns job and slot of the first check whose slot is between `from` and `by`, ignoring the checks in `without`.
     pub fn first(role: pg_sys::Oid, from: Time, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
     c"SELECT j.job, f.next_check_at
       FROM awty.job AS j
@@ -52,7 +48,6 @@ statement!(
              (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
 );
 
-/// Returns the due checks of a job that have the given slot, without the checks in `without`.
 pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(slot), arg(i64::try_from(most).unwrap_or(i64::MAX)), arg(without.to_vec())];
     select_of_slot().query(&args, Outcome::read)
