@@ -10,9 +10,8 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// Handles the abandoned runs of the worker's role. A run that ignored its timeout is stored as timed out. Any
-    /// other run is counted against its checks. From then on, these checks run alone and last. After too many such runs
-    /// they are held.
+    /// A run that ignored its timeout is stored as timed out. Any other run is counted against its checks. From then
+    /// on, these checks run alone and last. After too many such runs they are held.
     ///
     /// Returns `false` if a run cannot be counted yet, because a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {

@@ -1,5 +1,4 @@
-//! Runs the tasks of a turn. The worker names their checks in `awty_internal.in_flight`, flushes, and runs one task
-//! after the other.
+//! The worker names the checks of its tasks in `awty_internal.in_flight`, flushes, and runs one task after the other.
 //!
 //! Invariant: a running check is claimed, and its id was on disk before the run. If `awty.synchronous_commit` is on,
 //! the id was also on the standbys. Suspects run alone, in quarantine.
@@ -28,7 +27,7 @@ enum BatchEnd {
 }
 
 impl Worker {
-    /// Runs the tasks of a turn. Each suspect runs in a batch of its own, and all other tasks run in one batch.
+    /// Each suspect runs in a batch of its own, and all other tasks run in one batch.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (suspected, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspicion.is_some());
         let alone = suspected.into_iter().map(|task| vec![task]);
@@ -120,13 +119,12 @@ impl Worker {
         }
     }
 
-    /// Runs one task. The worker keeps the task's claims until it claims the next task, or until the batch is over.
+    /// The worker keeps the task's claims until it claims the next task, or until the batch is over.
     fn run(&mut self, task: &Task) -> RunResult {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let (granted, suspected) = self.entry.claim(&wanted);
         failpoint!("run.claimed");
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
-            // A check of the task may have become suspect since the task was chosen.
             return RunResult::Stale;
         }
         // Other workers run the checks whose claim was refused. The checks of a task are sorted by id.
@@ -173,8 +171,7 @@ impl Worker {
     }
 }
 
-/// Removes a worker's checks from `awty_internal.in_flight`, and flushes all earlier commits. If this fails, the
-/// maintainer removes the checks later.
+/// If the transaction fails, the maintainer removes the checks later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

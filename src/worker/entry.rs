@@ -1,5 +1,3 @@
-//! Manages the worker's own entry in shared memory.
-//!
 //! Invariant: when the process ends, in any way, its unfinished checks are due again and the entry is freed. If a run
 //! ended the process, the entry keeps its claims until the next worker has handled the run. A crash of the server
 //! forgets all workers.
@@ -35,7 +33,6 @@ pub struct Abandoned {
 }
 
 impl MyWorker {
-    /// Occupies the entry that the launcher has reserved. Returns `None` if another worker got the entry meanwhile.
     pub fn take(assignment: &Assignment) -> Option<Self> {
         let index = assignment.entry as usize;
         let taken = shmem::write(|shared| {
@@ -65,16 +62,13 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes the role's work that is due by now, and returns its first slot.
-    ///
     /// The slot is cleared in shared memory before the table is read. A session that commits a check later sets the
     /// slot again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// Takes work that was committed while the worker is running checks, and returns its first slot. This slot may be
-    /// earlier than the slots that the worker is reading.
+    /// The returned slot may be earlier than the slots that the worker is reading.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -103,8 +97,7 @@ impl MyWorker {
         });
     }
 
-    /// Records that the worker has run all due checks. `next` is the next slot of a check. At the time `look_again`, a
-    /// worker searches the same slots again.
+    /// `next` is the next slot of a check. At the time `look_again`, a worker searches the same slots again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -120,7 +113,6 @@ impl MyWorker {
         });
     }
 
-    /// Asks the launcher for a helper, because the worker repeatedly finds more checks than it takes at a time.
     pub fn ask_for_help(&self) {
         shmem::write(|shared| {
             if !std::mem::replace(&mut shared.workers[self.index].wants_help, true) {
@@ -142,8 +134,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Claims checks. Returns the granted claims and the server's count of suspects. If the count has changed, the
-    /// worker's list of suspects is outdated. A check may have become a suspect when its claim became free.
+    /// Returns the granted claims and the server's count of suspects. If the count has changed, the worker's list of
+    /// suspects is outdated. A check may have become a suspect when its claim became free.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -204,7 +196,6 @@ impl MyWorker {
         shmem::write(|shared| shared.leave_quarantine(self.index));
     }
 
-    /// Returns the next abandoned run of this role that no worker is handling. The search begins at entry `from`.
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);

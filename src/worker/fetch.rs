@@ -1,5 +1,3 @@
-//! The fetcher chooses a worker's next checks.
-//!
 //! Each turn takes a share of the due checks of every job of the role. New slots come first, and then missed slots.
 //! Each search begins where the last turn stopped. If it began at the first row, it would read dead rows, which stay in
 //! the index for as long as any session of the server holds an old snapshot.
@@ -28,9 +26,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Time after which the worker looks again for checks of a prepared transaction.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// Time after which the worker looks again for checks that another worker has prefetched.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
 /// Checks that are run together: one check, or many checks of a set-based job with the same slot, sorted by id.
@@ -52,7 +48,6 @@ pub struct Fetcher {
     role: pg_sys::Oid,
     database_able_since: Time,
     from: Timestamp,
-    /// Number of changes of `awty.job` when the jobs were read.
     pub epoch: u64,
     positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
@@ -66,7 +61,6 @@ pub struct Fetcher {
     isolated: HashSet<i64>,
     /// Time until the catch-up rate allows the next missed check, or `None` if no missed check has to wait.
     held_back: Option<Duration>,
-    /// First known slot of a pending check that is not due yet.
     next: Timestamp,
     look_again: Option<Timestamp>,
     /// Number of checks in the next turn. Checks of set-based jobs do not count.
@@ -176,8 +170,7 @@ impl Fetcher {
         Some(tasks)
     }
 
-    /// Fetches a job's checks of new slots first, and then its missed checks at the catch-up rate. Returns the number
-    /// of checks that the search has visited, including checks that will not run.
+    /// Returns the number of checks that the search has visited, including checks that will not run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -205,7 +198,6 @@ impl Fetcher {
             let passed = waiting.len();
             let mut missed = self.prefetch(job, waiting, entry);
             let allowed = self.allow(missed.len());
-            // Missed checks wait if the catch-up rate does not allow them yet.
             (place.missed, found) = match missed.get(allowed) {
                 Some(_) => (missed[..allowed].last().map_or(place.missed, Cursor::after), found + allowed),
                 None => (end, found + passed),
@@ -217,8 +209,7 @@ impl Fetcher {
         found
     }
 
-    /// Removes checks that are paused or that another worker has prefetched. Remembers the first prefetched check, so
-    /// that the worker looks at these checks again.
+    /// Remembers the first prefetched check, so that the worker looks at these checks again.
     fn prefetch(&mut self, job: &Job, mut checks: Vec<Candidate>, entry: &MyWorker) -> Vec<Candidate> {
         let mono = clock::mono();
         checks.retain(|check| !self.pauses.is_resting(check.id, mono));
@@ -281,7 +272,6 @@ impl Fetcher {
         checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
     }
 
-    /// Postpones suspects until another worker's suspect has left quarantine.
     pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.quarantine_is_taken(check.id, check.slot, mono));
@@ -308,9 +298,6 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns the time until some of the postponed checks can be tried again. The worker calls this function at the
-    /// end of a pass.
-    ///
     /// Returns `None` if no check was postponed, or if the wait exceeds `patience`. The audit finds checks with a
     /// longer wait.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
@@ -339,8 +326,8 @@ impl Fetcher {
     }
 }
 
-/// Returns the jobs of a role. A job with an unreadable row is left out, so that it does not stop the others. The log
-/// names such a job once, and again when the row changes.
+/// A job with an unreadable row is left out, so that it does not stop the others. The log names such a job once, and
+/// again when the row changes.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

@@ -75,7 +75,7 @@ fn connect(assignment: &process::Assignment) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// Ends the worker if it does not run as its role. This is the last defence against unusual settings of the role.
+/// The worker checks its role once more, as the last defence against unusual settings of the role.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: plain getters.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
@@ -219,7 +219,6 @@ impl Worker {
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
-    /// Flushes the worker's commits, and removes its checks from `awty_internal.in_flight`.
     fn finish(&mut self) {
         failpoint!("worker.leaving");
         self.clear_in_flight();
