@@ -9,7 +9,6 @@
 #[cfg(feature = "failpoints")]
 mod steps;
 
-/// Marks a step at which a process can be made to fail, as in `failpoint!("run.called")`.
 macro_rules! failpoint {
     ($step:literal) => {
         #[cfg(feature = "failpoints")]
@@ -30,7 +29,6 @@ mod armed {
     pub fn cross(step: &str) {
         let file = format!("awty_failpoints/{step}");
         let Ok(action) = fs::read_to_string(&file) else { return };
-        // If several processes reach the step, only the process that removes the file performs the action.
         if fs::remove_file(&file).is_err() {
             return;
         }
@@ -58,6 +56,7 @@ mod armed {
     }
 
     /// # Safety
+    ///
     /// Only PostgreSQL calls this function.
     #[pg_guard]
     unsafe extern "C-unwind" fn at_commit(event: pg_sys::XactEvent::Type, _argument: *mut std::ffi::c_void) {

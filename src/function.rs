@@ -1,7 +1,5 @@
-//! Finds a job's function by name and exact signature, and checks that the job's role may run it.
-//!
-//! This happens at registration, when a check is scheduled, and before runs, because the function, its owner and its
-//! rights may change at any time.
+//! A job's function is looked up at registration, when a check is scheduled, and before runs, because the function, its
+//! owner and its rights may change at any time.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -17,7 +15,7 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// Whether the function returns times. If it returns void, each check ends after its run.
+    /// If the function returns void, each check ends after its run.
     pub answers: bool,
 }
 
@@ -56,7 +54,6 @@ fn argument(takes: Signature) -> pg_sys::Oid {
     }
 }
 
-/// Splits a qualified name into its parts as SQL does, with its quotes and case folding.
 fn split(name: &Text) -> Option<Vec<Text>> {
     let mut list = std::ptr::null_mut();
     // SAFETY: PostgreSQL writes into its own copy, and the list points into the copy. Both live until the end of the
@@ -87,7 +84,7 @@ pub fn check(job: &Job) -> Result<()> {
     if job.is_external() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
-/// Returns the function of a job. The result is cached until a function, role or schema changes.
+/// The result is cached until a function, role or schema changes.
 pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
@@ -120,8 +117,7 @@ struct Key {
     set_based: bool,
 }
 
-/// Finds the function of a job that `registered_by` has registered, and checks that `role` may run it. `set_based` is
-/// `None` during the registration, which determines the function's form.
+/// `set_based` is `None` during the registration, which determines the function's form.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -150,8 +146,6 @@ pub fn resolve(
     Ok(Function { oid: found.oid, takes, answers: found.result != pg_sys::VOIDOID })
 }
 
-/// Returns an error if the role may not execute the function, or if another user who owns the function could misuse the
-/// role's rights.
 fn trusted(
     found: &store::CatalogFunction,
     signature: &str,
@@ -175,8 +169,6 @@ fn trusted(
     Ok(())
 }
 
-/// Checks the function that a rule calls with its alerts. `watched_by` has created the rule, and `role` must be able to
-/// run the function.
 pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<()> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     let found = store::find(schema, name, relations::alert_type(), role)
@@ -188,8 +180,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// Finds the function that a job calls. At registration exactly one function must fit. If a function that takes a check
-/// is created later, it replaces a function without arguments.
+/// At registration exactly one function must fit. If a function that takes a check is created later, it replaces a
+/// function without arguments.
 fn find(
     schema: &Text,
     name: &Text,

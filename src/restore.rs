@@ -16,13 +16,12 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-// Path of the file, relative to the data directory, in which every server process works.
+// Relative to the data directory.
 const FILE: &CStr = c"pg_stat/awty_restored";
 const NEW: &CStr = c"pg_stat/awty_restored.new";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hold {
-    /// The database's rows come from another database.
     Foreign,
     Restored,
 }
@@ -30,13 +29,12 @@ pub enum Hold {
 /// Time of the last restore, or 0 if there was none. The postmaster sets it, and its child processes inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns the time of the last restore. Returns `None` if there was none, or if `awty.auto_adopt` was on at that time.
+/// Returns `None` if there was no restore, or if `awty.auto_adopt` was on at that time.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// Records whether the server starts from a backup. The postmaster calls this function before recovery, because
-/// recovery removes the signal files.
+/// The postmaster calls this function before recovery, because recovery removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

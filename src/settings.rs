@@ -1,15 +1,12 @@
-//! Registers awty's settings (`awty.*`), and reads them as plain values. All settings are server-level
-//! (`postgresql.conf`, reloaded on SIGHUP), so users cannot change them.
+//! All settings are server-level (`postgresql.conf`, reloaded on SIGHUP), so users cannot change them.
 
 use awty_core::Width;
 use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// Number of worker entries in shared memory. It is a constant, because the size of shared memory is fixed when the
-/// server starts.
+/// A constant, because the size of shared memory is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
-/// Maximum number of checks in one batch, or in one call of a set-based job's function.
 pub const MAX_BATCH: usize = 1000;
 
 static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -62,17 +59,17 @@ pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// Returns the maximum number of missed checks that run per second, or 0 if there is no limit.
+/// 0 means no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// Returns how long the history is kept. `None` means for ever.
+/// `None` means for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// Returns how long attempts are kept. `None` means for ever.
+/// `None` means for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -86,7 +83,6 @@ pub fn max_crashes() -> i32 {
     MAX_CRASHES.get()
 }
 
-/// Whether restored and cloned databases run checks without a call of `awty.adopt()`.
 pub fn auto_adopt() -> bool {
     AUTO_ADOPT.get()
 }
@@ -114,7 +110,9 @@ pub fn max_prepared_transactions() -> i32 {
 
 /// Refuses values of `awty.slot` that do not divide a day.
 ///
-/// # Safety Only PostgreSQL may call this function, with a pointer to the new value.
+/// # Safety
+///
+/// Only PostgreSQL may call this function, with a pointer to the new value.
 unsafe extern "C-unwind" fn check_slot(
     new_value: *mut i32,
     _extra: *mut *mut std::ffi::c_void,

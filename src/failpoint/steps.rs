@@ -1,4 +1,4 @@
-//! Lists the failpoints in the order in which a check passes them. A test compares this list with the code.
+//! A test compares this list with the code.
 
 pub struct Step {
     pub name: &'static str,
