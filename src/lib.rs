@@ -55,6 +55,7 @@ use pgrx::prelude::*;
 
 pgrx::pg_module_magic!(name, version);
 
+/// PostgreSQL calls this function when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     report::without_backtraces();

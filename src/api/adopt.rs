@@ -1,3 +1,5 @@
+//! Implements `awty.adopt()`, which lets awty run the checks of a restored or cloned database.
+
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{self, Error, Result};

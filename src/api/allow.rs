@@ -1,3 +1,5 @@
+//! Implements `awty.allow()` and `awty.disallow()`, which grant and revoke rights to a job.
+
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::rights;

@@ -1,3 +1,5 @@
+//! Implements `awty.create_calendar()` and `awty.drop_calendar()`.
+//!
 //! Invariant: a calendar is locked before the checks of its repetitions. A name that another role's calendar has cannot
 //! be used, even if the caller does not see that calendar.
 

@@ -1,3 +1,5 @@
+//! Checks the URIs and the arguments of HTTP calls, for the SQL functions of the extension awty_http.
+//!
 //! Invariant: the gateway uses the same code of `awty_core`, so the gateway makes each call that awty_http accepts.
 
 use crate::call::args::{Args, calls};

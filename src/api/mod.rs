@@ -1,3 +1,6 @@
+//! Functions that SQL calls. Each function reads its arguments, checks the arguments and the caller's rights, and calls
+//! other modules.
+//!
 //! Invariant: nothing is written before everything is checked. Every refusal is a `crate::error::Error`.
 
 mod adopt;

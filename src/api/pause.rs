@@ -1,3 +1,5 @@
+//! Implements `awty.pause()` and `awty.resume()`, which stop and restart the checks of a job.
+
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};
 use crate::call::rights;

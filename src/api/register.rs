@@ -1,3 +1,5 @@
+//! Implements `awty.register()`, `awty.alter()` and `awty.unregister()`.
+
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use crate::call::options::{options, refuse_external, reset};

@@ -1,3 +1,5 @@
+//! Implements `awty.schedule()` and `awty.next_slot()`.
+
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;

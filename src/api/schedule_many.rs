@@ -1,3 +1,6 @@
+//! Implements `awty.schedule_many()` and `awty.cancel_many()`, which write the checks of many entities in a few
+//! statements.
+//!
 //! Invariant: keys are sorted, and checks are written or locked in that order, so that two calls cannot deadlock. If
 //! anything is refused, nothing is written.
 

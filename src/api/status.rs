@@ -1,3 +1,6 @@
+//! Implements the functions behind `awty.status`, `awty.explain()` and `awty.doctor()`, which show the state of this
+//! database in shared memory and in the catalogs.
+//!
 //! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
 //! above AccessShare. sql/60_status.sql decides which reason the views show if nothing runs.
 

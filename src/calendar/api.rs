@@ -1,3 +1,5 @@
+//! Implements `awty.due()` and `awty.open_time()`, which return exact times without rounding to slots.
+
 use super::usable;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_CALENDAR;

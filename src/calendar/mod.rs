@@ -1,3 +1,5 @@
+//! Finds the calendar with a name for a caller, and counts its open time.
+//!
 //! Invariant: a calendar never fails because of its zone. If PostgreSQL does not know the zone, all time is open.
 
 mod api;

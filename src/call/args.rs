@@ -1,3 +1,5 @@
+//! Reads the arguments of an SQL call as PostgreSQL passes them.
+//!
 //! Invariant: text is taken as bytes in the database's encoding. A text that is too long or empty is refused here,
 //! before anything else happens.
 

@@ -1,3 +1,5 @@
+//! Reads arguments that name an entity, and finds the pending check of the entity.
+//!
 //! Invariant: a check whose job the caller may not see is reported as missing.
 
 use super::args::Args;

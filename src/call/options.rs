@@ -1,3 +1,5 @@
+//! Reads a job's options from the arguments of `awty.register()` and `awty.alter()`.
+
 use super::args::Args;
 use crate::error::{Error, LeaseError, Result};
 use crate::settings;

@@ -1,3 +1,5 @@
+//! Checks the rights of roles to jobs.
+//!
 //! Invariant: the caller is the role with whose rights the call runs (`GetUserId()`), so that a SECURITY DEFINER
 //! function schedules as its owner. An error suggests a job's name only to roles that may see the job.
 

@@ -1,3 +1,5 @@
+//! Chooses the role that a job runs as, and limits how many jobs a role may have.
+
 use crate::error::{Error, Result};
 use crate::pg::catalog;
 use crate::store::job;

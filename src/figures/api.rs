@@ -1,3 +1,5 @@
+//! Implements the functions behind `awty.job_status` and `awty.forecast()`.
+//!
 //! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
 //! above AccessShare. They show a caller the jobs that it may read, and show a monitoring role all jobs.
 

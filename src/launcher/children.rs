@@ -1,3 +1,5 @@
+//! Starts workers and maintainers for the launcher, and keeps track of them.
+//!
 //! Invariant: a worker's entry in shared memory is freed if the worker never starts. At most [`MAINTAINERS`] databases
 //! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs it once.
 

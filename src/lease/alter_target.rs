@@ -1,3 +1,6 @@
+//! Implements `awty.alter_target()`, which sets limits and blocks of targets. Also computes the state that the view
+//! `awty.target` shows.
+
 use super::statements::target::{self, TargetChanges};
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};

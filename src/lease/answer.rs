@@ -1,3 +1,5 @@
+//! Takes a worker's answers to its leases through `awty.complete()`, `awty.fail()` and their variants for many leases.
+//!
 //! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
 //! answer to an ended lease changes nothing. The check's row is locked before its lease. A session that has locked a
 //! lease waits for no check. `complete()` and `fail()` wait for the check's row. `complete_many()` and `fail_many()`

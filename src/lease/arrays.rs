@@ -1,3 +1,5 @@
+//! Reads the arrays that external workers pass, which have one element per lease.
+//!
 //! Invariant: an array that is not as long as the array of leases is refused before any change. A NULL array means NULL
 //! for each lease.
 

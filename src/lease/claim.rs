@@ -1,3 +1,5 @@
+//! Implements `awty.claim()`, which hands out due checks to external workers.
+//!
 //! Invariant: no check is handed out before its slot or while it has a live lease. The snapshot that reads due checks
 //! is newer than the lock on the job's claims. A claim waits for no client that has locked a check, and writes nothing
 //! if no check is due.

@@ -1,3 +1,5 @@
+//! Ends leases that were never answered, because the external worker crashed or failed.
+//!
 //! Invariant: a lease is locked before its check, and the check is locked without waiting. If a client has locked the
 //! check, the lease is left for the next time. So neither a claim nor the maintainer can be part of a deadlock.
 

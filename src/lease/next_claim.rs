@@ -1,3 +1,5 @@
+//! Implements `awty.next_claim_in()`, which tells a worker how long to wait before its next claim.
+
 use super::statements::{lease, target as targets};
 use super::{arrays, target};
 use crate::call::args::{Args, calls};

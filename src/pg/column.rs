@@ -1,3 +1,5 @@
+//! Looks up columns of a user's table in PostgreSQL's own caches.
+
 use super::catalog;
 use super::table::{kind_name, quoted};
 use super::text::{self, Text, utf8};

@@ -1,3 +1,5 @@
+//! Looks up functions by OID and by name in PostgreSQL's own caches.
+
 use super::table::{kind_name, name_of_schema, quoted};
 use super::text::{self, type_name, utf8};
 use pgrx::pg_sys;

@@ -1,3 +1,5 @@
+//! Looks up the properties and the primary key of a user's table in PostgreSQL's own caches.
+
 use super::scalar;
 use super::text::{self, Text, utf8};
 use pgrx::pg_sys;

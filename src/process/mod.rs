@@ -1,3 +1,5 @@
+//! Registers awty's background processes, handles their signals and lets them wait.
+//!
 //! Invariant: SIGTERM ends a process at its next interrupt check (`die`), even within a run. So no awty process
 //! outlives a shutdown or DROP DATABASE … WITH (FORCE). A process reads a changed configuration at its next turn.
 

@@ -1,3 +1,5 @@
+//! Cleans up the session of a worker or maintainer between runs.
+//!
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. A
 //! procedural language's interpreter stays, because a process serves only one role.
 

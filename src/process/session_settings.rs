@@ -1,3 +1,5 @@
+//! Configuration parameters that awty forces upon the session of a worker or maintainer.
+
 use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;

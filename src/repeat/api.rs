@@ -1,3 +1,5 @@
+//! Implements `awty.repeat()` and `awty.occurrences()`.
+//!
 //! Invariant: a repetition is written together with its check. A transaction that changes a repetition has locked the
 //! check's row.
 

@@ -1,3 +1,5 @@
+//! Ends occurrences of repetitions and schedules the next ones in the same transaction.
+//!
 //! Invariant: a check's row is locked before the check's repetition is read. Changing a repetition also requires this
 //! lock, so the repetition stays as it was read until the commit.
 

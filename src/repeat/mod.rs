@@ -1,3 +1,5 @@
+//! Repetitions make checks come again at planned times.
+//!
 //! Invariant: while a repetition exists, exactly one check of its job and entity is pending or held. The transaction
 //! that ends this check inserts the next one or removes the repetition.
 

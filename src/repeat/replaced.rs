@@ -1,3 +1,5 @@
+//! Moves pending occurrences of repetitions to a changed plan or a changed calendar.
+//!
 //! Invariant: the caller holds the lock of each check that is moved. If no moment of the new plan is in open time, the
 //! repetition stays without a check.
 

@@ -1,3 +1,5 @@
+//! Reads the arguments `every`, `cron` and `zone`, which define a repetition.
+//!
 //! Invariant: a time zone is stored in PostgreSQL's spelling. If the caller gives none and the times do not depend on a
 //! zone, UTC is stored.
 

@@ -1,3 +1,5 @@
+//! Calls a job's function with the rights and settings of its role, and within its limits.
+//!
 //! Invariant: when [`ask`] returns, no code of the run is left to execute at commit. Settings and current user are
 //! restored. After an error, the abort of the transaction restores them.
 

@@ -1,3 +1,5 @@
+//! Keeps the counters and the log state of each job in shared memory.
+//!
 //! Invariant: when a job's row is evicted from shared memory, `jobs_left` is set for its database, and the maintainer
 //! removes the job from the table.
 

@@ -1,3 +1,5 @@
+//! Announces a transaction's scheduled checks to the launcher when the transaction commits.
+//!
 //! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
 //! slot. A lost or needless announcement costs time but never a check, because the audit finds all checks. So a
 //! rolled-back savepoint may announce its checks. PREPARE TRANSACTION also announces the checks, because the session

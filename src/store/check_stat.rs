@@ -1,3 +1,6 @@
+//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check, and
+//! stores their times and the last error.
+
 use super::arg;
 use super::typed::statement;
 use pgrx::pg_sys;

@@ -1,3 +1,5 @@
+//! Copies checks that end to the history, and deletes them from `awty.future_job`.
+
 use super::record::{End, RunRecord};
 use super::typed::statement;
 use super::{arg, context, interval, message, time};

@@ -1,3 +1,5 @@
+//! SQL statements on `awty_internal.in_flight`, which lists the checks that each worker is about to run.
+
 use super::statement::Arg;
 use super::typed::row;
 use super::typed::statement;

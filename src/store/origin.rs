@@ -1,3 +1,6 @@
+//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or
+//! from a backup.
+
 use super::arg;
 use super::statement::Arg;
 use super::typed::statement;

@@ -1,3 +1,5 @@
+//! Limits how long a statement waits for locks of other transactions.
+
 use crate::error::Error;
 use crate::pg::owner::{self, as_owner};
 use pgrx::pg_sys;

@@ -1,3 +1,5 @@
+//! Looks for prepared transactions that are not finished yet.
+
 use super::typed::statement;
 use crate::settings;
 

@@ -1,3 +1,5 @@
+//! Prepares a statement on awty's tables, and keeps its plan until the process ends.
+//!
 //! Invariant: a statement is planned once for all parameters, and reads tables by index. A table that was empty at
 //! planning time may later have ten million rows.
 

@@ -1,3 +1,5 @@
+//! Manages the worker's own entry in shared memory.
+//!
 //! Invariant: when the process ends, in any way, its unfinished checks are due again and the entry is freed. If a run
 //! ended the process, the entry keeps its claims until the next worker has handled the run. A crash of the server
 //! forgets all workers.

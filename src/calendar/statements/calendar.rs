@@ -1,3 +1,5 @@
+//! SQL statements that read and write `awty.calendar`.
+
 use crate::error::CalendarError;
 use crate::pg::array::{self, DATE, TEXT};
 use crate::pg::text::Text;

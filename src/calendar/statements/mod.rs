@@ -1,1 +1,3 @@
+//! Statements of calendars.
+
 pub mod calendar;

@@ -1,3 +1,6 @@
+//! SQL statements that read and write `awty_internal.job_stat`, which keeps the counters of jobs across restarts. Other
+//! statements count the pending checks of jobs.
+
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};

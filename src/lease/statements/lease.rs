@@ -1,3 +1,6 @@
+//! SQL statements on `awty_internal.lease` and `awty_internal.attempt`, which hold the claims of external workers and
+//! their results.
+//!
 //! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
 //! claims. With an older snapshot, a claim could choose a check that already has a lease, and then fail at the unique
 //! key. Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the

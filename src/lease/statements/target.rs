@@ -1,3 +1,6 @@
+//! SQL statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`, which hold limits,
+//! rates and failures of targets.
+//!
 //! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
 //! lock, and skips the target if another session holds this lock. So claims and answers never wait for each other's
 //! locks on these tables.

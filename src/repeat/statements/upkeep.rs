@@ -1,3 +1,5 @@
+//! SQL statements with which the maintainer goes through all repetitions, in pieces ordered by id.
+
 use super::repetition::StoredRepetition;
 use crate::store::statement::Rows;
 use crate::store::typed::statement;

@@ -18,7 +18,7 @@ const OBJECTS: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SE
      (SELECT count(*) FROM awty.rule), (SELECT count(*) FROM awty.job), (SELECT count(*) FROM awty.future_job))";
 
 const SEVERAL_TABLES: &str = "write a job and schedule it: awty.register() and awty.schedule()";
-const CLOCK: &str = "Use \"since\" and \"within\", or \"due\", instead.";
+const CLOCK: &str = "Use \"since\" and \"within\" instead.";
 const COLUMNS: &str = "Write columns without the table's name";
 const UNTIL: &str = "until => $$status IS NOT NULL$$";
 

@@ -1,3 +1,5 @@
+//! Converts local days and times of day to moments in open time.
+//!
 //! Invariant: a local time that occurs twice means its first occurrence. A local time in a gap means the end of the
 //! gap.
 

@@ -1,3 +1,5 @@
+//! The reason why weekly hours cannot be read, with a hint that says what to write instead.
+//!
 //! Invariant: the length of a message does not depend on the element's length.
 
 use std::fmt;

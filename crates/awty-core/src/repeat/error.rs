@@ -1,3 +1,5 @@
+//! Errors that say why a plan cannot be repeated.
+//!
 //! Invariant: a message names the argument or value. It begins in lower case and ends without a full stop.
 
 use super::cron::Unreadable;
