@@ -1,16 +1,16 @@
 //! Handles checks that were running when the server or a process crashed.
 //!
 //! 1. Before a worker runs a batch, it writes a row with the batch's checks to `awty_internal.in_flight` and flushes
-//!   (`worker`).
+//!    (`worker`).
 //! 2. After a crash of the server, the first inspection of each database takes the remaining rows, and counts a crash
-//!   against their checks ([`take_up_in_flight`]). After a clean shutdown, which a mark in `pg_stat/` shows, the rows
-//!   are ignored.
+//!    against their checks ([`take_up_in_flight`]). After a clean shutdown, which a mark in `pg_stat/` shows, the rows
+//!    are ignored.
 //! 3. A check with a counted crash is a *suspect*. It runs alone, with its own row in `in_flight`, and in quarantine:
-//!   one suspect at a time in the whole server, the least suspected first.
+//!    one suspect at a time in the whole server, the least suspected first.
 //! 4. A run that ends its own process is counted separately. Its check needs no quarantine, because it harms no other
-//!   run.
+//!    run.
 //! 5. At `awty.max_crashes` a check is held, which `awty.future_job` and `awty.status` show. The check is never
-//!   deleted.
+//!    deleted.
 //!
 //! Invariant: a crash counts once against a check. If a suspect was in quarantine, the crash counts against no other
 //! suspect. A crash is not counted against a check that a client has locked right after the crash.
