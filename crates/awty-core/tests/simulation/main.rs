@@ -65,7 +65,8 @@ fn a_million_steps_keep_every_promise() {
     }
     println!("{all:?}");
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
-        assert!(count > 0, "no check ended as {outcome}");
+        // Only a check of a rule ends as met.
+        assert!(count > 0 || *outcome == Outcome::Met, "no check ended as {outcome}");
     }
     for (what, count) in all.events() {
         assert!(count > 0, "never: {what}");
