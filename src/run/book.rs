@@ -67,12 +67,7 @@ pub fn answers(
         account.settled(row.id, fate, continuation.next_of(row.id));
         match fate {
             After::Again(slot) => {
-                future_job::put_again(
-                    row.id,
-                    row.place(),
-                    &Rescheduled { slot, done: 1, attempt: 0, failure: None },
-                    &run,
-                );
+                future_job::put_again(row.id, &Rescheduled { slot, done: 1, attempt: 0, failure: None }, &run);
             }
             After::End(outcome)
                 if suspected || row.check_count > 0 || row.attempt > 0 || continuation.is_noted(row.id) =>
@@ -121,7 +116,7 @@ pub fn failure(
     match fate {
         After::Again(slot) => {
             let again = Rescheduled { slot, done: 0, attempt, failure: Some(failure) };
-            future_job::put_again(row.id, row.place(), &again, &run);
+            future_job::put_again(row.id, &again, &run);
         }
         After::End(outcome) => {
             history::end_run(row.id, job, &run, &End { outcome, done: 0, failure: Some(failure) });

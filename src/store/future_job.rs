@@ -126,13 +126,12 @@ statement!(
         TEXTOID,
         TEXTOID,
         TEXTOID,
-        TIMESTAMPTZOID,
-        TIDOID
+        TIMESTAMPTZOID
     ],
     c"WITH moved AS (
           UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4,
               held = EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = $1 FOR KEY SHARE SKIP LOCKED)
-          WHERE id = $1 AND ctid = $12 RETURNING id
+          WHERE id = $1 RETURNING id
       ), counted AS (
           UPDATE awty_internal.check_stat AS t SET runs = t.runs + 1, run_time = t.run_time + $5,
               started_at = $6, lateness = $7, crashes = 0, exits = 0, sqlstate = $8, message = $9, context = $10, failed_at = $11
@@ -255,8 +254,8 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// Stores the error if the run failed. The caller has locked the row, which is at `place`.
-pub fn put_again(id: i64, place: Arg, again_at: &Rescheduled, run: &RunRecord) {
+/// Stores the error if the run failed. The caller has locked the row.
+pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     let failure = again_at.failure;
     again().execute(&[
         arg(id),
@@ -270,7 +269,6 @@ pub fn put_again(id: i64, place: Arg, again_at: &Rescheduled, run: &RunRecord) {
         failure.and_then(|failure| super::message(&failure.message)),
         failure.and_then(|failure| super::context(&failure.context)),
         failure.and_then(|_| time(run.finished_at)),
-        place,
     ]);
 }
 

@@ -6,7 +6,7 @@ use crate::pg::clock::{self, Timestamp};
 use crate::pg::text::Text;
 use crate::store::statement::Arg;
 use awty_core::{Check, Time};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::FromDatum;
 
 impl Row {
     pub fn label(&self) -> Label {
@@ -22,11 +22,6 @@ impl Row {
     fn column(&self, column: usize) -> Arg {
         let (values, nulls) = &self.columns;
         (!nulls[column - 1]).then_some(values[column - 1])
-    }
-
-    /// The caller has locked the row or has written it.
-    pub fn place(&self) -> Arg {
-        Some(pg_sys::Datum::from(&raw const self.tid))
     }
 
     pub fn subject(&self) -> [Arg; 3] {
