@@ -1,7 +1,7 @@
 //! Implements `awty.create_calendar()` and `awty.drop_calendar()`.
 //!
-//! Invariant: a calendar is locked before the checks of its repetitions. A name that another role's calendar has cannot
-//! be used, even if the caller does not see that calendar.
+//! Invariant: a calendar is locked before the checks of its repetitions. A caller cannot give a calendar the name of
+//! another role's calendar, even if the caller does not see that calendar.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};
@@ -17,7 +17,7 @@ use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
-/// The number is limited, because every reader of `awty.calendar` has its rights to each calendar checked.
+/// The number of calendars is limited, because every reader of `awty.calendar` has its rights to each calendar checked.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

@@ -15,7 +15,7 @@ calls! {
     fn cancel -> i64 = cancel_checks;
 }
 
-/// If the call names no job, checks of jobs that the caller may not schedule are skipped without an error.
+/// If the caller names no job, checks of jobs that the caller may not schedule are skipped without an error.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;
@@ -43,8 +43,9 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // The first attempt may have waited for a run, which has then scheduled the next occurrence. The loop locks this
-    // occurrence. It also locks a check that the maintainer has just scheduled for a repetition without a check.
+    // The first attempt to lock the check may have waited for a run, and the run has then scheduled the next
+    // occurrence. This loop locks that occurrence. It also locks a check that the maintainer has just scheduled for a
+    // repetition without a check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -20,7 +20,7 @@ calls! {
     fn release -> () = release_check;
 }
 
-/// A run in progress ends normally.
+/// A run of the check that is in progress ends normally.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -39,7 +39,8 @@ fn hold_check(args: &Args) -> Result<()> {
     let seen = peek(&entity, &job)?;
     let runs = running_since(seen.id).is_some();
     let id = if runs {
-        // If the run ends before this transaction commits, a maintainer holds the check that the run left pending.
+        // The run may leave the check pending, and may end before this transaction commits. A maintainer then holds the
+        // check.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -59,7 +60,7 @@ fn held_until(args: &Args, job: &Job) -> Result<Option<Time>> {
     Ok(Some(job.options.limits.width.round_up(until)))
 }
 
-/// If the check fell due while it was held, the job's `on_missed` applies.
+/// If the check fell due while it was held, the job's `on_missed` says what happens to the check.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
@@ -68,7 +69,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // Crashes may have held the check.
+        // The row's alert was not held. If the row is silenced, the call is refused. Otherwise crashes may have held
+        // the check, which is released below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -77,8 +79,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut held_at = None;
     if !seen.held {
-        // A client may have held the check during a run, so that the check is not marked as held yet. If this call
-        // waited for the end of that run, the check is marked now.
+        // A client that holds a check during its run does not mark the check as held. If this call waited for the end
+        // of that run, the check is marked now.
         held_at = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -21,7 +21,7 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
     args.get(index).ok_or(Error::Null { argument })
 }
 
-/// If the database has another encoding, characters outside ASCII may be replaced, but no valid URI or argument has
+/// If the database's encoding is not UTF-8, characters outside ASCII may be replaced, but no valid URI or argument has
 /// such characters.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())

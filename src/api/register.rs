@@ -75,7 +75,7 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// Without this check, an external worker and a worker of the server could run the same check.
+/// If a live lease did not prevent the change, an external worker and a worker of the server could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -84,7 +84,8 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether anything changed. A different job of this name is replaced only if `replace` is set.
+/// Returns whether anything changed. If a job of this name has another definition, it is replaced only if `replace` is
+/// set.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
@@ -191,17 +192,18 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A superuser must be able to remove a job whose row is broken.
+        // A superuser must be able to remove a job whose row is invalid.
         // SAFETY: the called function only reads a variable.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Locks the job's claims before this call deletes rows that claims read. A claim of several jobs skips this job.
+    // Later statements delete rows that claims read, so the job's claims are locked first. Meanwhile, a claim of
+    // several jobs skips this job.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // If this call had to wait for the end of a run, the run has scheduled the next occurrence.
+        // If the first cancellation had to wait for the end of a run, that run has scheduled the next occurrence.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

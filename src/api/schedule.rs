@@ -26,7 +26,7 @@ use std::collections::HashSet;
 
 const ROUNDS: u32 = 100;
 
-/// A thousand years. A longer interval could overflow.
+/// Maximum length of an interval: a thousand years. A longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -82,7 +82,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Says so once per session and job.
+/// Notifies the client, once per session and job, that the job is paused.
 pub fn say_paused(job: &Job) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -92,7 +92,8 @@ pub fn say_paused(job: &Job) {
     }
 }
 
-/// Says so once per session and job, because a trigger may schedule thousands of checks.
+/// Notifies the client of the job's slot width. A trigger may schedule thousands of checks, so each session does this
+/// only once per job.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -167,7 +168,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// The repetition continues after the slot of the new check.
+/// Makes the new check the repetition's pending occurrence. The repetition continues after the slot of the new check.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

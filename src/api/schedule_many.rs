@@ -32,7 +32,7 @@ calls! {
 
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// Indexes of `texts`, in the order in which the checks are written.
+    /// Indexes into `texts`, in the order in which the checks are written.
     sorted: Vec<usize>,
 }
 
@@ -84,7 +84,7 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// Either one slot for each key, or one slot for all keys.
+    /// Slots of the checks: one slot for each key, or a single slot for all keys.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -272,8 +272,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // The call locks one check at a time, because it may have to wait for a run. After the wait, it must lock the
-        // repetition's next occurrence before the check of the next key.
+        // The call locks one check at a time, because it may have to wait for a run. The wait may end with a new
+        // occurrence of the repetition. The call must lock this occurrence before the check of the next key.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -56,8 +56,8 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // Shared memory has the result of the last inspection, which may be outdated. The variable `unserved` is current,
-    // so `DatabaseProblem::Unserved` is left out here.
+    // The problem in shared memory was found by the last inspection, and may be outdated. The variable `unserved` is
+    // current, so `DatabaseProblem::Unserved` is left out here.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
@@ -142,7 +142,8 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// Smallest value of `max_lag`, because the launcher may look for due checks only once a second.
+/// Smallest value of `max_lag`. The launcher may look for due checks only once a second, so a smaller value would give
+/// false alarms.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]
@@ -165,7 +166,7 @@ fn pair(error: &Error) -> Vec<String> {
     vec![message, hint]
 }
 
-/// A trigger calls this function after each statement, including statements of users.
+/// A trigger calls this function after each statement that changes `awty.job`, including statements of users.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     if Firing::of(fcinfo).is_none() {
