@@ -1,6 +1,6 @@
 //! Finds the calendar with a name for a caller, and counts its open time.
 //!
-//! Invariant: a calendar never fails because of its zone. If PostgreSQL does not know the zone, all time is open.
+//! Invariant: an unknown time zone causes no error. If PostgreSQL does not know a calendar's zone, all time is open.
 
 mod api;
 pub mod statements;
@@ -63,7 +63,7 @@ pub fn unknown(name: &Text) -> CalendarError {
     CalendarError::Unknown { calendar, nearest }
 }
 
-/// The result is cached until the table changes.
+/// The result is cached until `awty.calendar` changes.
 pub fn find(name: &Text) -> Option<Rc<Known>> {
     thread_local! {
         static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
@@ -80,7 +80,8 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // The calendar is not cached during a parallel query, whose snapshot may be older than the last change.
+    // The calendar is not cached during a parallel query, because its snapshot may be older than the last change of the
+    // calendar.
     // SAFETY: the called function only reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {

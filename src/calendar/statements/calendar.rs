@@ -15,7 +15,7 @@ pub const POSTGRES_EPOCH: i64 = 10_957;
 pub struct Definition {
     pub name: Text,
     pub zone: String,
-    /// Without overlaps.
+    /// Opening hours that do not overlap.
     pub hours: Vec<String>,
     /// Closed days as numbers of days since 1970-01-01, in ascending order.
     pub closed: Vec<i64>,
@@ -59,7 +59,7 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// The caller's snapshot is recent enough, because the names are only used for suggestions.
+// The caller's snapshot is recent enough for the names of calendars, because they are only used for suggestions.
 statement! {
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"

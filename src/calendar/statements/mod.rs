@@ -1,3 +1,3 @@
-//! Statements of calendars.
+//! SQL statements about calendars.
 
 pub mod calendar;
