@@ -12,10 +12,10 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb of at most this size is accepted without counting its digits. It has at most five numbers, each of at most
-/// 147,500 digits.
+/// A jsonb of at most this size has at most five numbers, each of at most 147,500 digits. It is accepted without
+/// counting the digits.
 const HARMLESS: usize = 64;
-/// Every valid word is shorter.
+/// Maximum size of an argument that is one of several fixed words. Every such word is shorter.
 const MAX_CHOICE: usize = 64;
 
 /// Declares functions that PostgreSQL calls, in the form `fn name -> Result = body`.
@@ -53,7 +53,7 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// A longer text is refused before it is copied.
+    /// A text of more than `max` bytes is refused before it is copied.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -165,7 +165,8 @@ impl Args {
     }
 }
 
-/// The digits of numbers are counted, because a claim returns the arguments as text.
+/// A small jsonb may have numbers of very many digits. The digits are counted, because a claim returns the arguments as
+/// text.
 ///
 /// # Safety
 ///

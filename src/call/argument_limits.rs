@@ -7,7 +7,7 @@ pub const MAX_CALENDAR: usize = 63;
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// Schema and name may both be quoted, with every character doubled.
+/// Maximum length of a function's name with its schema. Both may be quoted, with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
 /// An entity's key must fit into an index entry.
@@ -15,7 +15,7 @@ pub const MAX_ENTITY_KEY: usize = 1024;
 pub const MAX_KEYS: usize = 1_000_000;
 pub const MAX_CHANNEL: usize = 63;
 pub const MAX_EXPRESSION: usize = 100_000;
-/// The cron parser itself refuses expressions that are too long.
+/// The cron parser itself refuses expressions that exceed its own limit.
 pub const MAX_CRON: usize = 64 * 1024;
 pub const MAX_ZONE: usize = 255;
 pub const MAX_CLAIM: i32 = 1000;

@@ -32,8 +32,8 @@ impl Entity {
             .collect()
     }
 
-    /// The third argument names the job. The argument may be left out if the entity has only one check that the caller
-    /// may schedule.
+    /// The third argument of the SQL call names the job. This argument may be left out if the entity has only one check
+    /// that the caller may schedule.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

@@ -21,7 +21,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
                 *value = args.duration(index, name)?.or(*value);
                 true
             }
-            // A negative count is replaced by the largest number, which is refused as out of range.
+            // A negative number of the caller is replaced by the largest `u32`, which is later refused as out of range.
             Field::Count(value) => {
                 args.get::<i32>(index).map(|given| *value = u32::try_from(given).unwrap_or(u32::MAX)).is_some()
             }

@@ -24,7 +24,8 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Unlike [`gate_write`], this function also requires the preloaded library, because without it nothing would ever run.
+/// Unlike [`gate_write`], this function also requires the preloaded library, because without the library no check would
+/// ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -74,8 +75,8 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // The error must not suggest the name that the caller gave. A job of this name may exist, but give the
-            // caller only another right.
+            // The error must not suggest the name that the caller gave. A job of this name may exist to which the
+            // caller has only another right.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -108,7 +109,7 @@ fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
 }
 
-/// The answers are cached, because many jobs share a few roles.
+/// Whether the caller is a member of a role is cached for each role, because many jobs share a few roles.
 fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
     let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
     move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
@@ -204,8 +205,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // The launcher does not notice that a database is a copy before an inspection, so an inspection is requested
-        // here.
+        // The launcher learns only from an inspection that a database is a copy, so an inspection is requested here.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }
