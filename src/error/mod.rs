@@ -1,4 +1,4 @@
-//! No other module chooses an SQLSTATE for an error.
+//! Defines the errors of awty. Only this module chooses their SQLSTATEs.
 //!
 //! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and hints
 //! are sentences. A hint that is a statement can be pasted.
@@ -45,8 +45,8 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// PostgreSQL executes a security-restricted operation, such as an index expression, REFRESH MATERIALIZED VIEW or
-    /// ANALYZE.
+    /// The function was called while PostgreSQL executes a security-restricted operation, such as an index expression,
+    /// REFRESH MATERIALIZED VIEW or ANALYZE.
     Restricted {
         function: &'static str,
     },
@@ -210,7 +210,7 @@ pub enum Error {
     },
     NoLogin {
         role: String,
-        /// The caller's name, or `None` if the caller may not log in either.
+        /// The caller's name, or `None` if the caller may not log in itself.
         caller: Option<String>,
     },
     NoConnect {
@@ -298,7 +298,7 @@ impl Error {
         (words.message, words.hint)
     }
 
-    /// Writes the error to the log as a warning, because no client can get it.
+    /// Writes the error to the log as a warning, because no client can receive it.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }

@@ -1,4 +1,4 @@
-//! The messages come from `awty_core::repeat`.
+//! Error messages of repetitions. Their texts come from `awty_core::repeat`.
 
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;

@@ -103,7 +103,7 @@ pub enum WatchError {
     IsRule {
         job: String,
     },
-    /// The row is silenced, which `awty.release()` does not end.
+    /// The alert's row is silenced, and `awty.release()` does not end a silence.
     Silenced {
         entity: Label,
     },
