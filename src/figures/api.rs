@@ -55,7 +55,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The checks that were not counted are divided equally among the jobs with too many checks to count.
+/// Only checks of small jobs are counted exactly. The other checks are divided equally among the jobs with more than
+/// [`COUNTED`] checks.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

@@ -1,5 +1,5 @@
-//! The job's channel is notified at commit. The server log gets an entry after the commit, if `awty.log_failures` and
-//! `awty_core::log_rate` allow one.
+//! Reports the problems of runs. The job's channel is notified at commit. The server log gets an entry after the
+//! commit, if `awty.log_failures` and `awty_core::log_rate` allow one.
 //!
 //! Invariant: if `awty.log_failures` is `codes`, an entry has only numbers, outcomes and SQLSTATEs, and no name, key,
 //! argument or message.

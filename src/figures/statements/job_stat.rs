@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// Limit up to which the pending checks of a job are counted. The number of checks of a larger job is estimated.
+/// Maximum number of pending checks that are counted for a job. For a job with more checks, the number is estimated.
 pub const COUNTED: i64 = 100_000;
 
 statement! {
