@@ -123,8 +123,8 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The launcher does not forget the database here. If the database's entry were missing, an inspection that
-            // is still running would seem to have found no awty.
+            // The launcher keeps the database's entry here. If the entry were missing, an inspection that is still
+            // running would seem to have found no awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -159,7 +159,7 @@ impl Children {
         }
     }
 
-    /// All roles wait for the same moment, so that more waiting roles do not make the wait longer.
+    /// All roles wait until the same time. The wait would otherwise grow with the number of waiting roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,
@@ -225,8 +225,8 @@ fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignmen
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
         pg_sys::MemoryContextSwitchTo(previous);
-        // A failed start allocates no memory, so a `Handle`, whose drop frees memory, is made only after a successful
-        // start.
+        // Only a successful start allocates memory for the handle. The drop of `Handle` frees this memory, so `Handle`
+        // is made only after a success.
         started.then(|| Handle(handle))
     }
 }

@@ -6,7 +6,7 @@
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
 
-/// Relative to the data directory.
+/// Path of the file, relative to the data directory.
 const FILE: &str = "pg_stat/awty_databases";
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! `awty_core::inspections` decides the order.
+//! `awty_core::inspections` decides in which order databases are inspected.
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;

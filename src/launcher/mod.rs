@@ -21,7 +21,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The launcher starts a slot's worker this early, so that the worker is connected in time.
+/// The launcher starts a worker this long before the slot, so that the worker is connected in time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -71,8 +71,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // From now on, sessions wake the launcher when they announce work, because this turn may no longer see that
-        // work.
+        // This turn may not see work that is announced from now on, so sessions must wake the launcher from now on.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -89,7 +88,8 @@ impl Launcher {
         wait
     }
 
-    /// Slots before the stored time were missed. If the clock is set back, no slot becomes missed.
+    /// Stores since when the checks of each database can run. Slots before this time were missed. If the clock is set
+    /// back, the stored time is set back too, so that no slot becomes missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -148,8 +148,8 @@ impl Launcher {
     }
 }
 
-/// Returns the roles that may have work, first as keys and then as the plan needs them. Also returns how many workers
-/// of other roles are still finishing.
+/// Returns the roles that may have work, as keys of shared memory and, in the same order, as input of the plan. Also
+/// returns how many workers of other roles are still finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -200,7 +200,7 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker has no run in progress and only waits for a standby, so the worker may be terminated.
+                // The worker has no run in progress, so it may be terminated even if it waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
@@ -208,7 +208,7 @@ fn watch(mono: Mono) -> Duration {
                 continue;
             };
             // A run whose commit waits for a standby is not interrupted, because PostgreSQL would end the wait and keep
-            // the commit. The worker of a primary without its standby would then begin the next run.
+            // the commit. The worker would then begin the next run, although the primary has no standby.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
