@@ -20,7 +20,7 @@ use pgrx::prelude::*;
 
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
-/// The number is limited, because each call that lists targets reads all of them.
+/// The number of targets is limited, because each call that lists targets reads all of them.
 const MAX_TARGETS: i64 = 10_000;
 
 const ASKED: TimeDelta = TimeDelta::hours(1);
@@ -46,7 +46,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // The stored timestamp is returned unchanged, because it may be infinite and a `Time` cannot be infinite.
+    // A `Time` cannot be infinite, but the stored timestamp can. So the stored timestamp is returned unchanged.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),
@@ -55,8 +55,8 @@ fn target_standing(
 }
 
 calls! {
-    /// Blocks a target that asked a worker for a pause, for at most [`ASKED`]. The block is this short, because the
-    /// caller needs only the right to claim.
+    /// Blocks a target that has asked its worker for a pause. The block lasts at most [`ASKED`], because the caller
+    /// needs no other right than to claim.
     fn block_for_now -> bool = block;
 }
 
@@ -104,7 +104,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // Workers that report a failure or a block only try this lock, so they are not delayed.
+    // A worker that reports a failure or a block does not wait for this lock, so the call does not delay workers.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

@@ -2,8 +2,10 @@
 //!
 //! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
 //! answer to an ended lease changes nothing. The check's row is locked before its lease. A session that has locked a
-//! lease waits for no check. `complete()` and `fail()` wait for the check's row. `complete_many()` and `fail_many()`
-//! never wait for it, so that no client delays the answers for other checks.
+//! lease waits for no check.
+//!
+//! `complete()` and `fail()` wait for the lock on the check's row. `complete_many()` and `fail_many()` do not wait for
+//! this lock, so that no client delays the answers for other checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -137,7 +139,8 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// If one report raises an error, stores them one by one, so that the error does not stop the others.
+/// Stores the workers' reports together. If one of them raises an error, stores them one by one, so that the error does
+/// not stop the others.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -277,8 +280,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Key of answers that are stored together: the job, the start of the lease, the slot, and whether the check has a row
-/// in `awty_internal.check_stat`.
+/// Answers with the same key are stored together. The key is the job, the start of the lease, the slot, and whether the
+/// check has a row in `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {

@@ -32,7 +32,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// A claim looks again if the checks that it found could not run and were ended or moved.
+/// A claim may find only checks that cannot run, and end or move them. It then searches again, at most this many times.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 
@@ -107,8 +107,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sort key of a job within its role: the position of its next check, the time when the job was last served, and the
-/// slot and id of the check.
+/// Sort key of a job within its role: the two positions of its next check (see `target::Chosen`), the time when the job
+/// was last served, and the slot and id of the check.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));

@@ -30,7 +30,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // If the job was removed, its checks are removed too, so only the leases end.
+            // If the job was removed, its checks were removed too, so only the leases remain to be ended.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }

@@ -21,7 +21,7 @@ use pgrx::prelude::*;
 /// The call first looks for a claimable check among this many of the oldest due checks. If there is none, the call
 /// looks at all targets.
 const LOOK: usize = 100;
-/// Wait if the call has not visited all targets.
+/// Time to wait before the next claim, if the call has not visited all targets.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
@@ -50,7 +50,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    // A claim gets no checks of a paused job, or of a held database.
+    // A claim gets no checks of a paused job, and none while the database is held.
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
         let mut ahead = lease::ahead(&job.name, now);
         if ahead.is_due && targets::any(&job.name) {
@@ -60,8 +60,8 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
-                // The next claim continues at this target. So a worker that alternates this call with claims reaches
-                // all targets.
+                // The next claim starts its search at this target. A worker that alternates this call with claims
+                // therefore reaches all targets.
                 shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
                 let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();
                 ahead.expiry = ahead.expiry.into_iter().chain(soon).min();

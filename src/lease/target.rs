@@ -1,6 +1,6 @@
 //! A claim first reads as many of the oldest due checks as it may hand out. If there may be more, or if some of these
-//! checks cannot be handed out, the claim walks from target to target by an index. So a claim skips a target that
-//! cannot be called in one step, however many checks of the target are waiting.
+//! checks cannot be handed out, the claim walks from target to target by an index. So a claim needs only one step to
+//! skip a target that cannot be called, however many checks of the target are waiting.
 //!
 //! Invariant: under the lock on the job's claims, no target gets more calls than it allows. Claims and answers wait for
 //! no other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
@@ -20,14 +20,14 @@ use awty_core::lease::target::Target;
 use pgrx::pg_sys;
 use std::collections::{BTreeMap, HashMap};
 
-/// The next claim continues with the following target.
+/// Maximum number of targets that one claim visits. The next claim continues with the target after them.
 const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks, each with its position among the checks of its target and with the position of the target.
+    /// The chosen checks. Each has two positions: its own among the checks of its target, and that of its target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// Empty if no target of the job has a limit, a block or a failure.
+    /// The targets of the job by name. Empty if no target has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
@@ -191,8 +191,8 @@ pub enum Report {
     Down(String),
 }
 
-/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, because such a
-/// transaction cannot see other transactions' writes.
+/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, because a
+/// transaction at these levels cannot see what other transactions write.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

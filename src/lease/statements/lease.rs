@@ -58,8 +58,8 @@ statement! {
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 }
 
-// A scan of the whole table is cheap enough, because the table has one row for each check in progress and the
-// maintainer runs this statement once a minute.
+// The statement scans the whole table. This is cheap enough, because the table has only one row for each check in
+// progress, and the maintainer runs the statement only once a minute.
 statement! {
     pub fn jobs_overdue(now: Time) -> Vec<Text> = query,
     c"SELECT DISTINCT l.job FROM awty_internal.lease AS l WHERE l.deadline <= $1"
@@ -88,7 +88,8 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the attempt's message says so instead of the worker's answer.
+// If the check is no longer pending, the row in `awty_internal.attempt` says so in its message, instead of the worker's
+// answer.
 statement!(
     end_all,
     [
@@ -150,8 +151,8 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// The condition is IS NOT DISTINCT FROM instead of plain `f.held`, because a planner without statistics might otherwise
-// read the whole index of held checks.
+// The condition is not plain `f.held`. With plain `f.held`, a planner without statistics might read the whole index of
+// held checks.
 statement! {
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"
@@ -229,8 +230,7 @@ pub struct NewLeases<'a> {
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// Numbers of the new leases. For each lease, `ids` has the check and `keys` the idempotency key, in the same
-    /// order.
+    /// Numbers of the new leases. `ids` has their checks and `keys` has their idempotency keys, in the same order.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,

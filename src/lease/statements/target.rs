@@ -40,7 +40,7 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
-// SKIP LOCKED is needed because a claim must not wait for another transaction.
+// SKIP LOCKED is needed, because a claim must not wait for another transaction that has locked a bucket.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
@@ -256,8 +256,8 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     select_due_of().query_latest(&args, Outcome::read)
 }
 
-/// Returns the names of the visited targets, and whether each has a check to hand out. Stops after `due` such targets,
-/// or after `steps` targets.
+/// Returns the names of the visited targets, and whether each has a check to hand out. Stops after `due` targets that
+/// have one, or after `steps` targets in all.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
@@ -280,7 +280,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// `None` removes the failures, because the target has answered.
+/// If `failed` is `None`, removes the target's failures, because the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
