@@ -59,8 +59,8 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // If awty was installed during the inspection, another inspection is already wanted. The launcher must then
-            // not forget the database.
+            // If awty was installed during the inspection, its installation has requested another inspection. The
+            // launcher must then keep the database's entry.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -149,8 +149,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // If no role waits because of such a problem, the role with the problem was dropped or has no
-                        // work.
+                        // If no role waits because of this problem, the role that had the problem was dropped or has no
+                        // work. The problem is then over.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -235,8 +235,8 @@ fn hold_late(_now: Time) {
     hold::carry_lost(STRAYS);
     let mono = clock::mono();
     let mut after = i64::MIN;
-    // The loop reads all late holds, because a role may have thousands of checks that are running or locked by the
-    // role.
+    // The loop reads all holds that came too late for a run. A role may have thousands of such checks that are running,
+    // or that the role has locked.
     loop {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };
@@ -290,7 +290,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // The vacuum has ended the transaction that held the locks, so the tables are locked again.
+        // The vacuum has ended the transaction that held the locks on awty's tables, so the tables are locked again.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();
