@@ -1,4 +1,4 @@
-//! PostgreSQL invalidates the caches that the functions of this file read, so every answer is current.
+//! Reads PostgreSQL's caches of catalogs. PostgreSQL invalidates these caches, so every answer is current.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -18,7 +18,8 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// The role that created the extension, unless the tables were given to another role.
+/// The owner of awty's tables. This is the role that created the extension, unless the tables were given to another
+/// role.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
     // SAFETY: a catalog lookup; the tuple is released after its one field is read.

@@ -51,7 +51,7 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
 }
 
 /// The invalidation names a type and not the table, because PostgreSQL rebuilds the description of an open table
-/// recursively for each message: 3,000 messages about `awty.job` would end the queries that read the table.
+/// recursively for each message. With 3,000 messages about `awty.job`, queries that read the table would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

@@ -27,7 +27,7 @@ pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     is_free
 }
 
-/// The number has 53 bits, because every client language can represent such a number exactly.
+/// Returns a random number of 53 bits for a lease. Every client language can represent such a number exactly.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the buffer has the given length.

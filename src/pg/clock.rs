@@ -41,7 +41,8 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// The clock continues to run, and stays ahead until [`set_ahead`] is called.
+/// Moves this session's clock ahead to a time. From there the clock continues to run, and it stays ahead until
+/// [`set_ahead`] is called.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
     ARRIVED.set(to_timestamp(now()));
@@ -117,7 +118,8 @@ pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// As PostgreSQL's `extract(epoch)`: a year has 365.25 days, a month has 30 days, and a day has 24 hours.
+/// Converts an interval as PostgreSQL's `extract(epoch)` does: a year has 365.25 days, a month has 30 days, and a day
+/// has 24 hours.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

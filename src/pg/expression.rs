@@ -11,7 +11,8 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Alias of the table's row. PostgreSQL's deparser writes columns of this row without the alias.
+/// Alias of the table's row while an expression is parsed. PostgreSQL's deparser writes columns of this row without the
+/// alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
@@ -156,7 +157,7 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
-/// Stores the first function or keyword that reads the clock in `found`.
+/// Searches for functions and keywords that read the clock, and stores the first of them in `found`.
 ///
 /// # Safety
 ///
@@ -260,7 +261,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     unsafe {
         match (*node).type_ {
             // Casts to text count as mutable, because many depend on settings although PostgreSQL marks them as
-            // immutable. So do casts to a domain, whose constraint may be any expression.
+            // immutable. Casts to a domain also count as mutable, because the domain's constraint may be any
+            // expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction

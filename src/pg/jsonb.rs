@@ -1,4 +1,5 @@
-//! Strings are ignored, because their text is at most six times their size.
+//! Finds numbers in a jsonb that are long as text. Strings are ignored, because the text of a string is at most six
+//! times as long as the string.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;

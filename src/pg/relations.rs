@@ -49,7 +49,7 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// The first relations in `RELATIONS`, up to this number, are locked for every purpose.
+/// Number of relations at the start of `RELATIONS` that are locked for every purpose.
 const COMMON: usize = 14;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -57,7 +57,8 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// If a relation will be written, its first lock is already the lock for writing.
+/// Says whether the caller reads or writes the relations. A relation that will be written is locked for writing at
+/// once, without an earlier lock for reading.
 ///
 /// REINDEX first excludes writers and then readers, so a transaction that reads a relation and writes it later would
 /// deadlock with REINDEX.
@@ -83,7 +84,8 @@ thread_local! {
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// The locks that this session holds are valid until the (sub)transaction ends or a relation changes.
+/// Describes the locks that this session holds. The description is valid until the (sub)transaction ends or a relation
+/// changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),

@@ -29,8 +29,8 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
-/// Without this call, pgrx would append Rust's backtrace to the DETAIL that users see. The standard library reads the
-/// environment only at the first backtrace.
+/// Turns off Rust's backtraces, which pgrx would otherwise append to the DETAIL that users see. The standard library
+/// reads the environment only at the first backtrace, so the variable is restored afterwards.
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);

@@ -31,7 +31,7 @@ pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Raises again an ERROR that [`carried`] caught further down.
+/// Raises an ERROR again for PostgreSQL, after [`carried`] has caught it within `body`.
 pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => return result,
@@ -45,7 +45,8 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// Runs `body` in a function that pgrx wraps. pgrx reports only standard SQLSTATEs.
+/// Runs `body` in a function that pgrx wraps. An ERROR that `body` carries becomes a panic for pgrx, which reports only
+/// standard SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {

@@ -13,8 +13,8 @@ pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// `by_settings` says whether the result depends on session settings. If not, only the search path is set to a fixed
-/// value.
+/// `by_settings` says whether the body's result depends on session settings. If it does not, the function sets only the
+/// search path to a fixed value.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

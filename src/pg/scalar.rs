@@ -6,7 +6,7 @@ use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The error is the name of the type.
+/// If values of this type cannot be part of a key, returns the type's name as the error.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     // SAFETY: catalog lookups in a transaction; the name is copied.
     unsafe {
@@ -40,7 +40,8 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Sets the text formats and the search path to fixed values, until the enclosing level of settings ends.
+/// Sets the text formats and the search path to fixed values. PostgreSQL restores the old values when the caller ends
+/// its level of settings (NewGUCNestLevel()).
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

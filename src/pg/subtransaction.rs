@@ -29,7 +29,7 @@ pub fn undone_or_raised<R>(body: impl FnOnce() -> R) -> R {
     within(|_| false, body).unwrap_or_else(|cause| cause.rethrow())
 }
 
-/// Rolls back if the body fails or returns `None`.
+/// Runs the body in a subtransaction, which is rolled back if the body fails or returns `None`.
 pub fn kept<R>(body: impl FnOnce() -> Result<Option<R>, Failure>) -> Result<Option<R>, Failure> {
     within(|result| matches!(result, Ok(Some(_))), body).map_err(|cause| failure(&cause))?
 }
@@ -81,7 +81,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// A transaction with one snapshot cannot see later commits of other transactions.
+/// Whether the transaction keeps its first snapshot, and so cannot see later commits of other transactions.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

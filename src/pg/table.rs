@@ -202,7 +202,7 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// The name must be qualified because a bare `character` would mean `character(1)`.
+/// Returns the type's qualified name, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: a catalog lookup in a transaction; the name is copied.

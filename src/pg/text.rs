@@ -53,7 +53,7 @@ impl fmt::Display for Text {
         if is_utf8() {
             return f.write_str(&String::from_utf8_lossy(&self.0));
         }
-        // The client expects the database's encoding, so characters outside ASCII are replaced.
+        // The client expects the database's encoding and not UTF-8, so characters outside ASCII are replaced.
         self.0.iter().try_for_each(|byte| f.write_char(if byte.is_ascii() { char::from(*byte) } else { '?' }))
     }
 }

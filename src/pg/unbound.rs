@@ -71,7 +71,7 @@ mod c {
     }
 }
 
-/// The number differs between versions.
+/// PostgreSQL's `USER_TIMEOUT`, which differs between versions of PostgreSQL.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 const USER_TIMEOUT: c_int = 12;
 #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -203,7 +203,7 @@ pub unsafe fn transform_expr(
 ///
 /// # Safety
 ///
-/// `node` is an expression over only that table.
+/// `node` is an expression over no other table than `relation`.
 pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid) -> *mut c_char {
     // SAFETY: guaranteed by the caller.
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
