@@ -101,7 +101,8 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // This code does what pqsignal() does, but installs a handler that learns who sent the signal.
+        // Installs the handler of SIGTERM like pqsignal(), except that the handler learns which process sent the
+        // signal.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -109,7 +110,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // Reads the configuration now, because a SIGHUP that arrived before the handler was installed had no effect.
+        // A SIGHUP that arrived before its handler was installed had no effect, so the configuration is read now.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -162,7 +163,7 @@ pub fn report_statistics(now: bool) {
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
-    // In PostgreSQL 18's bindings, the function above may return.
+    // PostgreSQL 18's bindings declare `proc_exit` as a function that may return.
     #[cfg(feature = "pg18")]
     unreachable!()
 }

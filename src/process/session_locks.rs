@@ -53,8 +53,8 @@ pub fn let_go() {
     }
 }
 
-/// PostgreSQL releases session locks only at an abort, so a process that ends between transactions would leave the
-/// relations locked.
+/// Releases all locks before the process ends. PostgreSQL releases session locks only at an abort, so a process that
+/// ends between transactions would otherwise leave the relations locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more, and takes none.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

@@ -14,7 +14,7 @@ pub fn override_settings() {
         (c"default_transaction_deferrable", c"off"),
         (c"idle_in_transaction_session_timeout", c"0"),
         (c"statement_timeout", c"0"),
-        // If this setting were on, an error would end the process instead of the run.
+        // If `exit_on_error` were on, an error would end the process instead of the run.
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),

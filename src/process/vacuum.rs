@@ -9,7 +9,7 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// VACUUM skips the statistics of the whole database, which autovacuum maintains.
+// VACUUM skips the statistics of the whole database, because autovacuum maintains them.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
@@ -20,11 +20,11 @@ pub fn future_job() {
     // SAFETY: VACUUM's lock on a relation, in a transaction that keeps it.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
         // The lock is not free, probably because autovacuum is vacuuming the table. VACUUM would only log that it
-        // skipped the table.
+        // skipped the table, so it is not started.
         return;
     }
-    // The table's storage parameters set the same cost delay for autovacuum. The setting may outlast the transaction,
-    // because the process does nothing else.
+    // Autovacuum uses the same cost delay, which it reads from the table's storage parameters. The setting may stay
+    // after the transaction, because this process does nothing else.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and it is not a block of several statements.
     unsafe {
