@@ -80,7 +80,8 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
     let calendar = calendar.map(|known| Rc::clone(&known.calendar));
     let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None).within(calendar);
-    // `awty.repeat()` also refuses a plan without a next moment, and also checks the plan's slots.
+    // A plan without a next moment is refused, as in `awty.repeat()`. Unlike this function, `awty.repeat()` also checks
+    // the plan's slots.
     if plan.next(after).is_none() {
         let rhythm = plan.rhythm().to_string();
         let is_shut = plan.is_shut(after);
@@ -97,7 +98,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// If this is the job's first repetition, workers may not know yet that the job repeats.
+    /// Whether this is the job's first repetition. If so, workers may not know yet that the job repeats.
     is_first: bool,
 }
 
@@ -161,7 +162,7 @@ impl Call {
             }
             match self.pending() {
                 Some(pending) => return Ok(self.change(&pending)),
-                // A repetition has no check if, for example, PostgreSQL no longer knows its time zone.
+                // A repetition may be without a check, for example because PostgreSQL no longer knows its time zone.
                 None => match self.find() {
                     Existing::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
                     Existing::Alone(_) | Existing::Pending | Existing::Nothing => {}
@@ -213,7 +214,7 @@ impl Call {
         Err(self.contended())
     }
 
-    /// If the new definition equals the stored one, nothing changes.
+    /// Changes nothing if the new definition equals the stored one.
     fn change(&self, pending: &Pending) -> Option<Time> {
         let (stored, occurrence) = (&pending.repetition, &pending.occurrence);
         if stored.terms == self.terms && repetition::has_args(stored.id, self.subject.args) {

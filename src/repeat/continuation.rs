@@ -20,7 +20,7 @@ pub struct Continuation<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
-    /// Held repetitions, each with its next slot and the check that has ended.
+    /// Held repetitions: for each the id, the next slot, and the check that has ended.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
     begun: Vec<(i64, bool)>,
@@ -28,7 +28,7 @@ pub struct Continuation<'a> {
 
 pub enum Decision {
     Policy(Before),
-    /// The next occurrence replaces the check, which does not appear in the history.
+    /// The next occurrence replaces the check, and the check gets no row in the history.
     Replace,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Continuation<'a> {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// `None` if there is no next occurrence. Otherwise, whether it is held.
+    /// Whether the next occurrence is held, or `None` if there is no next occurrence.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
@@ -99,7 +99,8 @@ impl<'a> Continuation<'a> {
         }
     }
 
-    /// For an occurrence, the repetition decides instead of the job's policy.
+    /// Decides what happens to a check before its run. If the check is an occurrence of a repetition, the repetition
+    /// decides instead of the job's policy.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
         let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
@@ -143,14 +144,14 @@ impl<'a> Continuation<'a> {
             let (next, ended): (Vec<_>, Vec<_>) =
                 self.held.iter().map(|&(id, slot, check)| ((id, slot), (id, check))).unzip();
             repetition::schedule(&next, true, now);
-            // The hold on an ended occurrence continues for the next one.
+            // The hold of an ended occurrence is carried over to the next occurrence.
             hold::carry(&ended);
         }
         let first = self.next.iter().map(|(_, slot)| *slot).min()?;
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // The worker may already have looked for checks of this slot, so the slot is announced.
+            // A worker may already have searched this slot for checks, so the slot is announced.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,4 +1,5 @@
-//! Does not: raise an error if PostgreSQL no longer knows the plan's time zone.
+//! Counts the planned occurrences of a repetition for `awty.forecast()`. If PostgreSQL no longer knows the plan's time
+//! zone, no error is raised.
 
 use super::terms;
 use crate::call::args::Args;

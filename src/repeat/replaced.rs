@@ -1,7 +1,7 @@
 //! Moves pending occurrences of repetitions to a changed plan or a changed calendar.
 //!
 //! Invariant: the caller holds the lock of each check that is moved. If no moment of the new plan is in open time, the
-//! repetition stays without a check.
+//! repetition remains, but has no check.
 
 use super::of;
 use super::statements::repetition::{self, Pending};
@@ -43,7 +43,7 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-/// Each occurrence comes with its plan under the old calendar.
+/// The pending occurrences of the repetitions that use a calendar, each with its plan under the old calendar.
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {

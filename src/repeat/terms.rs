@@ -56,7 +56,7 @@ pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// Returns `None` for an invalid argument and `Some(None)` for an unknown name.
+/// Returns `None` if the argument is invalid, and `Some(None)` if PostgreSQL knows no zone of this name.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))

@@ -1,4 +1,5 @@
-//! Lock order: the check's row is locked before its repetition. A run locks a repetition only to end it.
+//! Lock order: the check's row is locked before its repetition. A run locks a repetition only if the run ends the
+//! repetition.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -146,8 +147,9 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// The statement scans all repetitions, because awty.unregister() is rare and repetitions are few compared with checks.
-// OFFSET 0 forces this scan. Otherwise the planner might search an index that begins with another column.
+// The statement scans all repetitions. This is cheap enough, because awty.unregister() is rare and there are far fewer
+// repetitions than checks. OFFSET 0 forces this scan. Otherwise the planner might search an index that begins with
+// another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -155,7 +157,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// If another check is pending for the job and entity, that check stays, and the repetition continues after it.
+// If the job and entity already have a pending check, this check stays, and the repetition continues after it.
 statement!(
     insert_occurrences,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID, TIMESTAMPTZOID],
@@ -286,7 +288,8 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Each flag says whether to look for the check's hold in `awty_internal.hold`.
+/// Finds out which of the checks are held. The flag of a check says whether its hold must be looked for in
+/// `awty_internal.hold`.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -332,7 +335,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Stores up to which slot the plan is used, if the first slot of the pending check is not enough to know this.
+/// Stores the last slot for which the plan was used, unless the first slot of the pending check already shows this.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {

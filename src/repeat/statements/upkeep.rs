@@ -6,7 +6,7 @@ use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// One search looks at a limited number of repetitions, in the order of their ids.
+/// Result of one search. A search looks at a limited number of repetitions, in the order of their ids.
 pub struct Piece {
     pub last: Option<i64>,
     pub alone: Vec<i64>,
@@ -67,7 +67,7 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// Returns the last id of the piece, and the checks of the piece whose first slot is after `now`.
+/// Returns the id of the piece's last repetition, and the checks of the piece whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }
