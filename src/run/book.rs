@@ -1,4 +1,4 @@
-//! Workers and the answers of external workers both use this code.
+//! Writes the results of runs, for workers of the server and for answers of external workers.
 //!
 //! Invariant: a result is written for the row version that was read. The row is locked without waiting, in the caller's
 //! transaction. If another session has changed or locked the row, nothing is written.
@@ -32,8 +32,8 @@ impl Timing {
 
 pub struct Conflict;
 
-/// `suspected` says that earlier crashes may have left a row in `awty_internal.check_stat` for a check without failed
-/// runs.
+/// If `suspected` is set, earlier crashes may have left rows in `awty_internal.check_stat`, even for checks without
+/// failed runs.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -58,7 +58,7 @@ pub fn answers(
         failpoint!("run.row_locked");
     }
     let mut continuation = Continuation::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
-    // Checks whose first run ends them are copied to the history together.
+    // Checks that end with their first run are collected here, and are copied to the history together.
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
     for (row, answer) in locked {
         let run = timing.of(&row);
@@ -105,7 +105,7 @@ pub fn failure(
     let untold = Untold::of(row);
     let mut check = row.check();
     if untold.as_ref().is_some_and(|untold| untold.raise(timing.finished_at)) {
-        // The attempts start again at zero, because each level of an alert's escalation counts its own attempts.
+        // The alert has reached a new level. Each level counts its own attempts, so the attempts start again at zero.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);

@@ -19,7 +19,8 @@ use pgrx::{FromDatum, pg_sys};
 pub enum Caller {
     /// A worker calls the function in a transaction that contains nothing else.
     Worker,
-    /// A client's session calls the function in a subtransaction. The client's own cursors and queries stay open.
+    /// A client's session calls the function in a subtransaction of the client's transaction. The client's own cursors
+    /// and queries stay open.
     Client,
 }
 
@@ -47,7 +48,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     }
     // SAFETY: as above.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    // Only awty's own function answers so.
+    // Only the function of rules may answer `-infinity`, which means that the row has met its rule.
     let is_rule = watch::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,
@@ -61,7 +62,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// An ERROR of the work that the function has deferred counts as the function's own.
+/// Calls the function and then the work that it has deferred. An ERROR of this work counts as an ERROR of the function.
 ///
 /// # Safety
 ///

@@ -62,16 +62,16 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // Two rows may name the same check if one worker takes over checks of another. Shorter rows come first, so that a
-    // row with only this check is counted first.
+    // If one worker takes over checks of another, two rows may name the same check. Shorter rows are counted first, so
+    // that a row with only this check comes before a row with more checks.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // This worker was not in quarantine. A suspect among its checks has outlasted its quarantine, so the crash
-            // is not counted against the suspect.
+            // Another worker was in quarantine. The crash is not counted against suspects of this worker, because their
+            // own quarantine was already over.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

@@ -69,7 +69,8 @@ impl RunContext<'_> {
     /// with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The run is tried again later, because the cleanup may succeed then, for example when a lock is free.
+            // The last cleanup has failed. The run is tried again later, because the cleanup may succeed then, for
+            // example when a lock is free.
             return RunResult::Locked;
         }
         let began = clock::mono();
@@ -77,8 +78,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // A late cancellation is cleared only now, because the launcher could send another one until
-        // [`Self::note_end`].
+        // The launcher can cancel the run until [`Self::note_end`], so a late cancellation is cleared only after this
+        // call.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
