@@ -13,8 +13,8 @@ use std::time::Duration;
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// If no entry is free, the oldest abandoned entry is reused, and the run of that entry is not counted against its
-    /// checks.
+    /// Reserves an entry for a worker. If no entry is free, the oldest abandoned entry is reused, and the run of that
+    /// entry is then not counted against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -48,7 +48,8 @@ impl SharedState {
         free
     }
 
-    /// Iterates only over entries that were ever used, because scanning all of the large entries would be slow.
+    /// Returns the entries of other workers. Entries that were never used are left out, because entries are large and a
+    /// scan of all would be slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -71,7 +72,7 @@ impl SharedState {
     }
 
     /// No suspect may run while `awty_internal.in_flight` still names the checks of an abandoned run, because a crash
-    /// would be counted against these checks.
+    /// of the suspect would be counted against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

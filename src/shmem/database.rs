@@ -21,7 +21,7 @@ pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
     NoEntry,
-    /// The value is the process id of the worker.
+    /// A run does not end. The value is the process id of its worker.
     StuckRun(i32),
     Reading,
     RoleCannotConnect,
@@ -58,13 +58,13 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Checks with earlier slots were missed.
+    /// Time since which the database's checks can run. Checks with earlier slots were missed.
     pub able_since: Timestamp,
     /// Latest slot of a check that was run since the server started. Zero if no check was run.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
     pub trouble: DatabaseProblem,
-    /// Meaningless if there is no trouble.
+    /// Time of the problem in `trouble`. The value has no meaning if there is no problem.
     pub trouble_at: Timestamp,
     /// This counter grows whenever a crash or an exit is counted against checks of the database. Workers then read the
     /// list of suspects again.

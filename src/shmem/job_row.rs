@@ -23,7 +23,8 @@ impl SharedState {
         row
     }
 
-    /// If the failure may be logged, returns the number of failures that were suppressed before.
+    /// Returns `None` if the failure must not be logged. Otherwise returns the number of failures that were suppressed
+    /// before.
     pub fn may_log(
         &mut self,
         database: pg_sys::Oid,
@@ -99,7 +100,8 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Drops counters of an earlier table, because the extension was dropped together with that table.
+    /// If the counters in shared memory come from an earlier table, drops them, because the extension was dropped
+    /// together with that table.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {
@@ -138,7 +140,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The table may have counters of the job even if shared memory has none.
+        // The table may have counters of the job, even if shared memory has none, so the maintainer must remove them.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

@@ -12,7 +12,7 @@
 
 use pgrx::{pg_guard, pg_sys};
 
-// Relative to the data directory.
+// Paths of both files, relative to the data directory.
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
@@ -31,7 +31,7 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that each process sets when it starts.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // A write error is ignored. Without the mark, some innocent checks run alone for a while.
+        // A write error is ignored, because a missing mark only makes some innocent checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

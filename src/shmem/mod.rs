@@ -1,7 +1,8 @@
 //! Shared memory, through which awty's processes communicate. README.md describes all of it.
 //!
 //! Invariant: the tables can restore everything except the claims on running checks, and terminated runs whose results
-//! are not stored yet. A server crash may lose both. No process waits or reads a table while it holds the lock.
+//! are not stored yet. A server crash may lose both. No process waits or reads a table while it holds the lock on
+//! shared memory.
 
 mod claims;
 mod database;
@@ -27,14 +28,15 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Further databases are ignored, with a log message.
+/// Maximum number of databases. Further databases are ignored, with a log message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// If there are more roles with work, the roles with the latest due times wait until the next audit finds them.
+/// Maximum number of roles with work. If there are more, the roles with the latest due times wait until the next audit
+/// finds them.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// The address is the same in all processes.
+    /// Address of the launcher's latch. The address is the same in all processes.
     launcher: usize,
     wakes_at: Timestamp,
     /// Time when the launcher last worked, which it does at least once a second. Zero if it has not worked since the
@@ -108,11 +110,12 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Never replaces an entry of another role that is due before `due`.
+    /// Finds or creates the role's entry. Never replaces another role's entry that is due before `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
-            // Chooses a free line, else a line without work, else the line with the latest due time.
+            // Chooses a free entry. If there is none, chooses an entry without work, or else the entry with the latest
+            // due time.
             None => (0..ROLES).max_by_key(|&index| (self.roles[index].is_free(), self.roles[index].due)).unwrap_or(0),
         };
         let line = &mut self.roles[index];
@@ -183,7 +186,7 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// The closure must be short and must not call PostgreSQL.
+/// Holds the lock while `look` runs, so `look` must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }

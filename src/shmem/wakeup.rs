@@ -23,7 +23,7 @@ struct Pending {
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Ended checks, which are dead rows after a commit.
+    /// Number of checks that the transaction has ended. Their rows are dead after a commit.
     ended: u64,
 }
 
@@ -55,7 +55,7 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// Failures are summarised in the log after a minute.
+/// Counts the job's runs when the transaction commits. Its failures are summarised in the log after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         let by = subtransaction();

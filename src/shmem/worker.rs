@@ -160,7 +160,7 @@ impl WorkerEntry {
             && self.claims.has(id)
     }
 
-    /// Whether the worker has prefetched the check and is fast enough, so that other workers leave the check alone.
+    /// Whether this worker has prefetched the check and is not slow. Other workers then leave the check alone.
     pub(super) fn keeps(&self, database: pg_sys::Oid, id: i64, now: Mono) -> bool {
         let is_slow = self.run.is_some_and(|run| now.since(run.began) > PATIENCE);
         self.occupancy == Occupancy::Taken && self.database == database && !is_slow && self.prefetched.has(id)
