@@ -1,4 +1,4 @@
-//! A run reads the row by its key without a lock, and at the end locks the row without waiting.
+//! A run reads its check's row by key without a lock. At the end, the run locks the row without waiting.
 //!
 //! The lock is taken through the table's access method and not by SQL, because only the access method says who has
 //! changed the row. If another transaction has changed it, the run must be undone. If the run itself has changed it,
@@ -25,7 +25,7 @@ pub struct Table {
     slot: *mut pg_sys::TupleTableSlot,
     /// Whether a snapshot was pushed for this table, so that `drop` must pop it.
     is_latest: bool,
-    /// Whether locks are given back at once, as in `awty.travel()`.
+    /// Whether a lock on a row is given back as soon as it is taken, as in `awty.travel()`.
     gives_back: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Row {
     pub attempt: i32,
     pub held: bool,
     pub datum: pg_sys::Datum,
-    /// The row's columns, which point into `datum`, and their NULL flags.
+    /// Values of the row's columns, which point into `datum`, and a flag for each NULL.
     columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
@@ -121,7 +121,7 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Without an index, each check is read alone, because a sequential scan cannot search for an array.
+        // Without an index, each check is read separately, because a sequential scan cannot search for several ids.
         // SAFETY: the code only reads a setting of this session.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
@@ -211,7 +211,7 @@ impl Table {
         }
     }
 
-    /// The table must be opened by [`Table::open_latest`].
+    /// Locks a check, and waits for other sessions. The table must have been opened by [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -227,7 +227,7 @@ impl Table {
         }
     }
 
-    /// The table must be opened by [`Table::open_latest`].
+    /// Locks a check without waiting. The table must have been opened by [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         // The first attempt may use an old snapshot, and another transaction may have changed and unlocked the check
         // since. The second attempt uses a new snapshot.

@@ -13,8 +13,8 @@ pub enum Suspicion {
     Exit,
 }
 
-// The check's row is locked first, then its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has
-// locked the check's row and waits for the row in check_stat.
+// The check's row is locked first, then its row in check_stat. A client may have locked the check's row and wait for
+// the row in check_stat. SKIP LOCKED avoids a deadlock with this client.
 statement!(
     count_suspicion,
     [INT8ARRAYOID, INT4OID, INT4OID],
@@ -31,7 +31,7 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
-// The condition is IS DISTINCT FROM true instead of NOT f.held, because a planner without statistics might otherwise
+// The condition is IS DISTINCT FROM true instead of NOT f.held. With NOT f.held, a planner without statistics might
 // read the whole index of checks that are not held.
 statement! {
     /// The caller has locked the check's row.
@@ -74,8 +74,8 @@ statement! {
 }
 
 // Reads the table by key and in pieces, because the table is large if many checks are pending again after a run. A
-// piece that is not full is the last piece. The loop must not go on until a piece is empty, because new rows may arrive
-// all the time.
+// piece that is not full is the last piece. The loop does not wait for an empty piece, because new rows may arrive all
+// the time.
 statement!(
     select_piece,
     [INT8OID, INT8OID],

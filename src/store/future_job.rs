@@ -75,7 +75,7 @@ statement!(
       UNION ALL SELECT a.rule FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL"
 );
 
-// The query has two parts, because one index has the held checks of a job, and another index has the others.
+// The query has two parts, because held checks of a job are in one index, and its other checks are in another index.
 statement! {
     pub fn lock_job(job: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
@@ -111,8 +111,8 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// An UPDATE and not ON CONFLICT alone for a row that is there, because ON CONFLICT locks the row. In awty.travel() the list of lockers
-// would grow with each run.
+// If check_stat already has a row of the check, an UPDATE changes this row. ON CONFLICT alone would also lock the row,
+// and in awty.travel() the list of lockers would grow with each run.
 statement!(
     again,
     [

@@ -38,7 +38,7 @@ statement!(
       WHERE f.id = $1"
 );
 
-// The caller has deleted the check's row, and check_stat has no row.
+// The caller has deleted the check's row, and check_stat has no row of this check.
 statement!(
     archive_one,
     [
@@ -90,7 +90,8 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
-// If a run has ended its own check, the check's history row lacks this run.
+// If a run has ended its own check, the check's history row was written during the run. This statement adds the run to
+// that row.
 statement!(
     answer_own,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],

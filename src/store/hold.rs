@@ -1,6 +1,6 @@
-//! A hold may name a check whose run is in progress. If this run commits before it sees the hold, the hold names an
-//! ended check until the next inspection. A hold also names the check's repetition, so that the inspection can hold the
-//! next occurrence.
+//! SQL statements on `awty_internal.hold`, which has the holds of checks. A hold may name a check whose run is in
+//! progress. If this run commits before it sees the hold, the hold names an ended check until the next inspection. A
+//! hold also names the check's repetition, so that the inspection can hold the next occurrence.
 //!
 //! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A
 //! worker only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the holds of ended
@@ -36,8 +36,8 @@ statement! {
 // SKIP LOCKED in these statements skips holds that a client is releasing. A client that wants to release a locked hold
 // waits for this transaction, and then looks again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions, because the run that
-    /// scheduled the occurrence could not see the hold. The copies do not set `held` yet.
+    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions. This is needed if the run
+    /// that scheduled an occurrence could not see the hold. The statement does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id
@@ -68,7 +68,7 @@ statement! {
 
 // If a client that is releasing a skipped hold rolls back, a later inspection finds the hold.
 statement! {
-    /// A check whose run is in progress may have a hold without being marked as held.
+    /// Returns the checks that have a hold. During its run, a check may have a hold without being marked as held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }

@@ -22,8 +22,9 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes a row only if it was not changed after it was read, because a new worker may have written its own row in its
-// place. Returns one id per row, because an administrator may have written an array that this program cannot read.
+// Deletes only rows that have not changed since they were read. A new worker may have replaced a row by its own. The
+// statement returns single ids and no arrays, because an administrator may have written an array that this program
+// cannot read.
 statement!(
     delete_read,
     [INT4ARRAYOID, INT8ARRAYOID],
@@ -50,7 +51,8 @@ pub struct Read {
 
 row!(Read { worker, xid });
 
-/// Writes nothing in an idle database.
+/// Deletes rows that were read, and returns the ids in them. If the database is idle, there are no such rows, and
+/// nothing is written.
 pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     if read.is_empty() {
         return Vec::new();

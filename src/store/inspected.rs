@@ -29,7 +29,7 @@ statement!(
 );
 
 statement! {
-    /// Without a job, a restore may be in progress, which must create its own tables.
+    /// If the database has no job, a restore may be in progress, and the restore must create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }

@@ -165,7 +165,7 @@ pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// The job is cached until `awty.job` changes.
+/// Returns a job, which is cached until `awty.job` changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
@@ -238,7 +238,7 @@ pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oi
     update_paused().execute(&args) == 1
 }
 
-/// Returns `false` if the job was marked before.
+/// Marks a job as having repetitions. Returns `false` if the job was marked before.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats().execute(&[Some(name.datum())])) == 1
 }

@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// The width in the limits is the job's slot under the current `awty.slot`.
+    /// Limits of the job's runs. `width` is the job's slot width under the current `awty.slot`.
     pub limits: Limits,
     pub terms: LeaseOptions,
 }

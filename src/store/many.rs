@@ -11,7 +11,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 
 // unnest() is in the select list, because in FROM its rows would first be written to disk. The statement has no ON
-// CONFLICT, which would double the cost per row.
+// CONFLICT, because ON CONFLICT would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -21,8 +21,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// PostgreSQL locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index, so
-// that the lock is as strong as that of FOR UPDATE.
+// ON CONFLICT locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index,
+// because the lock is then as strong as that of FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -34,8 +34,8 @@ statement!(
       RETURNING f.id"
 );
 
-// OFFSET 0 makes the planner look up each key by index. A plan without it, made with few statistics, might compare each
-// key with each check.
+// OFFSET 0 makes the planner look up each key by index. Without OFFSET 0, a planner with few statistics might compare
+// each key with each check.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -79,7 +79,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// NULL if all checks have the same slot.
+    /// Slots of the checks, or NULL if all checks have the same slot.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,
@@ -100,7 +100,7 @@ impl NewChecks {
     }
 }
 
-/// No check of the given keys may be pending.
+/// Inserts checks. None of the keys may have a pending check.
 pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }
@@ -126,7 +126,7 @@ pub struct EntityCheck {
     pub job: Text,
 }
 
-/// Ordered by key and job. Takes no locks.
+/// Returns the pending checks and the repetitions of entities, ordered by key and job. Takes no locks.
 pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<EntityCheck> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;

@@ -10,10 +10,11 @@ use crate::settings;
 use crate::store::typed::number;
 use pgrx::datum::TimestampWithTimeZone;
 
-// A dump contains this table last. If there are jobs or checks but no row here, a restore is therefore in progress.
+// A restore of a dump fills this table last. If the database has jobs or checks but this table has no row, a restore is
+// therefore in progress.
 //
-// No database has the OID 0. An inspection writes 0 after a restore of the server, so that the database stays held
-// after pg_upgrade or a dump.
+// After a restore of the server, an inspection writes the OID 0, which no database has. The database therefore stays
+// held, even after pg_upgrade or a dump.
 statement!(
     select_hold,
     [OIDOID, TIMESTAMPTZOID],
@@ -26,7 +27,7 @@ statement!(
 );
 
 statement! {
-    /// A dump or a clone copies the mark with the rows.
+    /// Marks the rows as restored from a backup. A dump or a clone copies the mark with the rows.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -40,7 +41,7 @@ statement!(
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 );
 
-// Writes nothing if the table has a row. Otherwise two sessions that register jobs would wait for each other.
+// Writes nothing if the table has a row, because two sessions that register jobs would otherwise wait for each other.
 statement!(
     claim_own,
     [OIDOID, TIMESTAMPTZOID],
@@ -69,7 +70,7 @@ pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// Ignores `awty.auto_adopt`.
+/// Returns whether the table says that the database is held. The setting `awty.auto_adopt` is ignored.
 pub fn stored_hold() -> Option<Hold> {
     match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),

@@ -2,8 +2,8 @@
 //! partitions that are too old.
 //!
 //! Invariant: history is removed by whole days. Only rows that move out of the default partition are deleted one by
-//! one. A client waits for a lock of this module no longer than the caller's `lock_timeout`. Does not: run while the
-//! database has no job, so that a restore can create the partitions under their own names.
+//! one. A client waits for a lock of this module no longer than the caller's `lock_timeout`. The module does not run
+//! while the database has no job, so that a restore can create the partitions under their own names.
 
 use super::statement::Rows;
 use super::typed::statement;
@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 const AHEAD: i64 = 7;
-/// The number is limited, because writers wait during the move.
+/// Maximum number of rows that are moved out of the default partition. Writers wait during the move.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Both tables are locked before the partition is created, so that readers and writers wait before they look
+            // Both tables are locked before the partition is created. Readers and writers then wait before they look
             // for partitions. A reader that waited only for the default partition would miss the rows that moved to the
             // new partition. A writer that had already chosen the default partition would violate its constraint.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
@@ -143,7 +143,8 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Empties the default partition too, if all its rows are older. Takes no lock if no partition is old.
+/// Drops old partitions. If all rows of the default partition are old, empties it too. Takes no lock if no partition is
+/// old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
@@ -221,7 +222,7 @@ fn grantees(name: &str) -> Vec<Text> {
     select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }
 
-/// The variable parts of the command are only dates, and names of roles that PostgreSQL has quoted.
+/// The only variable parts of the command are dates, and names of roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

@@ -7,8 +7,8 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// Longest wait for a lock, once as the value of a setting and once in milliseconds. The wait is limited, because a
-/// prepared transaction may hold its lock for days.
+/// Maximum time that a statement waits for a lock: first as the value of a setting, then in milliseconds. The wait is
+/// limited, because a prepared transaction may hold its lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {

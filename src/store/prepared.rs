@@ -10,8 +10,8 @@ statement!(
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 );
 
-/// Checks of a prepared transaction are announced, but appear only with COMMIT PREPARED. After a minute, an audit finds
-/// them.
+/// Whether there are young prepared transactions. Their checks are announced already, but appear only with COMMIT
+/// PREPARED. After a minute, an audit finds these checks.
 pub fn any_young() -> bool {
     if settings::max_prepared_transactions() == 0 {
         return false;

@@ -50,7 +50,7 @@ pub struct Rescheduled<'a> {
 
 pub struct End<'a> {
     pub outcome: Outcome,
-    /// 1 after a success, 0 after a failure.
+    /// Number of successful runs to add to the check's count: 1 after a success, 0 after a failure.
     pub done: i32,
     pub failure: Option<&'a Failure>,
 }

@@ -29,7 +29,7 @@ impl Prepared {
         self.query(args, |rows| rows.processed)
     }
 
-    /// The result of `read` must not borrow from the rows.
+    /// Executes the statement, and passes the rows to `read`. The result of `read` must not borrow from the rows.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, false, read))
     }
@@ -111,8 +111,8 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // The old plan is discarded, because the type of its rows has changed if the extension was created
-                // again.
+                // If the extension was created again, the type of the plan's rows has changed, so the old plan is
+                // discarded.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }

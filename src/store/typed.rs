@@ -4,8 +4,9 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys::{self, Oid};
 
-/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
-/// [`super::statement::Prepared`] can replace `query`. `query(reader)` is for a result that is no [`Outcome`].
+/// Declares a function for an SQL statement. The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`.
+/// Another method of [`super::statement::Prepared`] can replace `query`. If the result is no [`Outcome`],
+/// `query(reader)` replaces `query`.
 ///
 /// The plain form declares a function that returns the statement, for types that the typed form does not support.
 macro_rules! statement {
