@@ -102,8 +102,8 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // The search starts at the last slot. Earlier checks have run, and their dead row versions would be read again at
-    // each step.
+    // Each search starts at the slot of the last one. Earlier checks have run, and a search from the beginning would
+    // read their dead row versions again.
     let mut from = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
     while catalog::is_alone(role)
@@ -156,7 +156,8 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// If a set fails, runs its two halves, down to single checks. Returns the ids of checks that did not run.
+/// Runs the checks of one slot. If a set of checks fails, runs its two halves, and so on down to single checks. Returns
+/// the ids of checks that did not run.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -164,8 +165,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
     RUNS.set(Some(count));
     let (began, started_at) = (clock::mono(), clock::now());
-    // The caller shows how each check ended, and reads this in the history. So the history is kept here even if the job
-    // keeps none.
+    // The caller reads in the history how each check ended. The history is therefore kept here, even if the job keeps
+    // none.
     let mut kept_job = job.clone();
     kept_job.options.limits.keep_history = KeepHistory::All;
     let ids: Vec<i64> = checks.iter().map(|due| due.id).collect();
@@ -205,7 +206,8 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// A run that replaced or cancelled its check, and a guard that ended it, left no fate.
+/// Returns how a check ended. `fates` lacks checks that their own run replaced or cancelled, and checks that a guard
+/// ended.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },
