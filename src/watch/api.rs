@@ -129,7 +129,7 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     Ok(None)
 }
 
-/// Refuses if the rule's functions and triggers would not get their names.
+/// Refuses the rule if other objects already have the names of its functions and triggers.
 fn check_room(
     name: &Text,
     table: &Described,
@@ -172,8 +172,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // The caller's right is checked before the lock, because a caller must not lock other users' tables, and again
-    // under the lock.
+    // The caller's right is checked before the lock, so that a caller cannot lock other users' tables. The right is
+    // checked again under the lock.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -239,7 +239,7 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
     Ok(Definition { since, due, until, within, escalate, calendar, remind, every, call, notify, existing, role })
 }
 
-/// Refuses a level that a row that starts now would not reach within the search of a calendar.
+/// Refuses the rule if the search of the calendar ends before a row that starts now has reached each level.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {
@@ -252,7 +252,7 @@ fn times(levels: &Levels<Local>, start: Time) -> impl Iterator<Item = Time> {
     (1..).map_while(move |level| levels.time(level, start))
 }
 
-/// Tells the times of a row that starts now, if they depend on a calendar.
+/// Shows the client when a row that starts now would reach each level, if these times depend on a calendar.
 fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {
     let Some(calendar) = terms.calendar.as_ref().and_then(calendar::find) else { return };
     let zone = zone::find(&calendar.zone);
@@ -288,8 +288,8 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // The number of checks and attempts is not limited. Otherwise an alert could miss a level if its row is checked
-        // often, or if a function fails for a while.
+        // The numbers of checks and attempts are not limited. Otherwise an alert could miss a level if its row is
+        // checked often, or if a function fails for a while.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),

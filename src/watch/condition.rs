@@ -37,7 +37,8 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // The answer changes with the calendar. A rule follows a replaced calendar only in `due`.
+    // The result of a function of calendars changes when the calendar is replaced. A rule follows this change only in
+    // `due`.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

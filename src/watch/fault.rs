@@ -1,6 +1,6 @@
 //! Names the part that a stopped rule lacks, and the command that repairs the rule.
 //!
-//! Does not: find out which part is missing (see `functions`).
+//! The module [`super::functions`] finds out which part is missing.
 
 use super::statements::rule::Rule;
 use crate::error::{WatchError, quote};
@@ -103,7 +103,8 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// Returns a length in the largest exact unit, for PostgreSQL to read. A day of open time is not 24 hours.
+/// Returns a length as text that PostgreSQL can read, in the largest unit that is exact. A day of open time is not 24
+/// hours.
 fn interval(length: Length, is_open_time: bool) -> String {
     let micros = match length {
         Length::Days(days) => return format!("{days} days"),

@@ -1,9 +1,10 @@
-//! Holds of alerts: `awty.hold()` and `awty.release()` of a watched row.
+//! Implements `awty.hold()` and `awty.release()` for the alerts of watched rows.
 //!
-//! A held alert rises but is not told. Its check ends the hold at `held_until`, and tells a row that is still late.
+//! The level of a held alert rises, but the alert is not reported. At `held_until`, the row's check ends the hold. If
+//! the row is still late, the check also reports the alert.
 //!
-//! Invariant: the check is locked before the alert, and written, so that a run in progress is undone.
-//! Does not: check rights, or end a silence.
+//! Invariant: the check is locked before the alert. The check is also written, so that a run in progress is undone.
+//! This module does not check rights, and does not end a silence.
 
 use super::statements::alert::{self, Held};
 use super::statements::rule_check::{self, ScheduledBy};
@@ -22,8 +23,8 @@ pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// Holds the alert of a row. A row that is not late yet gets an alert of level 0. Returns `false` if the row has neither
-/// an alert nor a check.
+/// Holds the alert of a row. If the row is not late yet, it gets an alert of level 0. Returns `false` if the row has
+/// neither an alert nor a check.
 pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);
@@ -43,7 +44,8 @@ pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Te
     true
 }
 
-/// Releases the alert of a row, which is told again if the row is still late. Returns `false` if it is not held.
+/// Releases the alert of a row. If the row is still late, the alert is reported again. Returns `false` if the alert is
+/// not held.
 pub fn release(watched: &Watched, key: &Text) -> bool {
     let check = rule_check::lock(&watched.rule, std::slice::from_ref(key)).pop();
     let Some(held) = alert::release(&watched.rule.name, key) else { return false };
@@ -60,10 +62,11 @@ fn add_level_0(watched: &Watched, key: &Text) -> bool {
     true
 }
 
-/// Makes the row's check due at a slot or earlier. The write undoes a run in progress, even if the slot stays.
+/// Makes the row's check due at a slot or earlier. The check is written even if its slot stays, so that a run in
+/// progress is undone.
 ///
-/// The last level may have ended the check. Its successor keeps the start of the row's clock, which is `scheduled_at`
-/// for a rule without `since`.
+/// The check may have ended at the last level, so that a new check is needed. The new check keeps the start of the
+/// row's clock, which is `scheduled_at` for a rule without `since`.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

@@ -1,8 +1,8 @@
 //! Runs a rule's job: reads the rows of its checks, and raises alerts for late rows.
 //!
 //! Invariant: this code waits for no client. It locks open alerts only after the rule's function has returned, so that
-//! no client waits for the function. A client that changes a row meanwhile locks the row's check, and this run is then
-//! rolled back.
+//! no client waits for the function. If a client changes a row meanwhile, it locks the row's check, and this run is
+//! then rolled back.
 
 use super::statements::alert::{self, Open, Raised};
 use super::statements::rule_check::RuleCheck;
@@ -54,7 +54,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let open: HashMap<Text, Open> =
         alert::open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
     let (mut answers, mut clear, mut over) = (Vec::new(), Vec::new(), Vec::new());
-    // Alerts to tell, and alerts that rise while they are held.
+    // Alerts to report, and held alerts whose level rises without a report.
     let (mut raised, mut silent) = (Vec::new(), Vec::new());
     for (row, place) in places.iter().enumerate() {
         let key = &keys[row];
@@ -109,7 +109,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // If another session has locked the alert, the row is checked again, because that session may leave the alert open.
+    // If another session has locked the alert, the row is checked again, because the other session may leave the alert
+    // open.
     let left = alert::clear_free(&rule.name, &clear, now);
     for (place, again) in &mut answers {
         if left.contains(&given[*place].key) {

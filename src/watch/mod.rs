@@ -68,7 +68,7 @@ pub struct Watched {
     pub levels: Rc<Levels<Local>>,
 }
 
-/// Why a rule watches nothing.
+/// Reason why a rule watches nothing.
 pub enum Missing {
     Rule,
     Table,
@@ -79,7 +79,7 @@ pub enum Missing {
 impl Watched {
     /// Finds a rule and its parts. The rule is cached until a catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // This call also receives pending invalidations, so it comes before the counts are read.
+        // `job::find` also receives pending invalidations, so it is called before the counts are read.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rows(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {

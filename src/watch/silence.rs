@@ -3,7 +3,7 @@
 //! The check of a silenced row stays pending and is held, so that it is not scheduled again. The silence ends when an
 //! UPDATE changes the row's key, its `since`, or whether it meets the rule.
 //!
-//! Does not: check rights, or clear an open alert.
+//! This module does not check rights, and does not clear an open alert.
 
 use super::statements::rule::Walk;
 use super::statements::rule_check::{self, ScheduledBy};
@@ -43,7 +43,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     count
 }
 
-/// Writes checks of rows that the walk through the existing rows has not reached.
+/// Writes checks of those rows that the walk through the existing rows has not reached yet.
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let seen = reported(|| watched.source.by_keys(keys));
     let limits = &watched.job.options.limits;

@@ -19,7 +19,7 @@ calls! {
     /// Returns why a rule has stopped, and the command that repairs it. A rule without a table is not reported, because
     /// the maintainer ends it.
     fn cannot_watch -> Option<Vec<String>> = rule_trouble;
-    /// When the alert of a late row reaches its next level.
+    /// Returns when the alert of a late row reaches its next level.
     fn next_level_at -> Option<TimestampWithTimeZone> = next_level;
 }
 
@@ -37,7 +37,8 @@ fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorR
     Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
 }
 
-/// Returns `None` after the last level, for a rule that is gone, and for a time that the calendar does not reach.
+/// Returns the time of an alert's next level. Returns `None` after the last level, if the rule is gone, or if the
+/// calendar does not reach the time.
 fn next_level(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
     let Some(rule) = rule::find(&args.name(0, "rule", MAX_JOB)?) else { return Ok(None) };
     let (Some(level), Some(start)) = (args.get::<i32>(1), args.get::<TimestampWithTimeZone>(2)) else {

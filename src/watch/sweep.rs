@@ -29,9 +29,9 @@ pub fn schedule_due(now: Time) {
     }
 }
 
-/// Clears open alerts whose rows meet the rule, no longer exist, or are no longer late. Rows that will be late again
-/// get a check. If another session has locked an alert, returns when to sweep again, because that session may leave the
-/// alert open.
+/// Clears open alerts whose rows meet the rule, no longer exist, or are no longer late. Schedules a check for each row
+/// that will be late again. Another session that has locked an alert may leave the alert open. In this case, returns
+/// when to sweep again.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
     let mut is_over = true;

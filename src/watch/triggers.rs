@@ -1,4 +1,4 @@
-//! Functions that the triggers and runs of rules call.
+//! Functions that PostgreSQL calls: the trigger functions of rules, and the job function of all rules.
 
 use super::fault::stopped;
 use super::statements::{alert, rule_check};
@@ -16,8 +16,8 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 
-// pgrx's macro is not used, because it would raise the errors of users' expressions and functions without their
-// SQLSTATE and CONTEXT.
+// pgrx's macro is not used for these functions. It would raise the errors of users' expressions and functions without
+// their SQLSTATE and CONTEXT.
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
 #[unsafe(no_mangle)]
@@ -81,7 +81,8 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// Warns once per session that a rule has stopped or no longer exists. The write itself must not fail.
+/// Warns once per session that a rule has stopped or no longer exists. A warning is used, because the write itself must
+/// not fail.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };

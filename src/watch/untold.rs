@@ -1,12 +1,13 @@
 //! Keeps the alert that a failed run was about to report, so that the transaction that stores the failure can raise the
-//! alert's level. So no alert waits for the rule's function.
+//! alert's level. A rule's function that fails therefore delays no level.
 //!
-//! Retries of the check report the alert. After `max_attempts` failures the report is given up, and the check continues
-//! with the next level.
+//! Retries of the check try to report the alert. After `max_attempts` failures they are given up, and the check
+//! continues with the next level.
 //!
-//! Invariant: the level is raised only if the check is as the run has read it. A client that changes the row also
-//! changes its check.
-//! Does not: report the alert (see `judge`), or evaluate the row again. If a run ends its process, no level is raised.
+//! Invariant: the level is raised only if the check has not changed since the run read it. A client that changes the
+//! row also changes its check.
+//! This module does not report the alert (see `judge`), and does not evaluate the row again. If a run ends its process,
+//! no level is raised.
 
 use super::Watched;
 use super::statements::alert::{self, Raised};
@@ -33,7 +34,7 @@ pub struct Untold {
     level: u32,
     since: Option<Time>,
     due_at: Time,
-    /// The slot of the next level.
+    /// Slot at which the check continues with the next level.
     next: Option<Time>,
 }
 
@@ -41,7 +42,7 @@ pub fn forget() {
     UNTOLD.set(None);
 }
 
-/// Remembers an alert of a run of one check.
+/// Remembers the alert that a run of a single check is about to report.
 pub fn remember(watched: &Watched, check: &RuleCheck, raised: &Raised, next: Option<Time>) {
     UNTOLD.set(Some(Untold {
         rule: Rc::clone(&watched.rule),
@@ -57,7 +58,8 @@ pub fn remember(watched: &Watched, check: &RuleCheck, raised: &Raised, next: Opt
 }
 
 impl Untold {
-    /// Returns the alert that the failed run of this check was about to report. The caller has locked the check's row.
+    /// Returns the alert that the failed run was about to report, if it was a run of this check. The caller has locked
+    /// the check's row.
     pub fn of(row: &Row) -> Option<Self> {
         UNTOLD.take().filter(|untold| untold.check == (row.id, row.slot, row.attempt, row.scheduled_at()))
     }
@@ -71,7 +73,7 @@ impl Untold {
         is_raised
     }
 
-    /// Returns what happens to the check of a failed run. The next level never waits for retries. After the last retry,
+    /// Returns what happens to the check of a failed run. A retry never delays the next level. After the last retry,
     /// the check continues with the next level.
     pub fn fate(&self, fate: After) -> After {
         match (fate, self.next) {

@@ -18,7 +18,8 @@ pub fn repair(_now: Time) {
     for name in rule::names() {
         let Some(found) = rule::find(&name) else { continue };
         match table::describe(found.relation) {
-            // `without_table` fails only under an older snapshot, and an inspection always has a new one.
+            // `without_table` fails only under an older snapshot. An inspection always has a new snapshot, so the
+            // result is ignored.
             None => drop(end_rule::without_table(&name)),
             Some(table) => mend_functions(&found, &table),
         }

@@ -16,10 +16,10 @@ use awty_core::watch::{self, Alert, RowState};
 use std::collections::HashMap;
 
 const ROWS: i64 = 5_000;
-/// Number of rows in the first piece, which is small because `until` may be slow. Pieces grow while they are quick.
+/// Number of rows in the first piece. It is small, because `until` may be slow. Pieces grow as long as they are quick.
 const FIRST_ROWS: i64 = 100;
 
-/// Walks for at most half the job's timeout. Returns when to continue, or `None` if all rows were visited.
+/// Walks for at most half of the job's timeout. Returns when to continue the walk, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     if watched.rule.walk == Walk::Done {
         return None;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 const PIECE: i64 = 10_000;
 
 pub enum Refusal {
-    /// The key is too long. The number is its length in bytes.
+    /// The key is too long. The value is the maximum length in bytes.
     KeyTooLong(usize),
     /// Another transaction has written the row's check or alert, and this transaction's snapshot cannot see the change.
     Changed,
@@ -84,8 +84,8 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // A run that has read these checks is rolled back because of the lock. If the run is already at its end, the lock
-    // waits for it.
+    // The lock causes the rollback of a run that has read these checks. If the run is already at its end, the lock
+    // waits for the run.
     hold::unsilence(&rule_check::lock(rule, keys));
     let seen = watched.source.by_keys(keys);
     let states = current(watched, keys, seen);
@@ -99,7 +99,7 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
-            // An alert of level 0 is held, or was a reminder.
+            // An alert of level 0 is held, or was only a reminder, so it is not cleared.
             Verdict::Ahead(_) | Verdict::Remind(_) => !open.contains_key(key) || alert.level > 0,
             Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => false,
         };
@@ -137,8 +137,8 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the states of rows by the given keys. If a row's key is now spelled differently, the open alert gets the new
-/// key, and no row is left under the old key.
+/// Returns the states of rows by the given keys. If a row's key is now spelled differently, the row's open alert gets
+/// the new key. No state is returned for the old key.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, State> {
     let mut states = HashMap::new();
     for (place, row) in seen {

@@ -1,8 +1,8 @@
 //! SQL statements that read and write `awty.alert`, which has the open and cleared alerts of watched rows.
 //!
-//! Lock order: a check's row, then the alert of its row. A run and a client never wait for each other: a run locks
-//! alerts only after all user functions have returned, and skips alerts that a client has locked. Such a client has
-//! locked the check, too.
+//! Lock order: the check of a watched row, then the row's alert. A run and a client never wait for each other: a run
+//! locks alerts only after all user functions have returned, and skips alerts that a client has locked. Such a client
+//! has locked the check, too.
 //!
 //! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table had few alerts at planning time.
 
@@ -33,7 +33,7 @@ pub struct Held {
 
 row!(Held { level, since });
 
-/// An alert to raise to a level, or to tell again at its level.
+/// An alert whose level is to be raised, or that is to be reported again at its level.
 pub struct Raised<'a> {
     pub id: Option<i64>,
     pub key: &'a Text,
@@ -163,21 +163,22 @@ statement!(
 );
 
 statement! {
-    /// Holds the open alert of a row. Waits for another client. Returns the start of the row's clock.
+    /// Holds the open alert of a row. Waits if another client has locked the alert. Returns the alert's level and the
+    /// start of the row's clock.
     pub fn hold(rule: &Text, key: &Text, by: pg_sys::Oid, until: Option<Time>, note: Option<&Text>) -> Option<Held> = query,
     c"UPDATE awty.alert SET held_by = $3, held_until = $4, note = $5
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL RETURNING level, since"
 }
 
 statement! {
-    /// Ends the hold of a row's open alert, so that an alert of level 1 or above is told again.
+    /// Ends the hold of a row's open alert, so that an alert of level 1 or above is reported again.
     pub fn release(rule: &Text, key: &Text) -> Option<Held> = query,
     c"UPDATE awty.alert SET held_by = NULL, held_until = NULL, note = NULL, told_at = CASE WHEN level = 0 THEN told_at END
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL AND held_by IS NOT NULL RETURNING level, since"
 }
 
 statement! {
-    /// Ends holds whose time has come, of alerts that are not told now. Skips alerts that another transaction has locked.
+    /// Ends the expired holds of alerts that are not reported now. Skips alerts that another transaction has locked.
     pub fn end_holds(ids: &[i64], now: Time) = query,
     c"UPDATE awty.alert AS a SET held_by = NULL, held_until = NULL, note = NULL
       WHERE a.held_until <= $2 AND a.id = ANY (ARRAY(
@@ -197,7 +198,7 @@ statement! {
 }
 
 statement! {
-    /// Returns keys and levels.
+    /// Returns the keys and levels of the rule's open alerts, in the order of their keys, beginning after `after`.
     pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<(Text, i32)> = query,
     c"SELECT a.entity_key, a.level FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
@@ -243,7 +244,7 @@ impl Row for Open {
             (true, None) => Some(Hold::Released),
         };
         let level = rows.get::<i32>(row, 3)?.unsigned_abs();
-        // An alert of level 0 has nothing to tell.
+        // An alert of level 0 needs no report, so it counts as reported.
         let is_told = level == 0 || rows.get(row, 4).unwrap_or(false);
         let (told_at, reminded_at) = (rows.get(row, 7).map(from_timestamptz), rows.get(row, 8).map(from_timestamptz));
         let alert = Alert { level, is_told, told_at, reminded_at, hold };
@@ -258,9 +259,9 @@ pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// Writes new alerts of level 1. If `tells` is set, returns key, id and row of all raised alerts. Open alerts are not
-/// written yet, but returned as [`escalate`] will write them. If `tells` is not set, no listener needs the rows, and
-/// the result may be empty.
+/// Writes new alerts of level 1. If `tells` is set, returns key, id and row of all raised alerts. Alerts that were
+/// already open are returned in the form in which [`escalate`] will write them later. If `tells` is not set, no
+/// listener needs the rows, and the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -292,14 +293,14 @@ pub fn escalate(raised: &[Raised], now: Time) {
     }
 }
 
-/// Raises open alerts that are held, and so are not told.
+/// Raises the levels of open alerts that are held. Held alerts are not reported.
 pub fn escalate_untold(raised: &[Raised], now: Time) {
     if !raised.is_empty() {
         set_levels(raised.iter(), now, 0);
     }
 }
 
-/// Raises an alert that was not told.
+/// Raises the level of an alert whose report has failed.
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {
     if raised.id.is_none() {
         insert_all().execute(&new_alerts(rule, &[raised], now, 0));
@@ -373,7 +374,7 @@ pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {
     insert_level_0().execute(&args);
 }
 
-/// Whether a row in `over` still has a check, or a row in `clear` still has an open alert, by the latest snapshot.
+/// Whether, by the latest snapshot, a row in `over` still has a check or a row in `clear` still has an open alert.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     select_unseen().query_latest(&args, |rows| rows.first(1)).unwrap_or(false)

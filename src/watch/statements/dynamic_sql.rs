@@ -30,7 +30,7 @@ pub fn command(sql: &str) {
 }
 
 /// Executes a query that calls a user's function, under the current settings. The plan is not cached, because it
-/// depends on the settings. An ERROR is passed up by [`crate::pg::reraise`].
+/// depends on the settings. [`crate::pg::reraise`] passes an ERROR of the function to the caller.
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     let (source, mut types) = (text::server(sql), types.to_vec());
     let (mut values, nulls) = parameters(&types, args);
@@ -129,8 +129,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
     {
         return plan;
     }
-    // With these settings the plan finds rows by key, even if the table is small when it is planned. They hold until
-    // the caller restores its own settings.
+    // With these settings the plan finds rows by key, even if the table is still small. The settings hold until the
+    // caller restores its own.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {

@@ -24,7 +24,7 @@ pub struct Definition {
     pub calendar: Option<Text>,
     pub remind: Vec<Length>,
     pub every: Option<Length>,
-    /// The function that gets the alert.
+    /// Schema and name of the function that is called with the rule's alerts.
     pub call: Option<(Text, Text)>,
     pub notify: Option<Text>,
     /// The option `existing`: `upcoming`, `all` or `none`.
@@ -33,14 +33,12 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Returns the argument of `awty.watch()` that says when a row's clock starts, or when the row is due, and its
-    /// expression.
+    /// Returns `since` or `due`, whichever argument of `awty.watch()` the rule has, and its expression.
     pub fn start(&self) -> Option<(&'static str, &Text)> {
         self.since.as_ref().map(|since| ("since", since)).or(self.due.as_ref().map(|due| ("due", due)))
     }
 
-    /// Returns the levels, unless they are invalid. If the calendar is gone, all time is open. Only a write by hand can
-    /// remove it.
+    /// Returns the levels, unless they are invalid. If the calendar's row was deleted by hand, all time is open.
     pub fn levels(&self) -> Result<Levels<Local>, LevelError> {
         let calendar = self.calendar.as_ref().and_then(calendar::find).map(|known| Rc::clone(&known.calendar));
         Levels::new(self.within, self.escalate.clone(), calendar)?.telling(self.remind.clone(), self.every)
@@ -80,7 +78,7 @@ impl Walk {
 }
 
 impl Rule {
-    /// Returns `None` if the stored levels are invalid.
+    /// Returns the rule's levels, or `None` if the stored levels are invalid.
     pub fn levels(&self) -> Option<Levels<Local>> {
         self.terms.levels().ok()
     }

@@ -44,8 +44,8 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Each selected row is pending, so each INSERT conflicts and updates. Unlike an UPDATE, ON CONFLICT always finds the
-// row by the index.
+// Only keys with a pending check are selected, so each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always
+// finds the row by the index.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],

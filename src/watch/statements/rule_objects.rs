@@ -150,7 +150,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // The writer evaluates this condition. `due` may use calendars of the table's owner, so its columns are compared.
+        // The role that writes a row evaluates this condition. `due` may use calendars of the table's owner, which that
+        // role may not use. So the columns of `due` are compared, and not its values.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -179,8 +180,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// Returns SQL that compares columns. It calls a function, because the operator between two rows would be parsed as one
-/// between their columns.
+/// Returns SQL that compares two lists of columns. The SQL calls a function, because PostgreSQL would parse an operator
+/// between two rows as one between their columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
 }
@@ -241,8 +242,8 @@ pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // DROP TRIGGER takes this lock on the table. It is taken before the rule's rows are deleted, because a run that
-        // reads the table may wait for those rows.
+        // DROP TRIGGER needs this lock on the table. The lock is taken before the rule's rows are deleted, because a
+        // run that reads the table may wait for those rows.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);

@@ -72,7 +72,7 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The row does not meet the rule, and the rule has no `since`.
+    /// The row does not meet the rule. The rule has no `since`, so the row's clock starts when the row appears.
     WaitingSinceAppearance,
 }
 
@@ -164,7 +164,7 @@ impl Source {
         })
     }
 
-    /// Calls `read` for every `piece` rows that the trigger's statement has inserted.
+    /// Reads the rows that the trigger's statement has inserted. Calls `read` for each piece of up to `piece` rows.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {
