@@ -27,7 +27,7 @@ impl Worker {
                 {
                     self.context(task, true).book_terminated(check, abandoned.run_time);
                 } else {
-                    // Any check of a set may have ended the process, so from now on each check of the set runs alone.
+                    // Any check of the set may have ended the process, so from now on each check of the set runs alone.
                     self.fetcher.isolate(ids);
                 }
             } else {
@@ -37,7 +37,7 @@ impl Worker {
                 });
                 self.fetcher.isolate(ids);
                 if !counted.unwrap_or(false) {
-                    // The dead worker's entry keeps its claims, so that the checks do not run meanwhile.
+                    // The dead worker's entry keeps its claims, so that no worker runs the checks meanwhile.
                     return false;
                 }
                 self.entry.note_blamed();

@@ -33,7 +33,8 @@ impl Worker {
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // A check whose run only ended its own process does not endanger others, so the check needs no quarantine.
+            // If the runs of a check have only ended their own process, the check does not endanger others and needs no
+            // quarantine.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -41,8 +42,8 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Removes the suspect from in_flight and flushes, so that a crash of the next suspect is not blamed on
-                // this suspect.
+                // Removes the suspect from in_flight and flushes. Otherwise a crash of the next suspect would be blamed
+                // on this suspect.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -50,7 +51,7 @@ impl Worker {
                 BatchEnd::Done => {}
                 BatchEnd::Leave => return Next::Leave,
                 BatchEnd::Stale => {
-                    // The next turn chooses the remaining checks again, because a job has changed.
+                    // A job has changed, so the next turn chooses again among the remaining checks.
                     let left = batch.into_iter().chain(batches.flatten());
                     left.flat_map(|task| task.checks).for_each(|check| self.fetcher.go_back_to(check.slot));
                     return Next::Turn;
@@ -127,7 +128,8 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // Other workers run the checks whose claim was refused. The checks of a task are sorted by id.
+        // If a claim was refused, another worker runs the check. `granted` is sorted by id, as the checks of a task
+        // are.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
@@ -171,7 +173,7 @@ impl Worker {
     }
 }
 
-/// If the transaction fails, the maintainer removes the checks later.
+/// Errors are ignored, because the maintainer removes the checks later if the transaction fails.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Index of the worker's entry, which the exit callback frees, or `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// First slot of the work that the worker has taken. [`NEVER`] while the worker is idle.
+/// First slot of the work that the worker has taken, or [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
 /// Whether the worker has run a check or found that none is due. If not, its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
@@ -64,13 +64,14 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// The slot is cleared in shared memory before the table is read. A session that commits a check later sets the
-    /// slot again.
+    /// Clears the role's slot in shared memory before the worker reads the table. A session that commits a check later
+    /// sets the slot again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// The returned slot may be earlier than the slots that the worker is reading.
+    /// Takes work that became due meanwhile, and returns its slot. The slot may be earlier than the slots that the
+    /// worker is reading.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -99,7 +100,8 @@ impl MyWorker {
         });
     }
 
-    /// `next` is the next slot of a check. At the time `look_again`, a worker searches the same slots again.
+    /// The pass is over. `next` is the slot of the role's next check. If `look_again` is given, a worker searches the
+    /// slots of this pass again at that time.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -136,8 +138,9 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the server's count of suspects. If the count has changed, the worker's list of
-    /// suspects is outdated. A check may have become a suspect when its claim became free.
+    /// Returns the granted claims and the database's count of suspects. If the count has changed since the worker read
+    /// its list of suspects, the list is outdated. For example, the end of another worker may have freed a check's
+    /// claim and made the check a suspect.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -184,7 +187,7 @@ impl MyWorker {
             account::write_counted(shared, self.database, now);
             let Some(line) = shared.database_mut(self.database) else { return };
             line.last_slot_run = line.last_slot_run.max(slot);
-            // Each run leaves a dead row in the table, whether the check ended or was moved.
+            // Each run leaves a dead row in the table of checks, whether the check ended or was moved.
             line.dead_rows.add(runs as u64, mono);
         });
     }
@@ -201,7 +204,7 @@ impl MyWorker {
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);
-            // An entry that another living worker is handling stays with that worker.
+            // If another living worker is handling an entry, the entry is left to that worker.
             let is_left = |entry: &WorkerEntry| {
                 entry.seer.is_none_or(|seer| {
                     let other = &shared.workers[seer.0];
@@ -265,10 +268,10 @@ fn give_back() {
         // If another process ended the worker, the run is due again and is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // Work that the worker has begun is due now, even if the clock was set back meanwhile.
+            // Work that the worker has begun is announced as due now, even if the clock was set back meanwhile.
             shared.note_due(database, role, begun.min(now));
         }
-        // The role was served just now, so roles that were served longer ago come first.
+        // This role was served just now, so roles that were served longer ago now come before it.
         shared.served += 1;
         let served = shared.served;
         if let Some(line) = shared.role_mut(database, role) {
@@ -276,7 +279,8 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // If a run ended the process, the role gets no worker for a while, because starting a process is expensive.
+            // If a run ended the process, or the worker could not do its work, the role gets no worker for a while,
+            // because starting a process is expensive.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }

@@ -59,14 +59,14 @@ pub struct Fetcher {
     pub suspected: u64,
     /// Checks that run alone because a run of their set was terminated.
     isolated: HashSet<i64>,
-    /// Time until the catch-up rate allows the next missed check, or `None` if no missed check has to wait.
+    /// Time until the catch-up rate allows the next missed check. `None` if no missed check waits for the rate.
     held_back: Option<Duration>,
     next: Timestamp,
     look_again: Option<Timestamp>,
     /// Number of checks in the next turn. Checks of set-based jobs do not count.
     size: usize,
     pub is_full: bool,
-    /// For each job, the position of the first check that another worker has prefetched.
+    /// For each job, the position of the first check that was skipped because another worker has prefetched it.
     others: HashMap<Vec<u8>, Cursor>,
 }
 
@@ -112,12 +112,12 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns the tasks of the next turn, or no tasks at the end of the pass. Returns `None` if the extension no
+    /// Returns the tasks of the next turn. The list is empty at the end of the pass. Returns `None` if the extension no
     /// longer exists or the library does not serve its version.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
-        // Releases the session locks, because the extension may have been dropped and created again since the last
-        // turn.
+        // The extension may have been dropped and created again since the last turn, so the session locks are released
+        // and taken again.
         session_locks::let_go();
         if !session_locks::hold() {
             return None;
@@ -153,8 +153,8 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // If all found checks are paused or belong to other workers, the search continues, because later checks may
-            // be free.
+            // The checks that were found may all be paused or belong to other workers. The search then continues,
+            // because later checks may be free.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -163,14 +163,14 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // The least suspected checks run first, so that they are cleared before the worst suspect runs.
+        // The least suspected checks run first. If they succeed, they are cleared before the worst suspect runs.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
         });
         Some(tasks)
     }
 
-    /// Returns the number of checks that the search has visited, including checks that will not run.
+    /// Returns how many checks the search has visited, including checks that will not run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -298,8 +298,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns `None` if no check was postponed, or if the wait exceeds `patience`. The audit finds checks with a
-    /// longer wait.
+    /// Returns when to try a postponed check again. Returns `None` if no check was postponed, or if the wait exceeds
+    /// `patience`. The audit finds checks with a longer wait.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {

@@ -25,9 +25,10 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// Minimum time for which a worker stays connected while other roles wait, so that connecting was worthwhile.
+/// Minimum time for which a worker stays connected, even if other roles wait. A shorter stay would not be worth the
+/// connection.
 const QUANTUM: Duration = Duration::from_millis(50);
-/// A run that ended its process may not be counted yet. The role then gets no worker for this time.
+/// If a run that ended its process cannot be counted yet, the role gets no worker for this time.
 const UNCOUNTED: Duration = Duration::from_secs(1);
 /// Longest time that a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP
 /// DATABASE gives up after five seconds.
@@ -75,7 +76,7 @@ fn connect(assignment: &process::Assignment) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// The worker checks its role once more, as the last defence against unusual settings of the role.
+/// Checks the worker's role once more, as the last defence against unusual settings of the role.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: plain getters.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
