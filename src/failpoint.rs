@@ -49,7 +49,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Makes the moments before and after a commit's WAL record failpoints.
+    /// Makes a process able to fail just before and just after it writes a commit's WAL record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

@@ -117,7 +117,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` during the registration, which determines the function's form.
+/// `set_based` is `None` during the job's registration, when the form of the function is not known yet.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -137,7 +137,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Rights to functions of awty itself are not checked, because no role can register a job with such a function.
+    // Only awty itself registers jobs with functions of `awty_internal`, so rights to these functions are not checked.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -180,8 +180,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// At registration exactly one function must fit. If a function that takes a check is created later, it replaces a
-/// function without arguments.
+/// At registration exactly one function of this name must have suitable arguments. If a function that takes a check is
+/// created later, the job calls it instead of a function without arguments.
 fn find(
     schema: &Text,
     name: &Text,

@@ -19,7 +19,7 @@
 //! All decisions about time are in the crate `awty-core`. DESIGN.md describes how the processes work together.
 //!
 //! Invariant: PostgreSQL's ERROR unwinds through every frame here (`panic = "unwind"`).
-//! Does not: run during a binary upgrade or in single-user mode.
+//! awty does not run during a binary upgrade or in single-user mode.
 
 #![deny(ffi_unwind_calls)]
 

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// A constant, because the size of shared memory is fixed when the server starts.
+/// Maximum number of workers. It is a constant, because the size of shared memory is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
 pub const MAX_BATCH: usize = 1000;
 
@@ -59,17 +59,17 @@ pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// 0 means no limit.
+/// Returns how fast missed checks may run. 0 means that there is no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// `None` means for ever.
+/// Returns how long the history is kept. `None` means for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `None` means for ever.
+/// Returns how long the attempts are kept. `None` means for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
