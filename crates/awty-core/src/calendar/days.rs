@@ -26,7 +26,8 @@ impl<Z: Zone> Calendar<Z> {
         self.open_on(day).next().is_some()
     }
 
-    /// If the local time is closed, returns the next opening on that day, or else the day's last closing.
+    /// Returns the moment of `local` if it is open. Otherwise returns the next opening on that day, or the day's last
+    /// closing if no opening follows.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -39,7 +40,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// If the local time is closed, returns the closing before it on that day, or else the day's first opening.
+    /// Returns the moment of `local` if it is open. Otherwise returns the last closing before it on that day, or the
+    /// day's first opening if no closing precedes it.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

@@ -1,4 +1,5 @@
-//! Due times and reminders are a length of open time after or before a moment.
+//! Finds due times and reminders. A due time comes a length of open time after a moment, and a reminder comes a length
+//! before its due time.
 
 use super::{Calendar, Length, end_of_search, start_of_search};
 use crate::Time;
@@ -37,10 +38,11 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// Returns the moment of a reminder, which is a length before `due`, if it is within [`super::REACH`].
+    /// Returns the moment of a reminder that comes `length` before `due`, if that is within [`super::REACH`].
     ///
-    /// A length in hours gives the latest possible moment. A length in days keeps the local time of `due`. If that time
-    /// is closed, the result is the closing before it, or else the first opening of the day.
+    /// A length in hours gives the latest possible moment. A length in days keeps the local time of `due`. If that
+    /// local time is closed, the result is the last closing before it on that day, or the day's first opening if no
+    /// closing precedes it.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

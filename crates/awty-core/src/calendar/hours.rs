@@ -6,7 +6,7 @@ use super::hours_error::{Fault, HoursError};
 use crate::repeat::civil::{DAY, SECOND};
 use std::ops::Range;
 
-/// Most elements that a caller may give.
+/// Maximum number of elements in weekly hours.
 pub const MAX_ELEMENTS: usize = 100;
 
 const MINUTE: i64 = 60 * SECOND;
@@ -69,7 +69,8 @@ impl Hours {
     }
 }
 
-/// Both days are included. If `last` is before `first`, the days continue in the next week.
+/// A range of weekdays, which includes `first` and `last`. If `last` is before `first`, the range continues in the next
+/// week.
 #[derive(Clone, Copy)]
 struct Days {
     first: usize,

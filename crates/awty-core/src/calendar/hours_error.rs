@@ -15,14 +15,14 @@ pub struct HoursError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Not two words, or the second word has no dash.
+    /// The element is not two words, or its second word has no dash.
     Form,
     Day(String),
     Start(String),
     End(String),
     Empty,
     Backwards {
-        /// Elements to write instead, which split the range at midnight.
+        /// Elements that the user should write instead. They split the range at midnight.
         instead: Vec<String>,
     },
 }
@@ -32,7 +32,7 @@ impl HoursError {
         Self { element: cut(element), fault }
     }
 
-    /// Says what to write instead.
+    /// Returns a hint that says what the user should write instead.
     pub fn hint(&self) -> String {
         match &self.fault {
             Fault::Backwards { instead } => format!("Write \"{}\".", instead.join("\" and \"")),

@@ -26,7 +26,7 @@ enum Fault {
 }
 
 impl Length {
-    /// `argument` is the name of the interval in the error.
+    /// Takes the parts of an interval. `argument` is the name of its SQL argument, for the error.
     ///
     /// # Errors
     /// [`LengthError`] for months, zero, negative parts, or days with a time.
@@ -43,7 +43,7 @@ impl Length {
 }
 
 impl LengthError {
-    /// Says what to write instead.
+    /// Returns a hint that says what the user should write instead.
     pub fn hint(&self) -> &'static str {
         match self.fault {
             Fault::Mixed => "Write open days as '2 days', or open hours as '20 hours'.",

@@ -22,7 +22,7 @@ use crate::repeat::zone::span_at;
 use chrono::TimeDelta;
 use std::ops::Range;
 
-/// Most closed days that a caller may give.
+/// Maximum number of closed days in a calendar.
 pub const MAX_CLOSED: usize = 10_000;
 
 /// Longest span of a search for open time.
@@ -30,7 +30,7 @@ pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]
 struct Clocks {
-    /// In microseconds since 1970 in UTC, as all moments in this module.
+    /// The period in microseconds since 1970 in UTC, which is the unit of all moments in this module.
     period: Range<i64>,
     /// By how much local time is ahead of UTC.
     shift: i64,
@@ -58,7 +58,7 @@ impl<Z: Zone> Calendar<Z> {
         &self.hours
     }
 
-    /// Returns the closed days in order, each once.
+    /// Returns the closed days in order, without duplicates.
     pub fn closed(&self) -> &[i64] {
         &self.closed
     }
