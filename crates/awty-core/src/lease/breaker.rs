@@ -1,9 +1,9 @@
 //! The circuit breaker of a target stops calls after ten failures in a row.
 //!
 //! ```text
-//! closed ── ten in a row over at least 10 s ──► open ── its time is over ──► half open ── an answer ──► closed
-//!                                                ▲                              │
-//!                                                └──── a failure: twice as long ┘
+//! closed ── ten failures over at least 10 s ──► open ── wait is over ──► half open ── answer ──► closed
+//!                                                ▲                           │
+//!                                                └── failure: wait doubles ──┘
 //! ```
 //!
 //! Invariant: a breaker is open for at most [`LONGEST`], and [`FORGET`] longer if the clock is set back.
@@ -16,7 +16,8 @@ const OVER: TimeDelta = TimeDelta::seconds(10);
 /// How long a breaker is open at first. The time doubles if the next call fails.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If a breaker's opening lies further in the future than this, the clock was set back, and the breaker is half open.
+/// If a breaker opened at a time that lies more than this in the future, the clock was set back. The breaker is then
+/// half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 /// The recent failures of calls to a target.
@@ -28,7 +29,7 @@ pub struct Breaker {
     pub since: Time,
     /// `None` if the breaker is closed.
     pub opened_at: Option<Time>,
-    /// How often the breaker opened since the last answer.
+    /// How often the breaker opened since the target last answered a call.
     pub opens: u32,
 }
 
@@ -37,7 +38,7 @@ pub struct Breaker {
 pub enum State {
     /// All calls.
     Closed,
-    /// No call before this time.
+    /// No call until this time.
     Open(Time),
     /// One call at a time.
     HalfOpen,
@@ -61,7 +62,7 @@ impl Breaker {
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The failed call began before the breaker opened.
+            // This failure changes nothing, because its call began before the breaker opened.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })
@@ -73,8 +74,8 @@ impl Breaker {
         }
     }
 
-    /// Whether an answer closes the breaker. An open breaker stays open, because the answered call began before it
-    /// opened.
+    /// Whether an answer to a call closes the breaker. An answer does not close an open breaker, because the call began
+    /// before the breaker opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

@@ -19,8 +19,8 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock of a job's claims. Two jobs share it with a chance of one in 2⁴⁸, and their claims then wait for
-/// each other.
+/// Returns the lock of a job's claims. With a chance of one in 2⁴⁸, two jobs have the same lock, and their claims then
+/// wait for each other.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }

@@ -28,9 +28,9 @@ const SPREAD: u64 = 200;
 labels! {
     /// How often awty may hand out the same check.
     Delivery for "delivery" {
-        /// Until a worker answers.
+        /// Again and again, until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// Once, and again only if the worker reports that the work has not started.
+        /// Only once, unless the worker reports that the work has not started.
         AtMostOnce = "at_most_once",
     }
 }
@@ -102,9 +102,9 @@ fn spread(chance: u64) -> i32 {
 pub struct Lease {
     /// When the worker got the check.
     pub leased_at: Time,
-    /// Until then no other worker gets the check. Heartbeats move this time.
+    /// No other worker gets the check until this time. Heartbeats move this time.
     pub expires_at: Time,
-    /// From then on an answer is refused.
+    /// An answer is refused from this time on.
     pub deadline: Time,
 }
 
@@ -160,7 +160,8 @@ impl Lease {
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// Decides about a check without an answer. With `at_most_once` the check is not handed out again, but ends.
+    /// Decides what happens to a check that its worker has not answered. With `at_most_once`, an expired lease ends the
+    /// check, which is not handed out again.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };

@@ -16,11 +16,11 @@ pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 /// A target's limits, and the state that its recent calls have left.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
-    /// Maximum of live leases.
+    /// Maximum number of live leases.
     pub concurrency: Option<u32>,
     /// Maximum rate at which calls may begin.
     pub pace: Option<Pace>,
-    /// Until then a user or the target itself blocks all calls.
+    /// All calls are blocked until this time, by a user or by the target itself.
     pub blocked_until: Option<Time>,
     /// Live leases.
     pub in_flight: u32,
@@ -46,7 +46,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The word in the view `awty.target`.
+    /// Returns the word that the view `awty.target` shows for this state.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",

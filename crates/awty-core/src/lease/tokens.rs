@@ -7,12 +7,12 @@
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// Tokens from further ahead are ignored, because the clock was set back.
+/// If a bucket's time lies more than this in the future, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// Makes a token whole that lacks only rounding errors.
+/// Maximum rounding error of a token. A token that lacks no more than this counts as whole.
 const NEARLY: f64 = 1e-6;
 
-/// How fast calls may begin.
+/// How fast calls to a target may begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     per_s: f64,
@@ -22,14 +22,15 @@ pub struct Pace {
 /// The content of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// May have a fraction.
+    /// Number of tokens, which may have a fraction.
     pub left: f64,
     /// When the bucket had these tokens.
     pub at: Time,
 }
 
 impl Pace {
-    /// `burst` calls may begin at once: at least 1, and by default those of one second.
+    /// At most `burst` calls may begin at once. By default, `burst` is the number of calls per second. It is at least
+    /// 1.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
@@ -64,7 +65,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds up to a microsecond. The result is at most a year.
+/// Converts seconds to a time, rounded up to a microsecond. The result is at most 366 days.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }
