@@ -18,7 +18,7 @@ const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 pub enum Change {
     /// The occurrence is due, so it stays.
     Stays {
-        /// The new [`Occurrence::passed`], with the moments of the new plan that this occurrence uses up.
+        /// The new [`Occurrence::passed`]. It includes the moments of the new plan that this occurrence uses up.
         passed: Option<Passed>,
     },
     /// The occurrence moves to this slot. `None` ends the repetition.
@@ -37,11 +37,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled does not stand for past moments of the plan.
+        // A check that a client scheduled stands for no moment of the plan, so the moments up to now are used up.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // Only the old jitter lets the moment still be ahead.
+            // With the new jitter, this moment would be over. With the old jitter, it is still ahead, so it is kept.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -49,21 +49,21 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the last moment of `new`, with its delay, that is used up when this occurrence is over, if it is after
-    /// the occurrence's slot.
+    /// Returns the time up to which this occurrence uses up moments of `new`, delay included. Returns `None` if the
+    /// occurrence's slot implies this time.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // Only slots of the plan show which moments are used up.
+            // `first` may be no slot of the plan. It then does not show which moments are used up.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// Returns the last moment that comes, with its delay, at or before `used`. Moments that `new` cannot place after
-    /// `t` are left out.
+    /// Returns the last moment that, with its delay, is at or before `used`. Ignores early moments, whose slots in
+    /// `new` cannot be after `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)

@@ -30,14 +30,14 @@ impl Zone for Changes {
     }
 }
 
-/// Most spans in a cache, enough for five centuries.
+/// Maximum number of spans in a cache, enough for five centuries.
 pub const MOST: usize = 1024;
 
 /// A cache of a zone whose look-ups are expensive.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// Each known span, with the moment from which it is known. They are in order and disjoint.
+    /// The known spans, in order and disjoint. Each span has the moment from which it is known.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
@@ -62,7 +62,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The span was known only from a later moment on.
+            // The cache knew this span only from a later moment on. From now on it knows the span from `t` on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(zone.span_at(t), Restless::default().span_at(t), "{t}");
         }
         assert_eq!(zone.zone.0.get(), 4);
-        // An earlier moment of a known span is asked for once more.
+        // The zone is asked once more for a moment before the known part of a span.
         for t in [2000, 2100, 2999] {
             assert_eq!(zone.span_at(t).offset, 2);
         }

@@ -15,7 +15,7 @@ use std::fmt;
 pub enum RepeatError {
     /// Both `every` and `cron`, or neither.
     EveryOrCron {
-        /// Both instead of neither.
+        /// Whether both were given. Otherwise neither was given.
         both: bool,
     },
     /// A cron expression that cannot be read.
@@ -30,7 +30,7 @@ pub enum RepeatError {
     NoneBeforeEnd(String),
     /// The calendar is closed at every moment within ten years.
     NeverOpen(String),
-    /// Two moments would share a slot.
+    /// Two moments of the plan would share a slot.
     TooClose {
         /// Least time between two moments.
         closest: TimeDelta,
@@ -91,10 +91,10 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// An interval has months, days and microseconds.
+    /// Takes the months, days and microseconds of `every`, or the text of `cron`.
     ///
     /// # Errors
-    /// [`RepeatError`] if both or neither are given, or if the given one is invalid.
+    /// [`RepeatError`] if both `every` and `cron` are given, if neither is given, or if the given one is invalid.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -103,7 +103,7 @@ impl Rhythm {
         }
     }
 
-    /// Other rhythms may run in UTC.
+    /// Checks that the rhythm can run in UTC, because the user gave no time zone.
     ///
     /// # Errors
     /// [`RepeatError::NeedsZone`].
@@ -177,7 +177,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // A leap day may be a Sunday, and one matching weekday is enough.
+        // 29 February is a Sunday in some years. `30 2 mon` matches each Monday in February.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

@@ -68,7 +68,8 @@ impl Every {
         }
     }
 
-    /// The moment may be before the anchor. For calendar time, all arguments and the result are local times.
+    /// Returns the first moment after `after`, which may be before the anchor. For calendar time, all arguments and the
+    /// result are local times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

@@ -34,7 +34,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Returns the delay of a moment whose next moment follows after `distance`. A short distance bounds the delay, so
+    /// Returns the delay of a moment. `distance` is the time from this moment to the next one. The delay is shorter, so
     /// that entities also spread between close moments.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))

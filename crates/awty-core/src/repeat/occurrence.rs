@@ -28,9 +28,9 @@ pub struct Occurrence {
 /// Which slots of the plan are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// All slots before this one, whose occurrence a client has replaced before it ran.
+    /// All slots before this one are used up. A client replaced the occurrence of this slot before it ran.
     Before(Time),
-    /// All moments that come, with their delay, at or before this time.
+    /// All moments that come at or before this time, delay included, are used up.
     Through(Time),
 }
 
@@ -55,7 +55,7 @@ pub enum Before {
 /// What a run does to its occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The occurrence stays pending at this slot, before the next one.
+    /// The occurrence stays pending. Its next check is at this slot, which is before the slot of the next occurrence.
     Again(Time),
     /// The occurrence ends.
     End {
@@ -76,14 +76,14 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// The slots that remain used up even if this check does not run again.
+    /// Returns which slots are used up now, and stay so even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// The occurrence after `check_now`. If its slot is still ahead, the check becomes an extra occurrence, and the
-    /// slot is not used up.
+    /// Returns the occurrence after a call of `check_now`. If the occurrence's slot is still ahead, the check becomes
+    /// an extra occurrence, and the slot is not used up.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -97,21 +97,21 @@ impl Occurrence {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// The occurrence that `schedule` puts after this one, which is done, during its run. The plan continues after its
-    /// slot.
+    /// Returns the occurrence that follows this one if `schedule` is called during the run. This occurrence is then
+    /// done. The plan continues after its slot.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// The slot at which a new repetition, or one whose check was lost, begins.
+    /// Returns the first slot of a new repetition, or of a repetition whose check was lost.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
 
-    /// The slot after this occurrence: the first one that is also after `now` minus `catch_up`. A slot in the past is
-    /// due at once.
+    /// Returns the slot of the next occurrence. It is after this occurrence, and after `now` minus `catch_up`. A slot
+    /// in the past is due at once.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -121,10 +121,10 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// The time up to which moments, with their delay, are used up when this occurrence is over.
+    /// Returns the time up to which moments, delay included, are used up when this occurrence is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // The moment was rounded up to `first`, whatever the slot width is now.
+            // The moment was once rounded up to `first`, so the present slot width does not matter.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -136,7 +136,7 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last moment that may have this slot is not used up.
+                // Of the moments that come up to this slot, delay included, only the last is not used up.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
@@ -158,7 +158,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// If the requested check is not before the next occurrence, this one is done.
+    /// Decides what an answer does to the occurrence. If the requested check would not be before the next occurrence,
+    /// this occurrence is done.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -189,7 +190,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// A time so early that each moment up to it has its slot at or before `t`, for any slot width.
+    /// Returns a time so early that, for any slot width, each moment up to this time has its slot at or before `t`.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

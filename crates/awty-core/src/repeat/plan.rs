@@ -15,7 +15,7 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// Enough for a daily plan that misses the open time for ten years.
+/// Maximum number of moments in closed time that a search skips. A daily plan may miss the open time for ten years.
 const MISSES: u32 = 4_000;
 
 /// The rule that a plan repeats by.
@@ -105,8 +105,8 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // The start is the anchor of `every`, so it is the first moment, even if clocks show its local time for the
-            // second time.
+            // The start is the anchor of `every`, so it is the first moment, even if clocks have shown the same local
+            // time before.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),
@@ -224,7 +224,7 @@ pub(super) fn just_before(t: Time) -> Time {
     earlier(t, TimeDelta::microseconds(1))
 }
 
-/// Stops at the first moment that a `Time` can hold.
+/// Returns the time `delta` before `t`, or the first moment that a `Time` can hold.
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

@@ -28,7 +28,7 @@ impl<Z: Zone> Repetition<Z> {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// The result is before the next moment.
+    /// Returns the moment with its delay. The result is before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         if self.jitter.delay(TimeDelta::MAX).is_zero() {
             return moment;
@@ -43,8 +43,8 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Slots round up. So a moment's slot is after `t` exactly if the moment is after the last boundary at or before
-        // `t`.
+        // A moment's slot is after `t` if, and only if, the moment with its delay is after the last boundary at or
+        // before `t`, because slots are rounded up.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

@@ -5,7 +5,7 @@
 use super::field::Field;
 use std::fmt;
 
-/// Most bytes of an expression.
+/// Maximum length of an expression, in bytes.
 pub const MOST_SHOWN: usize = 1024;
 
 /// A cron expression that cannot be read.
@@ -36,7 +36,7 @@ impl std::error::Error for Unreadable {}
 pub(super) enum Fault {
     /// Longer than [`MOST_SHOWN`] bytes.
     TooLong,
-    /// This many fields instead of 5 or 6.
+    /// The expression has this many fields instead of 5 or 6.
     Fields(usize),
     /// A number outside its field's range.
     OutOfRange(&'static Field, String),

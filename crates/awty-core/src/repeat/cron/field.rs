@@ -5,7 +5,7 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The largest number that is not a second name: for weekdays, 7 means 0.
+    /// The largest number that is not a second name of another number. Among weekdays, 7 is a second name of 0.
     pub(super) last: u32,
     pub(super) names: &'static [&'static str],
 }

@@ -6,7 +6,7 @@ use crate::repeat::steps::counted;
 use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
-/// The texts with the most steps repeat `*` and a comma.
+/// Maximum number of steps for each byte of a text. Texts that repeat `*` and a comma take the most steps.
 const STEPS_PER_BYTE: u64 = 60;
 /// A search visits the months of 41 years. Each takes at most five steps, because clocks change once or twice in it.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;

@@ -7,7 +7,7 @@ use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// Bit 0 is free, because days count from 1.
+/// In a set of days, bit 0 means the last day of the month. The bit is free, because days count from 1.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// Every seventh bit. A product with a set of weekdays repeats the set for six weeks.
+/// Has every seventh bit set. A set of weekdays, multiplied by this number, is repeated for six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
