@@ -13,17 +13,17 @@ pub const MAX_LEVELS: usize = 100;
 /// The largest number of reminders of a rule.
 pub const MAX_REMINDERS: usize = 5;
 
-/// When a row reaches each level. Level 1 is due a length after the start of the row's clock, or the rows have due times
-/// of their own. The further levels count from the same start.
+/// When a row reaches each level. Level 1 is due `within` after the start of the row's clock. Without `within`, each
+/// row has a due time of its own. The further levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
     escalate: Vec<Length>,
-    /// Times before level 1 at which a row is reminded of.
+    /// Times before level 1 at which reminders are sent.
     remind: Vec<Length>,
-    /// The last level is told again after this time.
+    /// Time after which the alert of the last level is sent again.
     every: Option<Length>,
-    /// Lengths are open time of this calendar. Without a calendar, all time is open.
+    /// The lengths are open time of this calendar. Without a calendar, all time is open.
     calendar: Option<Rc<Calendar<Z>>>,
 }
 
@@ -36,7 +36,8 @@ pub enum LevelError {
     Escalate(usize),
     /// More than [`MAX_LEVELS`] levels.
     TooMany,
-    /// This element of `remind`, from 1, is not positive, or not shorter than the element before.
+    /// This element of `remind`, counted from 1, is not positive, or not shorter than the previous element of its kind
+    /// (days or hours).
     Remind(usize),
     /// More than [`MAX_REMINDERS`] reminders.
     TooManyReminders,
@@ -71,10 +72,12 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Adds reminders before level 1, the longest first, and the time after which the last level is told again.
+    /// Adds reminders before level 1, the longest first, and the time after which the alert of the last level is sent
+    /// again.
     ///
     /// # Errors
-    /// [`LevelError`] unless each length is positive, and each reminder shorter than the one of the same kind before.
+    /// [`LevelError`] unless each length is positive, and each reminder is shorter than the previous one of its kind
+    /// (days or hours).
     pub fn telling(mut self, remind: Vec<Length>, every: Option<Length>) -> Result<Self, LevelError> {
         if remind.len() > MAX_REMINDERS {
             return Err(LevelError::TooManyReminders);
@@ -109,7 +112,7 @@ impl<Z: Zone> Levels<Z> {
         }
     }
 
-    /// Returns when an alert of the last level is told again.
+    /// Returns when the alert of the last level is sent again, if it was last sent at `told_at`.
     pub fn again(&self, told_at: Time) -> Option<Time> {
         self.every.map(|every| self.after(told_at, Some(every)))
     }
@@ -131,15 +134,16 @@ impl<Z: Zone> Levels<Z> {
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level is due before a level below it. Lengths of one kind rise, so only the other kind needs a look.
+        // No level is due before a lower level. Among lengths of one kind, a higher level has a longer length. So only
+        // a length of the other kind must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Returns when the calendar opens next, if an alert that was due at the slot `due` must not be raised now.
+    /// Returns when the calendar opens next, if an alert must not be raised now. The alert was due at the slot `due`.
     ///
-    /// In closed time, an alert may be raised for one slot after `due`. If an opening is so short that no slot falls
-    /// into it, its slot counts as open.
+    /// In closed time, an alert may be raised until one slot width after `due`. If an opening is so short that no slot
+    /// falls into it, the first slot after the opening counts as open.
     pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
         let calendar = self.calendar.as_deref()?;
         if now <= later(due, width.delta()) || calendar.is_open(now) {
@@ -153,7 +157,7 @@ impl<Z: Zone> Levels<Z> {
         Some(calendar.next_opening(now).unwrap_or(Time::MAX_UTC))
     }
 
-    /// Returns the lengths of the levels below one, from the highest.
+    /// Returns the lengths of all lower levels, from the highest to the lowest.
     fn below(&self, place: usize) -> impl Iterator<Item = Length> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }

@@ -41,11 +41,11 @@ pub struct Alert {
     /// The highest level that was raised. 0: the row is not late yet, but a reminder has come, or
     /// its alert is held.
     pub level: u32,
-    /// Whether the alert was told at this level, and since the last hold.
+    /// Whether the alert was sent at this level, and after the last hold if there was one.
     pub is_told: bool,
-    /// When the alert was last told.
+    /// When the alert was last sent.
     pub told_at: Option<Time>,
-    /// When the last reminder was told, or came during a hold.
+    /// When the last reminder was sent, or was due during a hold.
     pub reminded_at: Option<Time>,
     /// The hold, if a role has taken the alert over.
     pub hold: Option<Hold>,
@@ -54,9 +54,9 @@ pub struct Alert {
 /// Until when an alert is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Until a role releases the alert.
+    /// The hold lasts until a role releases the alert.
     Released,
-    /// Until this slot.
+    /// The hold ends at this slot.
     Until(Time),
 }
 
@@ -64,7 +64,7 @@ impl Alert {
     /// The row has no open alert.
     pub const NONE: Alert = Alert { level: 0, is_told: true, told_at: None, reminded_at: None, hold: None };
 
-    /// Whether the alert is held: it rises, but is not told.
+    /// Whether the alert is held. A held alert rises to higher levels, but is not sent.
     pub fn is_held(&self, now: Time) -> bool {
         self.hold.is_some() && !self.is_hold_over(now)
     }
@@ -75,20 +75,21 @@ impl Alert {
     }
 }
 
-/// What happens to the check and the alert of a row.
+/// What awty does with the check and the alert of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The row needs no alert. An open alert is cleared.
     Settled,
     /// Level 1 is not due yet. An open alert of level 1 or above is cleared, and the row is checked at this slot.
     Ahead(Time),
-    /// Level 1 is not due yet, and a reminder is told unless the alert is held. The row is checked at this slot.
+    /// Level 1 is not due yet. A reminder is sent unless the alert is held. The row is checked at this slot.
     Remind(Time),
-    /// The open alert keeps its level. The row is checked again at this slot, or never.
+    /// The open alert keeps its level. The row is checked again at this slot, if there is one.
     Stay(Option<Time>),
-    /// The open alert keeps its level and is told. The row is checked again at this slot, or never.
+    /// The open alert keeps its level and is sent. The row is checked again at this slot, if there is one.
     Tell(Option<Time>),
-    /// This level is raised, and told unless the alert is held. The row is checked again at this slot, or never.
+    /// The alert rises to this level, and is sent unless it is held. The row is checked again at this slot, if there is
+    /// one.
     Raise(u32, Option<Time>),
 }
 
@@ -99,7 +100,7 @@ pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
     let slot = |level| levels.time(level, start).map(|time| width.round_up(time));
     // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(later(now, limits.max_horizon)).max(width.after(now));
-    // The end of a hold is told at its slot.
+    // When a hold ends, the alert is sent, so the row is checked at that slot.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,
@@ -115,7 +116,7 @@ pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
         let ahead = reminders().filter(|slot| *slot > now).min();
         return match reminders().filter(|slot| *slot < first).filter(is_due).max() {
             None => Verdict::Ahead(next(ahead)),
-            // The alert is cleared first.
+            // The open alert is cleared now. The reminder follows at the next slot.
             Some(_) if alert.level > 0 => Verdict::Ahead(next(Some(width.after(now)))),
             Some(due) => match levels.shut_until(due, width, now) {
                 Some(opening) => Verdict::Ahead(next(Some(width.round_up(opening)))),
@@ -125,7 +126,8 @@ pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
     }
     let is_due = |level| slot(level).filter(|slot| *slot <= now).map(|slot| (level, slot));
     let highest = (alert.level + 1..).map_while(is_due).last();
-    // After the last level, a telling is repeated after its slot. A held alert repeats nothing.
+    // The alert of the last level is sent again `every` after the slot at which it was last sent. A held alert is not
+    // sent again.
     let repeat = |told_at: Option<Time>| {
         let last = told_at.filter(|_| !alert.is_held(now)).map(|told_at| width.floor(told_at))?;
         levels.again(last).map(|time| width.round_up(time))

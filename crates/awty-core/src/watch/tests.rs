@@ -17,7 +17,7 @@ fn waiting(start: Time) -> RowState {
     RowState::Waiting { start, seen: start }
 }
 
-/// Returns an alert that was told at its level; none for level 0.
+/// Returns an alert that was sent at this level, or no alert for level 0.
 fn told(level: u32) -> Alert {
     Alert { level, ..Alert::NONE }
 }
@@ -150,7 +150,7 @@ fn an_alert_that_is_not_told_is_told_at_its_level() {
     assert_eq!(judge(friday, untold, &office, &limits, at("2030-05-06T09:00:00Z")), Verdict::Tell(None));
 }
 
-/// Levels rise in a hold. At its end, a row that is still late is told once.
+/// During a hold, levels rise. When the hold ends, the alert of a row that is still late is sent once.
 #[test]
 fn a_held_alert_rises_and_is_told_at_the_end() {
     let (levels, limits) = (hours(&[1, 2, 5]), limits());
@@ -217,7 +217,7 @@ fn in_closed_time_an_alert_is_raised_only_within_a_slot_after_its_time() {
     assert_eq!(met, Verdict::Settled, "closed time delays no clearing");
 }
 
-/// No slot of an hour or a day falls into these hours, so the slot after the opening has to do.
+/// No slot of an hour or a day falls into these hours, so the first slot after the opening counts as open.
 #[test]
 fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
     for (hours, seconds) in [("mon 09:10-09:20", 3_600), (OFFICE, 86_400)] {
