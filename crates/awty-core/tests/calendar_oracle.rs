@@ -15,7 +15,7 @@ use world::{Dice, ZONES};
 use zones::{Real, at, tz, zone};
 
 const DAY: i64 = 1440 * MINUTE;
-/// With a margin, because local time differs from UTC.
+/// Number of minutes that the oracle knows: ten years, and a margin because local time differs from UTC.
 const COUNT: usize = 3660 * 1440;
 
 fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {
@@ -83,7 +83,7 @@ impl Case {
         if dice.below(2) == 0 { t - t.rem_euclid(MINUTE) } else { t }
     }
 
-    /// An answer outside of the ten years cannot be compared.
+    /// The oracle knows only ten years, so it ignores an answer outside of them.
     fn same(&self, found: Option<Time>, expected: Option<i64>, what: &str) -> i64 {
         let known = self.first + 2 * DAY..self.first + 3658 * DAY;
         let found = found.map(|t| t.timestamp_micros()).filter(|t| known.contains(t));

@@ -95,7 +95,7 @@ proptest! {
         repetition in any_repetition(), since in -3_000_000_i64..90_000, length in 0_i64..3_000_000,
     ) {
         let (since, until) = (second(since), second(since + length));
-        // So many moments that the search must work by bisection.
+        // The period may have so many moments that the search must work by bisection.
         let plan = &repetition.plan;
         match plan.last(since, until) {
             Some(last) => {

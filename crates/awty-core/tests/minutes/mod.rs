@@ -8,7 +8,7 @@ use std::ops::Range;
 
 pub const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
-/// No zone is further from UTC, in minutes.
+/// Maximum difference between local time and UTC in any zone, in minutes.
 const FAR: usize = 26 * 60;
 
 /// Both weekdays are included. Monday is 0. Times are in minutes of the day.
@@ -109,7 +109,7 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// The moment has the local time of the first open moment.
+    /// The result has the local time of the first open moment.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));

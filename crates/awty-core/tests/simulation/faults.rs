@@ -80,7 +80,7 @@ impl World {
         self.latch = true;
     }
 
-    /// Only one jump happens before the launcher next reads the clock, which it does once a second.
+    /// The clock jumps at most once before the launcher reads it again. The launcher reads the clock once a second.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;

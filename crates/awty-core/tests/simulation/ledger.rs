@@ -13,7 +13,7 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// A run may commit only if this number is still the one that the run has read.
+    /// Number of the check's version. A run may commit only if this is still the version that the run has read.
     version: u64,
     not_before: Time,
     since: Mono,

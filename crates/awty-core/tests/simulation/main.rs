@@ -36,7 +36,7 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history, so it comes only about twenty times.
+        // An audit reads the whole history, so the simulation makes only about twenty audits.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }

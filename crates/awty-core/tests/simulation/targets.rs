@@ -26,7 +26,7 @@ struct Seen {
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Claims that left out this target although it could have been served.
+    /// Number of claims in a row that left out this target although it could have got a check.
     waited: usize,
 }
 

@@ -114,7 +114,8 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The moments with earlier slots than the last one of the new check are skipped.
+        // The new check stands for the last slot of the plan that is not after its own slot. Moments with earlier slots
+        // are skipped.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));
