@@ -1,4 +1,4 @@
-//! The waits before another attempt.
+//! How long awty waits before it tries something again.
 
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -26,11 +26,12 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// Wait for a role whose last worker ran no check, or whose worker's process was ended by a run.
+/// Wait before another worker of a role starts, if the role's last worker ran no check, or if a run ended the worker's
+/// process.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// Wait of the launcher, if the server has no room for another background worker.
+/// Wait before the launcher tries again to start a worker, if the server had no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// Wait for a check whose row is locked by a client.
+/// Wait before a worker tries a check again, if a client had locked the check's row.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
@@ -39,7 +40,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// Returns the wait after a failure that `failures` others in a row preceded.
+    /// Returns the wait after a failure. `failures` is the number of failures in a row before this one.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

@@ -11,10 +11,10 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// Dead rows per page at which a large table is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Time between two vacuums. The first dead row also starts this time, so that vacuuming does not disturb a short
-/// backlog.
+/// Time between two vacuums. A vacuum also waits this long after the first dead row, so that it does not disturb
+/// workers that finish a short backlog of checks.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// Wait after a failed vacuum. Autovacuum may come first.
+/// Wait after a failed vacuum. Autovacuum may vacuum the table in the meantime.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// An estimate of the dead rows among the pending checks.

@@ -43,7 +43,7 @@ pub const RESERVED_HEADERS: &[&str] = &[
     "proxy-",
 ];
 
-/// Why a user cannot set a header.
+/// Why a header that a user sets is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     /// Not a valid header name.

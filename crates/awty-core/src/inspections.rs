@@ -1,7 +1,8 @@
 //! Decides when each database of the server is inspected, and in which order.
 //!
 //! Invariant: each database is inspected once after it appears. A database with awty is inspected again within
-//! [`AUDIT`], and on request. It precedes a database that may lack awty by at most [`AFTER_KNOWN`].
+//! [`AUDIT`], and on request. Of the due databases, those with awty come first, unless another database has been due
+//! for [`AFTER_KNOWN`] longer.
 
 use crate::Mono;
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ use std::time::Duration;
 pub const AUDIT: Duration = Duration::from_secs(60);
 /// Time after a failed inspection, or if the extension needs an update. awty is not told when the update comes.
 pub const SOON: Duration = Duration::from_secs(5);
-/// Wait if no process was free, or if a command such as DROP DATABASE needed the database.
+/// Wait before another try, if no process was free for the inspection, or if a command such as DROP DATABASE needed the
+/// database.
 pub const LATER: Duration = Duration::from_secs(1);
 /// Delay for databases that may lack awty. An inspection costs about 10 ms of CPU, and a server may have hundreds of
 /// databases.
@@ -22,7 +24,7 @@ pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 pub enum Finding {
     /// awty is not installed.
     Nothing,
-    /// awty is installed, and an event will announce any change.
+    /// awty is installed. An event will announce when this changes.
     Awty,
     /// awty is installed in another version, or the inspection failed.
     Unclear,
@@ -67,8 +69,8 @@ impl<K: Copy + Ord> Inspections<K> {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database stopped allowing connections and left the list. It counts as new when the list contains it
-        // again.
+        // The database has left the list of databases, because it no longer allows connections. If it returns to the
+        // list, it counts as new.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {

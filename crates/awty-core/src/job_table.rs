@@ -10,7 +10,7 @@ use crate::figures::Figures;
 use crate::log_rate::LogRate;
 use crate::{Mono, Passed, Time};
 
-/// Maximum bytes of a job's name.
+/// Maximum length of a job's name, in bytes.
 pub const NAME: usize = 63;
 
 /// One job, or the other jobs of a database.
@@ -35,7 +35,7 @@ pub struct JobRow {
     pub target: TargetName,
 }
 
-/// Maximum bytes of a target's name.
+/// Maximum length of a target's name, in bytes.
 pub const TARGET: usize = 255;
 
 /// Name of a target, empty for checks without a target.

@@ -26,7 +26,7 @@ pub trait Word {
     /// The value's word.
     fn as_str(&self) -> &'static str;
 
-    /// Sets this value to that of `word`.
+    /// Sets this value to the one that `word` stands for.
     ///
     /// # Errors
     /// [`UnknownLabel`] if no value has this word.

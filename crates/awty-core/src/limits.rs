@@ -24,7 +24,7 @@ pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..
 
 /// Maximum of the arguments `jitter` and `catch_up`.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-/// Most moments that the SQL function `occurrences` returns.
+/// Maximum number of moments that the SQL function `occurrences` returns.
 pub const MAX_OCCURRENCES: u16 = 10_000;
 
 labels! {
@@ -60,9 +60,9 @@ labels! {
         Replace = "replace",
         /// The pending check stays.
         Keep = "keep",
-        /// The earlier slot stays, or the pending check if the slots are equal.
+        /// The check with the earlier slot stays. If the slots are equal, the pending check stays.
         Earliest = "earliest",
-        /// The later slot stays, or the pending check if the slots are equal.
+        /// The check with the later slot stays. If the slots are equal, the pending check stays.
         Latest = "latest",
         /// An error.
         Error = "error",
@@ -81,7 +81,7 @@ pub enum Conflict {
 }
 
 impl OnConflict {
-    /// Decides about a new check at the slot `wanted`.
+    /// Decides between the check at the slot `pending` and a new check at the slot `wanted`.
     pub fn decide(self, pending: Time, wanted: Time) -> Conflict {
         let replace = match self {
             Self::Replace => true,
@@ -101,11 +101,11 @@ pub struct Limits {
     pub width: Width,
     /// Longest duration of a run.
     pub timeout: TimeDelta,
-    /// Most checks of one entity. 0 means no limit.
+    /// Maximum number of checks of one entity. 0 means no limit.
     pub max_checks: u32,
     /// How far ahead a check may be scheduled.
     pub max_horizon: TimeDelta,
-    /// Most failed runs in a row. 0 means no limit.
+    /// Maximum number of failed runs in a row. 0 means no limit.
     pub max_attempts: u32,
     /// Wait after the first failed run.
     pub retry_after: TimeDelta,

@@ -6,7 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// Most entries of a job per minute.
+/// Maximum number of log entries about a job per minute.
 pub const ENTRIES: u32 = 10;
 /// Least time between two entries of a job.
 pub const APART: Duration = Duration::from_secs(1);
@@ -53,7 +53,7 @@ impl LogRate {
         Some(told)
     }
 
-    /// Records failures of a caller that cannot write to the log.
+    /// Records failures that get no log entry, because the caller cannot write to the log.
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
         self.pass(failed);

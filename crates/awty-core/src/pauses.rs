@@ -13,7 +13,7 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// The pause has ended. The next search forgets it.
+    /// The pause has ended. The next search for due checks forgets it.
     over: bool,
 }
 
@@ -36,7 +36,7 @@ impl Pauses {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// The check waits for the next audit of the database.
+    /// Pauses the check until the next audit of the database.
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }

@@ -32,8 +32,8 @@ pub struct Role {
     pub stuck: u32,
     /// Until then the role gets no worker, because it cannot connect or the server had no room for a process.
     pub parked_until: Option<Mono>,
-    /// Value of a counter when the role was last served, or 0. The counter grows when a worker of any role starts or
-    /// leaves. So a role whose worker left to make room comes after the others.
+    /// Value of a counter when the role was last served, or 0. The counter grows whenever a worker of any role starts
+    /// or leaves. So a role whose worker left to make room comes after the other roles.
     pub last_served: u64,
 }
 
@@ -44,9 +44,9 @@ pub struct Caps {
     pub max_workers: u32,
     /// Maximum for one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// Workers of roles that the caller does not list, because they need no further worker.
+    /// Number of workers of other roles. The caller does not list these roles, because they need no further worker.
     pub elsewhere: u32,
-    /// How long before its role's slot a worker may start, so that it is connected when the slot comes.
+    /// A worker may start this long before its role's slot, so that it is connected when the slot comes.
     pub lead: TimeDelta,
 }
 
@@ -62,14 +62,14 @@ impl Caps {
 pub struct Plan {
     /// Indexes of the roles that get another worker, in this order.
     pub start: Vec<usize>,
-    /// Roles with due checks for which no place is free. While it is not 0, workers of other roles leave after their
-    /// turn.
+    /// Number of roles that have due checks but no worker, because no place is free. While it is not 0, workers of
+    /// other roles leave after their turn to make room.
     pub waiting: u32,
     /// How long to sleep.
     pub wake_in: Duration,
 }
 
-/// `mono` and `now` are the same moment by the two clocks.
+/// `now` is the current time by the wall clock, and `mono` is the same moment by the monotonic clock.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;
@@ -87,8 +87,8 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first, and free places only become fewer. So once one role gets no worker, no later
-    // role gets one.
+    // Once a role gets no worker, no later role gets one, because roles without a worker come first and each new worker
+    // takes a free place.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);
@@ -100,7 +100,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // Workers of other roles need not leave yet.
+            // The role's check is not due yet, so workers of other roles need not leave.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }
@@ -108,7 +108,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
 }
 
-/// Zero means now, and `None` never.
+/// Returns the time until the role should get another worker. Zero means now, and `None` means never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
     if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {

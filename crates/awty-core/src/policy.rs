@@ -52,7 +52,7 @@ pub struct Failed {
     pub timed_out: bool,
     /// Whether another attempt is ruled out.
     pub is_final: bool,
-    /// Time of the next attempt, instead of the usual wait.
+    /// Time of the next attempt. It replaces the usual wait.
     pub retry_at: Option<Time>,
     /// Thousandths by which the usual wait is longer, or shorter if negative.
     pub spread: i32,
@@ -65,7 +65,8 @@ impl From<bool> for Failed {
 }
 
 impl Failed {
-    /// At most `max_lateness` ahead, or a day if the job has none.
+    /// Returns the requested time of the next attempt. It is at most `max_lateness` ahead, or at most a day if the job
+    /// has no `max_lateness`.
     pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
@@ -86,7 +87,7 @@ pub enum After {
     End(Outcome),
 }
 
-/// A time is further ahead than `max_horizon`.
+/// The error for a time that is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar {
     /// The job's option.
@@ -119,7 +120,7 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Whether the slot is more than a minute later than the client expects.
+/// Whether `slot` is more than a minute later than the time that the client asked for.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
@@ -171,7 +172,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// Decides what a failed run does to the check. `how` may be whether the time limit ended the run.
+/// Decides what a failed run does to the check. A `bool` as `how` says whether the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);

@@ -18,9 +18,9 @@ pub const ASKED: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role whose suspects enter one after another, since the first entry.
+    /// The role whose suspects enter one after another, and when the first of them entered.
     turn: Option<(u64, Mono)>,
-    /// The other role that was last refused.
+    /// The other role whose suspect was last refused, and when.
     asked: Option<(u64, Mono)>,
 }
 
@@ -38,7 +38,7 @@ impl Quarantine {
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // The role that must give way would wait for itself.
+            // Does not record the role whose turn it is, because it would replace the role that waits.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }
@@ -58,7 +58,8 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records the end of a suspect's run or of its worker. Returns whether the suspect was the last to enter.
+    /// Records that a suspect's run or its worker has ended. Returns whether this suspect was the last one that
+    /// entered.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

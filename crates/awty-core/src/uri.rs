@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use url::{Host, Position, Url};
 
-/// For scheme, host and port.
+/// Maximum length of scheme, host and port, in bytes.
 const MAX_ENTITY_NAME: usize = 255;
-/// For path and query.
+/// Maximum length of path and query, in bytes.
 const MAX_ENTITY_KEY: usize = 1_024;
 const MAX_TEXT: usize = 4_096;
-/// Without the `s_`.
+/// Length of a schedule's id without the prefix `s_`.
 const ID_LENGTH: usize = 22;
 
 /// Why a text is not the URI of an endpoint. The message continues a sentence that begins with the argument's name.
@@ -25,7 +25,7 @@ pub enum UriError {
     TooLong {
         /// Name of the part.
         part: &'static str,
-        /// Most bytes.
+        /// Maximum length in bytes.
         max: usize,
     },
     /// A control character.
@@ -38,7 +38,7 @@ pub enum UriError {
     User,
     /// A fragment.
     Fragment,
-    /// Not in this normal spelling.
+    /// The text is not in the normal spelling, which is this URI.
     OtherSpelling(Uri),
     /// An IPv6 address that contains an IPv4 address.
     MappedAddress,
@@ -120,8 +120,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Accepts other spellings only for upper case in scheme and host, a default port, and a missing path. Refuses
-    /// ports that are never called.
+    /// Accepts a text that differs from the normal spelling only by upper case in scheme and host, a default port, or a
+    /// missing path. Refuses ports that are never called.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {

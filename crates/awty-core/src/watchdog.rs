@@ -21,7 +21,7 @@ pub struct Run {
     pub began: Mono,
     /// The time limit.
     pub timeout: Duration,
-    /// Interventions so far: 1 after the cancellation, 2 after the termination.
+    /// Number of interventions so far: 1 after the cancellation, 2 after the termination.
     pub strikes: u8,
 }
 
@@ -31,7 +31,7 @@ impl Run {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// If the run must be cancelled or terminated now, records this and returns the new number of strikes.
+    /// If the run must be cancelled or terminated now, records this and returns the number of interventions so far.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
