@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use crate::{Cluster, account, files, preload, stage};
 
-/// Later settings override earlier ones.
+/// A setting overrides an earlier setting of the same name.
 #[derive(Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
@@ -20,7 +20,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Quotes the value.
+    /// Adds a setting of the server, with its value in quotes.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.into(), value.into()));
         self
@@ -59,7 +59,7 @@ impl Builder {
         self
     }
 
-    /// Replaces the process's default.
+    /// Uses the staged PostgreSQL in this directory instead of the process's default.
     pub fn stage(mut self, directory: &Path) -> Self {
         self.stage = Some(directory.into());
         self

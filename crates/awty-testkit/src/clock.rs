@@ -4,7 +4,8 @@ use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// `seconds` counts from real time. Needs [`with_movable_clock`](crate::Builder::with_movable_clock).
+    /// Sets the server's clock to `seconds` ahead of real time. Needs
+    /// [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {
         CLOCK.set(self, 0, seconds);

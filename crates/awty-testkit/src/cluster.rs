@@ -88,7 +88,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Each server process applies the new settings a little later.
+    /// Makes the server read its settings again. Each server process applies the new settings a little later.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);

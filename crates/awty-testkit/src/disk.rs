@@ -4,16 +4,16 @@ use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// The numbers are those of `disk.c`.
+/// Ways in which the disk can fail. `disk.c` uses the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// By design, the server goes down.
+    /// With this fault, PostgreSQL goes down by design.
     FullForWal = 1,
     FullForTables = 2,
     Full = 1 | 2 | 4,
-    /// By design, the server goes down.
+    /// With this fault, PostgreSQL goes down by design.
     FlushOfWal = 8,
-    /// By design, the server goes down at its next checkpoint.
+    /// With this fault, PostgreSQL goes down by design, at its next checkpoint.
     FlushOfData = 16,
 }
 
@@ -32,7 +32,7 @@ impl Cluster {
         DISK.get(self, 1)
     }
 
-    /// Sets the least time of a flush of WAL. Needs [`with_failing_disk`](crate::Builder::with_failing_disk).
+    /// Sets how long a flush of WAL takes at least. Needs [`with_failing_disk`](crate::Builder::with_failing_disk).
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
         DISK.set(self, 3, 0);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Generous, so that no test fails because the machine is busy.
+/// Maximum time that a test waits. It is generous, so that no test fails because the machine is busy.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
@@ -23,7 +23,7 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
 
 #[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // Random, so that observations do not keep step with slots.
+    // The length of the pause is random, so that observations do not keep step with slots.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

@@ -33,7 +33,7 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// The cluster must not have been started yet. All numbers are 0.
+    /// Installs the library, with all numbers 0. The cluster must not have been started yet.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");

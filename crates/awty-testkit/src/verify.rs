@@ -26,7 +26,7 @@ const PREPARE: &str = "
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// The database passes if awty is not installed.
+    /// Panics if amcheck finds damage in awty's tables in the database. A database without awty passes.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {

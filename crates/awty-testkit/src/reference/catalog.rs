@@ -12,7 +12,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// The COMMENT of an overload for other keys has these words, and needs no text of its own.
+/// The COMMENT of an overload for keys of other types contains these words. Such an overload needs no text of its own.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "

@@ -40,7 +40,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// The first rooms must not use the second rooms, not even through other rooms.
+/// In each entry, the rooms of the first list must not use the rooms of the second list, not even through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -51,7 +51,8 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// These read a clock or wait. [`chrono`] is allowed, because awty-core builds it without a clock.
+/// Code that uses one of these names reads a clock or waits. [`chrono`] is allowed, because awty-core builds it without
+/// a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]

@@ -17,7 +17,7 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// The last check runs 5 seconds after the last order. The rest is for slow machines.
+/// The last check runs 5 seconds after the last order. The remaining seconds are for slow machines.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

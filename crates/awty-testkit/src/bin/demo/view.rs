@@ -115,7 +115,7 @@ fn bars(runs: &[i64]) -> String {
         let label = if level == HEIGHT { most.to_string() } else { String::new() };
         chart.push_str(&format!("  {label:>4} |"));
         for &count in runs {
-            // Rounded up so that a single run is visible.
+            // The height is rounded up, so that a single run is visible.
             let height = (count * HEIGHT + most - 1) / most;
             chart.push_str(if height >= level { "##" } else { "  " });
             chart.push(' ');
