@@ -1,7 +1,7 @@
 //! Converts local days and times of day to moments in open time.
 //!
-//! Invariant: a local time that occurs twice means its first occurrence. A local time in a gap means the end of the
-//! gap.
+//! Invariant: a local time that clocks show twice means the first time. A local time that clocks skip means the end of
+//! the gap.
 
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;

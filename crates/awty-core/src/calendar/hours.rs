@@ -52,7 +52,7 @@ impl Hours {
         self.0.iter().filter(|ranges| !ranges.is_empty()).count()
     }
 
-    /// Returns elements that [`Hours::new`] reads. Equal hours have equal elements.
+    /// Returns the elements of these hours, as [`Hours::new`] reads them. Equal hours have equal elements.
     pub fn elements(&self) -> Vec<String> {
         let mut elements = Vec::new();
         for (first, ranges) in self.0.iter().enumerate() {

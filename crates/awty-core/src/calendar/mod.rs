@@ -25,14 +25,14 @@ use std::ops::Range;
 /// Maximum number of closed days in a calendar.
 pub const MAX_CLOSED: usize = 10_000;
 
-/// Longest span of a search for open time.
+/// Maximum time that a search for open time looks ahead or back.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]
 struct Clocks {
     /// The period in microseconds since 1970 in UTC, which is the unit of all moments in this module.
     period: Range<i64>,
-    /// By how much local time is ahead of UTC.
+    /// How far local time is ahead of UTC, in microseconds.
     shift: i64,
 }
 
@@ -40,7 +40,7 @@ struct Clocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
-    /// Sorted numbers of local days.
+    /// The closed days, as sorted numbers of local days.
     closed: Vec<i64>,
     zone: Z,
 }
