@@ -1,5 +1,5 @@
-//! Computes the key of an answer. All leases for the same answer of a check have the same key, and no other lease has
-//! it.
+//! Computes the key of an answer. Two leases have the same key if, and only if, they are for the same answer of the
+//! same check.
 //!
 //! Invariant: a key is RFC 4648 base32 of the first 130 bits of a SHA-256, which gives 26 characters of `A–Z2–7`.
 

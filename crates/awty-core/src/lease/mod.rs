@@ -176,7 +176,7 @@ impl Lease {
 /// The next work of an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Whether a check is due that no other worker has.
+    /// Whether a check is due and no other worker has it.
     pub is_due: bool,
     /// The next slot of a pending check.
     pub slot: Option<Time>,

@@ -98,8 +98,8 @@ impl Target {
         }
     }
 
-    /// Returns the tokens after new leases, and the time at which the bucket will be full. `None` if the target has no
-    /// rate.
+    /// Returns the tokens after new leases, and the time at which the bucket will be full. Returns `None` if the target
+    /// has no rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;
