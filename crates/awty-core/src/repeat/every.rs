@@ -60,7 +60,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// The local time from which a plan without a start counts: the start of 1970, or its first Monday for whole weeks.
+    /// Returns the local time from which a plan without a start counts. It is the start of 1970, or the first Monday of
+    /// 1970 for whole weeks.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,

@@ -21,7 +21,7 @@ pub struct Occurrence {
     pub first: Time,
     /// The check's state.
     pub check: Check,
-    /// The used slots of the plan. `None` if `first` implies them.
+    /// The used slots of the plan. `None` means that they follow from `first`.
     pub passed: Option<Passed>,
 }
 
@@ -92,7 +92,7 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// The occurrence that a client's `schedule` puts in place of this one. The plan continues after its slot.
+    /// Returns the occurrence that replaces this one if a client calls `schedule`. The plan continues after its slot.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
@@ -142,7 +142,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// `able_since` is that of [`policy::before`]. `on_missed` takes precedence over `catch_up`, unless it is `run`.
+    /// `able_since` has the same meaning as in [`policy::before`]. `on_missed` takes precedence over `catch_up`, unless
+    /// it is `run`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,

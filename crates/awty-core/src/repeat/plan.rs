@@ -55,7 +55,7 @@ pub struct Plan<Z> {
     ends: Option<Time>,
     /// Only the open time of this calendar belongs to the plan.
     calendar: Option<Rc<Calendar<Z>>>,
-    /// Where `every` starts to count: a moment for clock time, and a local time for calendar time.
+    /// The point from which `every` counts: a moment for clock time, and a local time for calendar time.
     anchor: i64,
 }
 

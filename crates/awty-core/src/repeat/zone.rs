@@ -60,7 +60,7 @@ impl Zone for Fixed {
     }
 }
 
-/// The result always ends after `t`, so that every loop over periods ends.
+/// Returns the period that contains `t`. It always ends after `t`, so that every loop over periods ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

@@ -1,6 +1,6 @@
 //! Why a text is not a cron expression, with a suggestion.
 //!
-//! Invariant: a message has at most the length of the expression, [`MOST_SHOWN`] bytes, and one sentence.
+//! Invariant: a message is at most as long as the expression, [`MOST_SHOWN`] bytes and one sentence together.
 
 use super::field::Field;
 use std::fmt;
