@@ -162,7 +162,8 @@ impl<Z: Zone> Levels<Z> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Returns when a length has passed since `start`. Without a length, closed time counts as the next opening.
+    /// Returns when a length has passed since `start`. Without a length, returns `start`, or the next opening if
+    /// `start` is in closed time.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

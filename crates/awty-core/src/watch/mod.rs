@@ -5,7 +5,7 @@
 //! - [`object_name`] names the objects of a rule.
 //!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest of them is
-//! raised. In closed time a level is raised only within one slot after its slot.
+//! raised. In closed time, a level is raised only until one slot width after its slot.
 //!
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
@@ -28,7 +28,7 @@ pub enum RowState {
     Gone,
     /// The condition does not hold.
     Waiting {
-        /// Start of the row's clock, or the due time if the rule has `due`; `-infinity` is [`Time::MIN_UTC`].
+        /// Start of the row's clock, or the row's due time if the rule has `due`. `-infinity` is [`Time::MIN_UTC`].
         start: Time,
         /// When awty first saw this start.
         seen: Time,
@@ -38,8 +38,8 @@ pub enum RowState {
 /// The open alert of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// The highest level that was raised. 0: the row is not late yet, but a reminder has come, or
-    /// its alert is held.
+    /// The highest level that was raised. Level 0 means that the row is not late yet, but a reminder has come or its
+    /// alert is held.
     pub level: u32,
     /// Whether the alert was sent at this level, and after the last hold if there was one.
     pub is_told: bool,
