@@ -19,7 +19,7 @@ impl<const N: usize> Ids<N> {
         self.len = 0;
     }
 
-    /// Adds as many ids as fit.
+    /// Adds as many of the ids as fit into the list.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);
@@ -37,7 +37,8 @@ impl<const N: usize> Ids<N> {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims with the `wanted` checks that no other worker has, and returns them.
+    /// Replaces this worker's claims and returns the new ones. They are the `wanted` checks that no other worker has,
+    /// as far as they fit into the list.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();

@@ -42,7 +42,8 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Whether a vacuum is due. If so, the estimate starts again, because the caller now vacuums the table.
+    /// Returns whether a vacuum is due. If so, the estimate starts again from zero, because the caller now vacuums the
+    /// table.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {

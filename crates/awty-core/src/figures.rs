@@ -1,12 +1,12 @@
 //! Counters of the runs of one job, for `awty.job_status`.
 //!
-//! Invariant: the counters by lateness are disjoint, and their sum is `runs`. The sum of the counters of parts equals
-//! the counters of the whole.
+//! Invariant: each run counts in exactly one lateness class, so the sum of the classes is `runs`. Counters of parts of
+//! the runs add up to the counters of all runs.
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the lateness classes. One more class has no bound.
+/// Upper bounds of the lateness classes, except for the last class, which has no bound.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -64,7 +64,7 @@ pub struct Figures {
     pub late: [u64; LATE.len() + 1],
     /// Start of the last run.
     pub last_run_at: Option<Time>,
-    /// The last check that a run ended.
+    /// Time and outcome of the last check that a run ended.
     pub last_end: Option<(Time, Outcome)>,
     /// End of the last run that did not fail.
     pub last_success_at: Option<Time>,

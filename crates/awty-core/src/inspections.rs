@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// Time between two inspections of a database that has awty, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Time after a failed inspection, or if the extension needs an update. awty is not told when the update comes.
+/// Time before another inspection, if an inspection failed or the extension needs an update. No event announces the
+/// update.
 pub const SOON: Duration = Duration::from_secs(5);
 /// Wait before another try, if no process was free for the inspection, or if a command such as DROP DATABASE needed the
 /// database.
@@ -97,8 +98,8 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases in order, and the time until the next one. `is_known` says whether a database has
-    /// awty.
+    /// Returns the due databases in the order of their inspections, and the time until the next database is due.
+    /// `is_known` says whether a database has awty.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

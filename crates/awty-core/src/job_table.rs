@@ -87,11 +87,12 @@ impl JobRow {
     }
 }
 
-/// A table of `N` rows. `JOBS` of them are for single jobs, and the rest for the other jobs of each database.
+/// A table of `N` rows. `JOBS` of the rows are for one job each. Each of the other rows is for the other jobs of one
+/// database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Hash of each row's database and job name, or 0 for a free row. Comparing all names would take longer than many
-    /// runs.
+    /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because
+    /// comparing all names would take longer than many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,

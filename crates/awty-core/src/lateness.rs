@@ -1,4 +1,4 @@
-//! The lateness of runs.
+//! How late a run starts after its slot.
 
 use crate::Time;
 use chrono::TimeDelta;

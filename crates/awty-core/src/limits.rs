@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Keeps sums of times within range.
+/// Maximum of `max_horizon` and `max_lateness`, so that sums of times stay within range.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
 /// Range of the option `timeout`.
@@ -97,7 +97,7 @@ impl OnConflict {
 /// The options of a job that decide when its checks run and how they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// See [`crate::slot::effective`].
+    /// The width of the job's slots. See [`crate::slot::effective`].
     pub width: Width,
     /// Longest duration of a run.
     pub timeout: TimeDelta,

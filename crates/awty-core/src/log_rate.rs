@@ -16,7 +16,7 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 /// Failures without a log entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Failed runs plus checks that ended with a problem.
+    /// Number of failed runs and of checks that ended with a problem.
     pub events: u64,
     /// Checks that ended with a problem.
     pub ends: u64,
@@ -36,8 +36,8 @@ impl LogRate {
     /// No failure.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records failures. `None` means no entry. Otherwise the caller writes an entry about the first failure, with the
-    /// returned number of suppressed failures.
+    /// Records failures. Returns `None` if they get no log entry. Otherwise the caller writes an entry about the first
+    /// failure, with the returned number of suppressed failures.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);

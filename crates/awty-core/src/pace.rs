@@ -12,8 +12,8 @@ pub const TURN: Duration = Duration::from_millis(20);
 pub const FIRST: usize = 64;
 
 /// Returns the size of the next turn, between half and twice `size`. In the last turn, `ran` checks took the time
-/// `took`. A turn lasts at least as long as the last `flush`, so that flushes on a slow disk do not take most of the
-/// time.
+/// `took`, and the flush took `flush`. A turn should last at least as long as its flush, so that flushes on a slow disk
+/// do not take most of the time.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -8,7 +8,7 @@ use crate::{Mono, Time};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// How long each worker of a role is busy with one run before the role gets another.
+/// How long each worker of a role must be busy with one run before the role gets another worker.
 pub const BEHIND: Duration = Duration::from_secs(1);
 /// Shortest sleep of the launcher.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
@@ -18,8 +18,8 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// A role of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Slot of the earliest check that may have no worker, as far as the launcher knows. A worker that finds no check
-    /// clears it.
+    /// Slot of the earliest check that may have no worker, as far as the launcher knows. If a worker finds no check, it
+    /// clears this slot.
     pub due: Option<Time>,
     /// Since when each worker has been busy with one run. `None` if a worker is free or the role has none.
     pub behind_since: Option<Mono>,
@@ -28,7 +28,7 @@ pub struct Role {
     /// Includes starting workers, but not stuck ones.
     pub workers: u32,
     /// Workers whose run survived cancellation and termination. They count against the role's maximum but not against
-    /// the server's, so that code that cannot be stopped does not take all workers from other roles.
+    /// the server's. So a role whose code cannot be stopped does not take all workers from other roles.
     pub stuck: u32,
     /// Until then the role gets no worker, because it cannot connect or the server had no room for a process.
     pub parked_until: Option<Mono>,
@@ -40,9 +40,9 @@ pub struct Role {
 /// How many workers may start, and how early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Maximum for all roles (`awty.max_workers`).
+    /// Maximum number of workers of all roles together (`awty.max_workers`).
     pub max_workers: u32,
-    /// Maximum for one role (`awty.max_workers_per_role`), at least 1.
+    /// Maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
     /// Number of workers of other roles. The caller does not list these roles, because they need no further worker.
     pub elsewhere: u32,

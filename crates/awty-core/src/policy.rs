@@ -54,7 +54,7 @@ pub struct Failed {
     pub is_final: bool,
     /// Time of the next attempt. It replaces the usual wait.
     pub retry_at: Option<Time>,
-    /// Thousandths by which the usual wait is longer, or shorter if negative.
+    /// Thousandths of the usual wait that are added to it, or subtracted if negative.
     pub spread: i32,
 }
 
@@ -127,9 +127,9 @@ pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
 
 /// Decides what to do with a claimed check.
 ///
-/// `able_since` is the last time at which this job's checks became able to run, by a server start or a promotion, or
-/// because the job was enabled, adopted or resumed. If it is ahead of the clock, the clock was set back, and the caller
-/// lowers it to `now` permanently.
+/// `able_since` is the last time at which this job's checks became able to run, because the server was started or
+/// promoted, or the job was enabled, adopted or resumed. If this time is ahead of the clock, the clock was set back.
+/// The caller then lowers it to `now` permanently.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;

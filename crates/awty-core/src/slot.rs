@@ -62,7 +62,7 @@ impl Width {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Whether every boundary of this width is also one of `other`.
+    /// Whether every boundary of this width is also a boundary of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
@@ -94,7 +94,7 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// The slot of a check that is due at `t`: the next one if `t` has passed.
+    /// Returns the slot of a check that is due at `t`. If `t` has passed, this is the next slot.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }

@@ -1,5 +1,5 @@
-//! Limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket under the
-//! caller's lock.
+//! Limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket, which the
+//! caller protects with a lock.
 //!
 //! Invariant: in any period the bucket grants at most the tokens of the rate, plus the tokens of one second.
 

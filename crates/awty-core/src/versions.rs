@@ -10,7 +10,8 @@ pub enum Unserved {
     Newer,
 }
 
-/// Returns `None` if the version is supported. The last `served` version is the library's own.
+/// Returns `None` if the library supports the installed version. `served` lists the supported versions. The last of
+/// them is the library's own.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;
