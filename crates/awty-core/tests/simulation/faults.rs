@@ -93,7 +93,7 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// Processes, open transactions and hints are lost. A crash holds the checks that were running.
+    /// The restart loses processes, open transactions and hints. After a crash, the checks that were running are held.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {

@@ -150,7 +150,7 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// Since the slot was chosen, the job must have been unable to run for a time.
+    /// Asserts that the job was unable to run for a time since the slot was chosen.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");
