@@ -220,7 +220,7 @@ impl Shop {
         self.run("DELETE FROM shop.closed_door");
     }
 
-    /// `when` is an argument in SQL, such as `"after => '1 s'"`.
+    /// `when` is an argument of `awty.schedule` in SQL, such as `"after => '1 s'"`.
     #[track_caller]
     pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
         let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");
@@ -281,7 +281,7 @@ impl Shop {
         slot
     }
 
-    /// Sets the clock two seconds past `time`. Needs a movable clock.
+    /// Sets the clock to two seconds after `time`. The cluster needs a movable clock.
     #[track_caller]
     pub fn pass(&self, time: DateTime<Utc>) {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);

@@ -44,7 +44,7 @@ pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// A text that begins with a function's name keeps its first letter.
+/// Makes a sentence of a text. The first letter stays as it is if the text begins with a function's name.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
     let is_name = comment.split(' ').next().is_some_and(|word| word.contains('('));

@@ -127,7 +127,7 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// A visibility such as `pub(super)` says who may know the item, not what the item knows.
+    /// A visibility such as `pub(super)` says which modules may use the item, not which modules the item uses.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
