@@ -7,7 +7,7 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// The client's open transaction has locked the rows of checks 1 to 80 of its job `suicide`.
+/// The open transaction of the client `holding` has locked the rows of 80 checks of the job `suicide`.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
@@ -45,7 +45,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// A run occupies one worker's place until awty has recorded the end of its process.
+/// A run takes the place of one worker until awty has recorded that the run's process has ended.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();

@@ -6,8 +6,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// Seconds. A check that starts later has waited for another check's long run. A smaller delay may come from a busy
-/// machine.
+/// Lateness in seconds. A check that is later than this has waited for another check's long run. A smaller lateness may
+/// come from a busy machine.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";

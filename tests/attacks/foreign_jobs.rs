@@ -28,7 +28,7 @@ fn nobody_touches_another_roles_job() {
     // PUBLIC may execute the function, but mallory may not use its schema.
     let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
     assert!(refusal.message.contains("schema"), "{refusal:?}");
-    // A result of 0 does not tell mallory that alice has a check.
+    // The result of `awty.cancel()` is 0, so mallory does not learn that alice has a check.
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 1);
     field.sql(

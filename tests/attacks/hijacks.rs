@@ -1,5 +1,5 @@
-//! Tests objects with the names that awty's statements use. If awty called such an object, the object would run with
-//! the rights of awty's owner, a superuser.
+//! Tests objects of mallory whose names occur in awty's statements. If awty called such an object, the object would run
+//! with the rights of awty's owner, a superuser.
 
 use awty_testkit::Cluster;
 
@@ -59,7 +59,8 @@ fn decoys(schema: &str) -> String {
     sql
 }
 
-/// Mallory's own code may have called a decoy.
+/// Checks that mallory's objects were not called with another role's rights. Calls with mallory's own rights are
+/// ignored.
 #[track_caller]
 fn assert_nobody_was_caught(field: &Field) {
     let caught = field.cluster.psql(DB, "SELECT DISTINCT who, what FROM mallory.caught WHERE who <> 'mallory'");

@@ -87,7 +87,7 @@ fn a_calendar_is_not_waited_for_without_end() {
     field.sql("postgres", other);
 }
 
-/// The maintainer handles checks that were put on hold during a run in batches.
+/// Some checks are put on hold during their run. The maintainer handles these checks in batches.
 #[test]
 fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let field = Field::new();
@@ -105,7 +105,7 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
     );
-    // A new job starts an inspection.
+    // The registration of a job makes the maintainer inspect the database.
     field.job("alice", "another", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
 }

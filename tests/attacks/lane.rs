@@ -8,7 +8,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Shorter than the minute between two inspections. Behind mallory's suspects, alice's suspects would wait all day.
+/// This time is shorter than the minute between two inspections. If alice's suspects had to wait behind mallory's
+/// suspects, they would wait all day.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {
@@ -47,7 +48,7 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// The returned client of mallory has locked the row of the check.
+/// Ends the process of mallory's run, and returns a client that has locked the row of the run's check.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");
@@ -77,7 +78,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// Alice's job is paused, so mallory's check runs first after the start.
+/// Crashes the server during mallory's run. Alice's job is paused, so mallory's check runs first after the restart.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());

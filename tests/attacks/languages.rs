@@ -54,7 +54,8 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // If no later run of the same role found the name, the test would prove nothing.
+    // A later run of the same role must find the name that an earlier run left. Otherwise, the test would prove
+    // nothing.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

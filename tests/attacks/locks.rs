@@ -35,7 +35,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // Sequences are not rolled back, so a second run finds that the sequence has moved.
+    // A rollback does not reset the sequence, so a run notices if a second run has called nextval() meanwhile.
     field.job_with(
         "mallory",
         "open",

@@ -129,7 +129,8 @@ fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     field.run("alice", "given").is_done();
 }
 
-/// A role that has lost the membership by which it registered a job runs no code as the job's role any more.
+/// A member of a role may register a job of this role. After the member has lost the membership, the member's function
+/// no longer runs as the job's role.
 #[test]
 fn a_former_member_runs_no_code_as_the_role() {
     let field = field();

@@ -16,7 +16,8 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check becomes due after the role has lost its right, so that no worker was started for it before.
+        // The role loses its right to connect before the check becomes due. So no worker starts for the check while the
+        // role still has the right.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);

@@ -10,7 +10,7 @@ fn field_with_notes() -> Field {
     field
 }
 
-/// RESET ROLE gains nothing, because the process has no rights beyond the role's.
+/// A run gains nothing by RESET ROLE, because its process has only the rights of the job's role.
 #[test]
 fn reset_role_leads_nowhere() {
     let field = field_with_notes();

@@ -32,8 +32,9 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// The table's owner controls the functions of a rule. Writers' sessions, workers, walks and sweeps call them, but
-/// never with more rights than the owner's, whatever role the rule names.
+/// The table's owner controls the functions of a rule. Writers' sessions, workers, walks and sweeps call these
+/// functions, but never with rights that the table's owner lacks. This also holds if `run_as` is a role with more
+/// rights.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();

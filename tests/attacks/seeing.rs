@@ -1,4 +1,5 @@
-//! Tests each cell of the documentation's table of which roles see failures, runs, figures and forecasts.
+//! Tests a table in the documentation, which says which roles see failures, runs, figures and forecasts. Each cell of
+//! the table is tested.
 
 use crate::field::{DB, Field};
 
@@ -7,7 +8,8 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
     field.one(role, &sql)
 }
 
-/// Sam has lost the right to schedule. Riva may read the job, mona monitors the server, and mallory has no right.
+/// Alice owns the job. Sam has lost the right to schedule its checks. Riva may read the job, mona is a member of
+/// pg_monitor, and mallory has no right.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {
@@ -72,8 +74,8 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// PostgreSQL may call a cheap function of a user before a view's filter, but this function gets no rows of other
-/// roles.
+/// PostgreSQL may apply a user's cheap function before it applies a view's filter. Even then, the function gets no rows
+/// of other roles.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();

@@ -171,7 +171,7 @@ fn two_roles_together_starve_nobody() {
 
 /// For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. A query that
 /// has `awty.job` open must survive thousands of changes of one job. The test makes fewer than 4,096 changes, because
-/// PostgreSQL replaces more pending messages than this by one reset.
+/// PostgreSQL replaces a longer queue of messages by a single reset.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -199,7 +199,7 @@ fn thousands_of_changes_of_a_job_end_no_query() {
     });
 }
 
-/// PostgreSQL must not JIT-compile the policies of `awty.failing` because other roles have many failing checks. The
+/// Even if other roles have many failing checks, PostgreSQL must not JIT-compile the policies of `awty.failing`. The
 /// compilation would take seconds.
 #[test]
 fn failing_checks_of_others_have_nothing_compiled() {
@@ -277,8 +277,8 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     }
 }
 
-/// P7: `awty.status` reads a bounded number of due checks of each role, even if none of them is overdue because its
-/// target is blocked.
+/// `awty.status` reads a bounded number of due checks of each role (promise P7). This also holds if the targets of all
+/// these checks are blocked, so that the checks are due but not overdue.
 #[test]
 fn due_checks_of_others_make_no_status_slow() {
     let field = Field::new();

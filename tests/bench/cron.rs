@@ -1,8 +1,8 @@
 //! Measures cron jobs that search the whole table each minute for orders that have not shipped after three hours.
 //!
-//! In each table, one in a hundred older orders is late and already reported. In the measured minute, a hundred of a
-//! thousand orders become late, and the watch has checks for this hundred. The row `watch` measures the cost of a watch
-//! for writers.
+//! In each table, one in a hundred of the orders from before the measured minute is late and already reported. In the
+//! measured minute, a hundred of a thousand orders become late, and awty's watch has checks for this hundred. The row
+//! `watch` measures the cost of a watch for writers.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const DUE: u32 = 1000;
 
-/// The orders of the measured minute have the ids up to DUE.
+/// The orders of the measured minute have the ids 1 to `DUE`.
 fn tables(orders: u32) -> String {
     format!(
         "INSERT INTO shop.orders

@@ -75,7 +75,8 @@ fn connected(client: &mut Client) -> Vec<i32> {
 /// Returns the CPU seconds of a process, and of its ended children.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The second field of the line may contain anything, so the search starts at the end. utime is the 14th field.
+    // The process name in brackets may contain anything, so the code searches for the last bracket. utime is the 14th
+    // field of the line.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

@@ -8,7 +8,7 @@ use crate::stats::percentile;
 use chrono::{DateTime, Utc};
 
 const CHECKS: u32 = 1000;
-/// Seconds between two slots. A worker that waits leaves after one second, so each slot needs a new worker.
+/// Seconds between two slots of a cold server. An idle worker leaves after one second, so each slot needs a new worker.
 const COLD: u32 = 4;
 
 pub fn late(options: &Options) -> Outcome {
@@ -46,7 +46,7 @@ fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     client.batch_execute("ANALYZE awty.future_job").unwrap();
     sleep_until(&mut client, end);
     shop.await_done(&mut client, &[last]);
-    // The first slot does not count, because its worker may or may not be running already.
+    // The result leaves out the first slot, because its worker may or may not be running already.
     let sql =
         "SELECT extract(epoch FROM min(lateness))::float8 * 1000, extract(epoch FROM max(lateness))::float8 * 1000
                FROM awty.future_job_history

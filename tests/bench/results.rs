@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// How the result was measured, if the page does not say it.
+    /// Describes how the result was measured, if the page in docs/ does not describe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -16,7 +16,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
-    /// The program fails with this text after it has written the page.
+    /// If set, the program writes the page and then fails with this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -59,7 +59,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// If the file has no points, the list is empty and the existing picture stays.
+    /// If the results file has no points for this chart, the list is empty and the chart's existing picture is kept.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

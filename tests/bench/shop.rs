@@ -1,5 +1,5 @@
-//! Most rows compare two ways to do the same work: awty runs the checks of a slot, or one SQL statement does their work
-//! (*the ceiling*).
+//! Most rows compare two ways to do the same work. In one way, awty runs the checks of a slot. In the other way, one
+//! SQL statement (*the ceiling*) does the work of these checks.
 //!
 //! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
 //! done. awty's figures come from awty's history, so the client's time does not count.
@@ -19,7 +19,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // With JIT, PostgreSQL would compile the ceiling's large statement, which costs more than it saves.
+    // With JIT, PostgreSQL would compile the large statement `CEILING`. The compilation costs more than it saves.
     ("jit", "off"),
 ];
 
@@ -71,7 +71,7 @@ impl Shop {
         self.cluster.superuser(database)
     }
 
-    /// Waits until a session sees the new value. Other processes see it soon afterwards.
+    /// Changes a setting, and waits until a session sees the new value. Other processes see the value soon afterwards.
     pub fn set(&self, name: &str, value: &str) {
         self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
         let sql = format!("SELECT current_setting('{name}') = '{value}'");
@@ -103,8 +103,8 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // If the checks were not all scheduled in time, some may have begun already. So they are scheduled again
-            // with more time.
+            // If scheduling took too long, some checks may have begun already. Then all checks are scheduled again,
+            // with more time before their slot.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -185,7 +185,8 @@ impl Shop {
     }
 }
 
-/// The ceiling has no limits and no claims, and does not isolate checks from each other.
+/// Does the work of all due checks in one statement, without limits and claims, and without isolating checks from each
+/// other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

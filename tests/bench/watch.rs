@@ -34,7 +34,7 @@ RESET ROLE";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
-/// Starts with empty tables. Afterwards, n checks must exist.
+/// Runs the script on empty tables, and returns its time. The tables must then contain n checks.
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
     // TRUNCATE locks the tables in the order in which a run locks them: first awty's tables, then the shop's tables.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
@@ -86,7 +86,8 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// The two statements without awty write the rows and the rows' checks.
+/// Compares a watched table with two plain statements. The first writes the rows, and the second writes the rows'
+/// checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
     let ours = orders("shop.watched", n, "now()");
@@ -107,7 +108,7 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// The statement without awty reads the rows, writes alerts and history, and deletes the checks.
+/// Compares awty with one plain statement that reads the rows, writes alerts and history, and deletes the checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";

@@ -2,7 +2,7 @@
 -- awty's tables grow and shrink. A bulk also has followers. Followers are checks that are due at once, and their rows
 -- are scattered over the file.
 
--- The sum of this table is the number of pending fillers, which are checks far in the future.
+-- The numbers in this table add up to the number of pending fillers, which are checks far in the future.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
 
 -- A filler runs only if the clock is set ahead, because its slot is far in the future.

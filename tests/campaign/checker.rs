@@ -41,9 +41,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// Whether awty, and no client, holds the check.
+    /// Whether awty holds the check. A client's hold does not count.
     pub held: bool,
-    /// Whether clients hold, release and move the check, which writes its row.
+    /// Whether clients hold, release and move the check. Each of these actions writes the check's row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -94,7 +94,7 @@ pub struct Evidence {
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
-    /// None while the load continues.
+    /// The value is `None` while the load continues.
     pub left: Option<Left>,
     /// If the clock was set, times of two transactions cannot be compared.
     pub clock_was_set: bool,
@@ -103,7 +103,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
-    /// 0 if the violation concerns no single check.
+    /// Id of the check, or 0 if the violation concerns no single check.
     pub check: i64,
     pub what: String,
 }
@@ -122,9 +122,9 @@ const DEADLY: [&str; 2] = ["leave", "crash"];
 /// awty may hold a check after this many crashes, even if another check caused them.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Seconds from the timeout of a run to its end: the watchdog's `GRACE` plus one.
+/// Maximum number of seconds from the timeout of a run to the run's end: the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// Seconds. A fault that freezes a worker delays a run by less than this time.
+/// A fault that freezes a worker delays a run by less than this number of seconds.
 const NOISE: f64 = 10.0;
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
@@ -184,7 +184,7 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // After a crash, PostgreSQL may give the id of a transaction that wrote nothing to another transaction.
+            // After a crash, PostgreSQL may reuse a transaction's id if the transaction wrote nothing.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -286,7 +286,7 @@ impl Story<'_> {
     /// Promise P1: the effect, the history row and the next slot come from one transaction.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An external worker's answer for many leases uses subtransactions, whose ids differ from the transaction's id.
+        // An external worker's answer for many leases uses subtransactions. Their ids differ from the transaction's id.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };

@@ -10,7 +10,8 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
 /// The caller must copy the clients' log (`told`) before it calls this function.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
-    // These queries use a snapshot of their own, because an older snapshot would already see the effect of a TRUNCATE.
+    // These queries do not use the snapshot below. A snapshot that is older than a TRUNCATE would already see the
+    // effect of the TRUNCATE.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
     let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
     let mut snapshot =

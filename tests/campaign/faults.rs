@@ -151,7 +151,7 @@ impl Fault {
         self == Fault::FillNotifyQueue
     }
 
-    /// Each round begins with a fault that shrinks awty's files, so that short campaigns have one.
+    /// Each round begins with a fault that shrinks awty's files, so that even a short campaign has such a fault.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }

@@ -9,7 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// An unfinished REINDEX CONCURRENTLY leaves an invalid index, which is left out.
+/// The query leaves out invalid indexes, because an unfinished REINDEX CONCURRENTLY leaves one behind.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -56,7 +56,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// The file is stored too, because a promoted standby writes another log.
+/// A position in the server log. The log's file name is stored too, because a promoted standby writes another file.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -75,8 +75,8 @@ impl LogMark {
     }
 }
 
-/// Time and process id are dropped, so that repeated errors are reported once. The lines have the campaign's
-/// `log_line_prefix`.
+/// Returns the lines without time and process id, so that repeated errors are reported once. The lines have the
+/// campaign's `log_line_prefix`.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -95,7 +95,8 @@ pub fn without_numbers(what: &str) -> String {
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // The campaign itself causes the signals SIGKILL, SIGQUIT and, through a PANIC, SIGABRT, so they are left out.
+    // The list does not contain SIGKILL, SIGQUIT and SIGABRT, because the campaign itself causes these signals (SIGABRT
+    // through a PANIC).
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

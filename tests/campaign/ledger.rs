@@ -15,14 +15,15 @@ pub struct Work {
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// By the server's clock. Confirmed heartbeats move `expires_at`.
+    /// `leased_at`, `expires_at` and `deadline` are times of the server's clock. Confirmed heartbeats move
+    /// `expires_at`.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// Grows each time a promoted standby lacks commits that workers know of.
+    /// Number of promotions so far in which the new primary lacked commits that workers know of.
     pub epoch: u64,
 }
 
@@ -107,8 +108,9 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Each of these changes keeps the promise: the worker gave the first lease back before it expired; the second
-        // lease is for another run and has another key; a promotion lost the first act.
+        // Each of these three changes keeps the promise. In the first, the worker gives its lease back before the lease
+        // expires. In the second, the next lease is for another run and has another key. In the third, a promotion
+        // loses the first act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

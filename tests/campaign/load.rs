@@ -339,7 +339,8 @@ impl Customer {
     }
 }
 
-/// A fault stops or crashes the server, fails its disk, or sets its clock. `began` is the time of the call.
+/// Returns whether a fault explains the error. A fault stops or crashes the server, fails its disk, or sets its clock.
+/// `began` is the time at which the failed call began.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // SQLSTATE 22008 occurs if the clock was set back by years after the client had read it.

@@ -109,7 +109,8 @@ impl Worker {
         }
     }
 
-    /// `per_mille` is the chance in a thousand calls. After the round, the worker never misbehaves.
+    /// Decides at random whether the worker misbehaves in a call. The chance is `per_mille` in a thousand. After the
+    /// round, the worker never misbehaves.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }

@@ -53,7 +53,7 @@ impl Report {
     }
 
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
-        // A violation may be reported again with a different text.
+        // The same violation may be reported twice, with different texts.
         let words = match violation {
             Violation { promise: "integrity", what, .. } => without_numbers(what),
             Violation { check: 0, what, .. } => what.clone(),

@@ -19,8 +19,8 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- The transaction that schedules a check writes a row. wanted is the earliest time of the check. It is NULL if an
--- earlier check may have been kept, and for checks that clients move by awty.check_now().
+-- The transaction that schedules a check writes a row of this table. The column wanted has the earliest time of the
+-- check. It is NULL if an earlier check may have been kept, and for checks that clients move by awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (

@@ -10,15 +10,16 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Seconds. awty notices a lost wake-up only within a minute, and nothing else takes this long.
+/// Seconds. Only a lost wake-up delays the first run for longer than this, because awty may need a minute to notice the
+/// loss.
 const TOO_LATE: f64 = 30.0;
 
-/// The file is stored too, because a promoted standby writes another log.
+/// The moment before a fault. The log's file name is stored too, because a promoted standby writes another file.
 pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Next transaction. If the clock was set back, times do not tell which transactions came before.
+    /// Id of the next transaction. The id tells which transactions came before, even if the clock was set back.
     xid: i64,
 }
 
@@ -44,10 +45,11 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds to the first run of a due check, in the slowest database. None if the server was never down, or no check
-    /// was due.
+    /// Seconds from accepting connections to the first run of a due check, in the slowest database. The value is `None`
+    /// if the server was never down, or if no check was due.
     pub first: Option<f64>,
-    /// Seconds from accepting connections, or from the end of the fault, until all checks that were due then were done.
+    /// Seconds until all checks were done that were due when the server accepted connections again, or when the fault
+    /// ended.
     pub all: f64,
 }
 

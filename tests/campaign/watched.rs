@@ -31,8 +31,9 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// A check may be three of the longest slots after the row became due or the check was written. Failed checks and,
-/// until the rule's walk is done, all rows are left out.
+/// Finds rows that have neither an alert nor a check in time. A check is in time if it is at most three of the longest
+/// slots after the row became due or the check was written. Rows with failed checks are left out. Until the rule's walk
+/// is done, all rows are left out.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

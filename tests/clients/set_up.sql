@@ -1,4 +1,5 @@
--- What each client of tests/clients needs: a role that is no superuser and may make schemas.
+-- Prepares a database for a client of tests/clients. The client gets a role that may create schemas and is no
+-- superuser.
 CREATE EXTENSION awty;
 CREATE ROLE app LOGIN;
 GRANT USAGE ON SCHEMA awty TO app;

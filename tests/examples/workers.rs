@@ -39,7 +39,7 @@ fn try_worker(command: &dyn Fn() -> Command) {
     let ended = "SELECT count(*) = 2 AND bool_and(CASE entity_key WHEN 'good' THEN outcome = 'done' AND attempts = 1
                      ELSE outcome = 'failed' AND attempts = 2 END) FROM awty.future_job_history";
     cluster.await_sql("postgres", "the good one to be done, and the bad one to have failed twice", ended);
-    // The lease of the worker that dies is short, and the lease of the next worker is long.
+    // The lease of the first worker is short, because this worker dies. The lease of the next worker is long.
     app("SELECT awty.alter('mail', timeout => '3 s')");
     app(
         "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 60}')",

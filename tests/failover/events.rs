@@ -1,4 +1,5 @@
-//! Causes the events. An event fails only if the cluster is not whole again in time.
+//! Causes events such as a switchover or a crash of the primary. An event fails only if the cluster is not whole again
+//! in time.
 
 use crate::place::{Place, TTL};
 use crate::random::Random;
@@ -10,16 +11,16 @@ use std::time::Duration;
 pub enum Event {
     Switchover,
     KillPostmaster,
-    /// The postmaster and Patroni get SIGKILL. Patroni is started again after the failover.
+    /// The primary's postmaster and Patroni get SIGKILL. Patroni is started again after the failover.
     KillBoth,
     /// The primary's Patroni gets SIGSTOP until some time after the failover.
     FreezePatroni,
     /// etcd is killed, and is started again after 40 s.
     EtcdAway,
-    /// A restore to a point in time, on another server beside the original.
+    /// The cluster is restored to a point in time, on another server beside the original.
     Pitr,
     PgBackRest,
-    /// By logical replication, after all other events.
+    /// awty is moved to another server by logical replication, after all other events.
     Move,
 }
 

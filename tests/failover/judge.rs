@@ -21,7 +21,7 @@ pub struct Evidence {
     pub told: BTreeMap<i64, Told>,
     pub rows: BTreeMap<i64, Row>,
     pub begun: Vec<Mark>,
-    /// Runs whose commit a listening client has seen.
+    /// Marks of runs whose commit a listening client has seen.
     pub seen: Vec<Mark>,
     pub ready: Vec<Ready>,
 }
@@ -33,7 +33,7 @@ pub struct Verdict {
     pub alerts: usize,
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
-    /// Runs on a timeline that began after a later timeline had begun.
+    /// Number of runs that began on a timeline after a later timeline had begun.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }

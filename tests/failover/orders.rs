@@ -56,7 +56,7 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Grows with each change of the primary. A writer with an earlier number ends.
+    /// Number of changes of the primary. A writer that began with a lower number ends.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }

@@ -15,7 +15,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// Seconds from the log line "ready", for each primary of the event.
+    /// Seconds from the log line "ready" to the first run, for each primary of the event.
     first_run: Vec<f64>,
 }
 
@@ -35,7 +35,7 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// A stuck event says nothing about awty, so it is neither a success nor a violation.
+    /// An event that gets stuck says nothing about awty, so it is neither a success nor a violation.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;

@@ -1,4 +1,4 @@
-//! A restored server's databases are held until `awty.adopt()`, and complete afterwards.
+//! The databases of a restored server are held until `awty.adopt()`. Afterwards, they must be complete.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};

@@ -1,4 +1,5 @@
-//! Tests that an administrator's triggers, rules, columns and keys on awty's tables apply to every end of a check.
+//! Tests an administrator's triggers, rules, columns and keys on awty's tables. They must take effect however a check
+//! ends.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

@@ -5,7 +5,8 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Shorter than the minute between two audits (P5), and long enough for a busy machine to start processes.
+/// This time is shorter than the minute between two audits (P5). It is long enough for a busy machine to start
+/// processes.
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);

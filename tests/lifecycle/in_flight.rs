@@ -4,8 +4,8 @@ use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// Both workers have prefetched the check, because the second worker took over checks of the first. The check's entry
-/// of shared memory was already used by a worker of another database.
+/// Both workers have prefetched the check, because the second worker took over checks of the first worker. Before that,
+/// a worker of another database used the same entry of shared memory.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();

@@ -11,7 +11,7 @@ const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 
 #[derive(Default, Debug)]
 struct Told {
-    /// Checks that `schedule` has written for the job that is not repeated.
+    /// Number of checks that calls have written for the job `one`, which is not repeated.
     written: i64,
     cancelled: i64,
 }

@@ -89,7 +89,7 @@ fn a_held_check_stands_still_until_it_is_released() {
     assert_eq!((end.why(), end.attempts, shop.notes("2")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// The run could not see the hold, so a later inspection applies it.
+/// The hold is not committed yet when the run ends, so the run does not see it. A later inspection applies the hold.
 #[test]
 fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     let shop = Shop::open();

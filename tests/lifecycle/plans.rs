@@ -37,8 +37,8 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// Statements of each run or of each client's call. An entry names a statement, a table, and the index of this table
-/// that the statement must use.
+/// Statements that each run or each client's call executes. An entry names a statement, a table, and the index of this
+/// table that the statement must use.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),

@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Shorter than the minute between two audits, and long enough for a busy machine.
+/// This time is shorter than the minute between two audits, and long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {

@@ -19,7 +19,7 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Statements {
     pub all: Vec<Statement>,
-    /// In `src/store/statement.rs`, each pair of strings is a setting with its value.
+    /// Settings with their values, from the pairs of strings in `src/store/statement.rs`.
     pub settings: Vec<(String, String)>,
     file: PathBuf,
 }
@@ -70,7 +70,8 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// The arguments of `statement!`: `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
+/// Arguments of the macro `statement!`. They have one of two forms:
+/// `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
 struct Written {
     name: Ident,
     types: Vec<String>,

@@ -192,8 +192,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run is a subtransaction. A row that it locked and then wrote once kept a list of all its lockers, which grew
-/// with each run, and each run read the list.
+/// Each run is a subtransaction. In an earlier version, a row that a run locked and then wrote kept a list of all its
+/// lockers. The list grew with each run, and each run read the list.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

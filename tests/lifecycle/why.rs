@@ -7,7 +7,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// The check would run and be due only for a short time, so the test locks its row.
+    /// Whether the test locks the check's row. Without the lock, the check would run and would be due only for a short
+    /// time.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,

@@ -111,7 +111,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// awty reads more rows after a crash.
+/// Tests awty before and after a crash, because it reads more rows after a crash than otherwise.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

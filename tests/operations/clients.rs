@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Writes the check's id in the transaction that ends the check.
+/// Body of a job. It writes the check's id in the transaction that ends the check.
 pub const NOTE_ID: &str =
     "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text); RETURN NULL; END";
 

@@ -2,7 +2,7 @@
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Bytes. The available memory is enough for the text, but not for a copy of the text.
+/// Length of the text in bytes. The available memory is enough for the text, but not for a copy of the text.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 

@@ -40,10 +40,10 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Slots for background workers, without the launcher's slot.
+/// Number of slots for background workers, without the launcher's slot.
 const FREE: u32 = 4;
 
-/// The queries take all slots until this value is dropped.
+/// Queries that take all free slots for background workers until this value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -60,7 +60,7 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // A query that starts later takes the slots that awty's processes have freed.
+        // awty's processes may free slots after the first query has started. A later query takes these slots.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {

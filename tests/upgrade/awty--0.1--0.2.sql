@@ -55,6 +55,6 @@ CREATE FUNCTION awty.waiting(job text) RETURNS bigint LANGUAGE sql STABLE PARALL
 COMMENT ON FUNCTION awty.waiting(text) IS 'How many checks of a job wait';
 GRANT EXECUTE ON FUNCTION awty.waiting(text) TO PUBLIC;
 
--- The function existed before, so its rights and its comment stay.
+-- The previous version already has this function, so its rights and its comment stay.
 CREATE OR REPLACE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// awty's processes do not run. Default privileges show when a script forgets to revoke rights.
+/// Starts a server without awty's processes. Its default privileges reveal a script that forgets to revoke rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -120,8 +120,8 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Leaves out each statement of an upgrade script in turn, and returns the lines that are then missing in the picture.
-/// The script must have more than `least` statements.
+/// Runs an upgrade script again and again, each time without one of its statements. Returns the lines of the picture
+/// that are missing then. The script must have more than `least` statements.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -142,7 +142,8 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// CONTRIBUTING.md forbids a default in ADD COLUMN for awty.future_job, and no picture would show the violation.
+/// CONTRIBUTING.md forbids ADD COLUMN with a default for awty.future_job. No picture of the catalog would show a
+/// violation of this rule.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// A clone in the old server that was not adopted.
+/// Name of a cloned database in the old server, which was not adopted.
 const CLONE: &str = "clone";
 
 /// Jobs whose checks fall due while the server is down.
@@ -133,7 +133,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Returns the keys of the checks, with the states that they must keep until the end.
+/// Schedules the checks. Returns the key of each check, and the state that the check must keep until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),

@@ -8,7 +8,7 @@ use std::process::Command;
 
 const OWN: [&str; 5] = ["Pg_magic_func", "_PG_init", "awty_launcher_main", "awty_maintainer_main", "awty_worker_main"];
 
-/// Includes the symbols of earlier versions and of the updates between them.
+/// Returns the symbols in the SQL files, including files of earlier versions and of the updates between them.
 fn named_in_sql() -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     for directory in ["sql", "sql/released", "http/sql", "http/sql/released"] {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// At the end of the request's path.
+    /// Number of the schedule, which is at the end of the request's path.
     pub schedule: u32,
-    /// µs since 1970, like `slot`.
+    /// Time of the arrival, in µs since 1970. `slot` has the same unit.
     pub at: i64,
     pub slot: i64,
     pub key: u64,

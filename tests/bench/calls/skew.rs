@@ -13,7 +13,7 @@ const WARM: f64 = 12.0;
 /// In the run with the bad targets, calls may be later by at most this factor.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
-/// Returns p50 and p99 of the lateness, and the number of calls, of targets that work.
+/// Measures calls to targets that work. Returns p50 and p99 of the calls' lateness, and the number of calls.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     let mut place = Place::open();
     let well: Vec<String> = (1..TARGETS).map(|_| place.receiver.listen(false)).collect();

@@ -45,7 +45,8 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Slots that passed while the schedules were being created are skipped.
+/// Finds lost and doubled calls. Slots before `from` do not count, because they passed while the schedules were being
+/// created.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Generates a call of a function of awty in one of SQL's notations. The same seed generates the same call.
+//! Generates a call of one of awty's functions, and a statement that contains the call. The same seed generates the
+//! same statement.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

@@ -1,4 +1,4 @@
--- Creates functions that can be jobs, functions that cannot, and objects through which bad calls can be made.
+-- Creates functions that can be jobs, functions that cannot be jobs, and objects that make bad calls.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA garbage;

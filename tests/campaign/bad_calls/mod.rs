@@ -24,7 +24,8 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Roles with rights occur more often, because calls of roles without rights reveal little.
+/// The roles that make bad calls. Roles with rights occur more often, because calls of roles without rights reveal
+/// little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -41,7 +42,8 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Turns repeat at most this often, and only while the memory of their process grows.
+/// Maximum number of turns of the same calls. After the second turn, a session takes another turn only if its memory
+/// has grown.
 const TURNS: usize = 5;
 /// Bytes by which memory may grow after the second turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
@@ -191,7 +193,7 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns private bytes, including bytes outside of the process's memory contexts.
+/// Returns the number of private bytes of the process, including bytes outside of the process's memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");

@@ -10,7 +10,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Twice the longest slot of three seconds.
+/// Twice the width of the longest slot, which is three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// The table fills all shared buffers when it is read.
@@ -44,7 +44,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Afterwards, the first follower is running.
+    /// Adds fillers and removes them. When this function returns, the first follower is running.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;

@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, Stop, poll};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// A timeout, the time to terminate the run, and a reserve.
+/// Time for a run to reach its timeout and be terminated, with a reserve.
 const RUN_IS_OVER: Duration = Duration::from_secs(30);
 
 const HOUR: i64 = 3600;

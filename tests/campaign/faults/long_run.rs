@@ -9,10 +9,10 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Seconds. The other roles must catch up within `SHARE` of this time.
+/// Length of the long run in seconds. The other roles must catch up within the fraction `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Seconds. These runs are short, because suspects run one after the other.
+/// Length of the other roles' runs in seconds. These runs are short, because suspects run one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // The killed worker belongs to another role, so the long run is not to blame for the crash.
+    // The killed process is a worker of another role, so the long run is not to blame for the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

@@ -16,12 +16,12 @@ pub fn catch<T: for<'a> FromSql<'a>>(shared: &Shared, sql: &str) -> Option<T> {
     .ok()
 }
 
-/// If the process ended by itself, there was no crash.
+/// Returns whether the server has crashed. There is no crash if the killed process ended by itself.
 pub fn is_down(witness: &mut Client) -> bool {
     poll("the crash", TO_CATCH, || witness.execute("SELECT", &[]).err().ok_or_else(|| "alive".into())).is_ok()
 }
 
-/// Once each connected client has committed, the clients' commits wait for the standby.
+/// Waits until each connected client has committed. From then on, the clients' commits wait for the standby.
 pub fn settled(shared: &Shared) -> bool {
     let before = shared.actions.load(Ordering::Relaxed);
     let enough = (DATABASES.len() * ROLES.len() * 10) as u64;

@@ -93,7 +93,7 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Drops recent confirmations that the standby lacks. Dropping too many causes no false alarm.
+/// Forgets recently confirmed commits that the standby lacks. Forgetting too many of them causes no false alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

@@ -126,7 +126,7 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // The table may have a fillfactor of its own, as `in_flight` has.
+        // The table may have been created with a fillfactor, as `in_flight` was.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));

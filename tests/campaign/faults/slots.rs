@@ -4,7 +4,7 @@ use crate::load::Shared;
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// One row per page, so that each parallel worker gets some pages.
+/// The table has one row per page, so that each parallel worker gets some pages.
 const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS hog (n integer, filler text) WITH (fillfactor = 10, parallel_workers = 1000);
     ALTER TABLE hog ALTER filler SET STORAGE PLAIN;
@@ -25,7 +25,7 @@ pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     }
     let position = cluster.log_position();
     std::thread::scope(|scope| {
-        // A query that starts later takes the slots that awty's workers have freed.
+        // awty's workers may free slots after the first query has started. A later query takes these slots.
         for _ in 0..4 {
             let hog = shared.connect("postgres", "postgres");
             scope.spawn(move || hog.map(|mut hog| hog.batch_execute(QUERY)));

@@ -5,7 +5,7 @@ use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Opens the breaker by eleven failures in a row, for longer than a test takes.
+/// Opens the breaker by eleven failures in a row. The breaker stays open for longer than a test takes.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));

@@ -269,7 +269,8 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
     assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
 }
 
-/// The claim for `mail` would write the rate limit's row that the open transaction has deleted.
+/// The open transaction has deleted the row with the rate limit of the job `mail`. A claim for `mail` would write this
+/// row.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);

@@ -172,7 +172,7 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // Ordinary runs look up no repetitions. Only clients that repeat or cancel a check and some inspections do.
+    // Ordinary runs look up no repetitions. Some inspections do, and so do clients that repeat or cancel a check.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);

@@ -1,10 +1,10 @@
-//! Rules that count open time of a calendar, and rows with due times of their own.
+//! Tests rules that count only the open time of a calendar, and rows that have due times of their own.
 
 use super::{ORDERS, await_state, await_walked, expect, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// Friday of next week, 12:00 UTC.
+/// An SQL expression for Friday of next week, 12:00 UTC.
 const FRIDAY: &str = "(date_trunc('week', now() AT TIME ZONE 'UTC') + interval '11 days 12 hours') AT TIME ZONE 'UTC'";
 const OFFICE: &str = "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')";
 
@@ -83,7 +83,7 @@ fn nothing_is_raised_while_the_calendar_is_closed() {
 
 const PROMISED: &str = "ALTER TABLE shop.orders ADD promised interval, ADD hours text";
 
-/// A due time in closed time counts at the next opening.
+/// If a due time is in closed time, the row is due at the next opening.
 #[test]
 fn a_row_is_due_at_its_own_time() {
     let shop = shop(
@@ -104,7 +104,7 @@ fn a_row_is_due_at_its_own_time() {
     shop.run("UPDATE shop.orders SET promised = NULL WHERE id = 1");
     let pending = "SELECT string_agg(entity_key, ' ' ORDER BY entity_key) FROM awty.future_job";
     assert_eq!(shop.cluster.value::<String>("postgres", pending), "2 3");
-    // The WHEN of the trigger calls no function of the rule but `until`.
+    // The trigger's WHEN clause calls no function of the rule except the function of `until`.
     shop.run("ALTER FUNCTION shop.awty_orders_due RENAME TO gone; UPDATE shop.orders SET note = 'x' WHERE id = 2; ALTER FUNCTION shop.gone RENAME TO awty_orders_due");
 }
 

@@ -1,4 +1,5 @@
-//! A hold of a watched row acknowledges its alert: the alert rises and is not told.
+//! A hold of a watched row acknowledges the row's alert. The alert still rises to higher levels, but the rule's `call`
+//! does not run.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
 use awty_testkit::fixture::Shop;
@@ -21,7 +22,8 @@ fn told(shop: &Shop) -> String {
     )
 }
 
-/// Returns key, level, count of tellings and note of the held alerts, including level 0.
+/// Returns the key and level of each held alert, how often the alert was told, its holder, and its note. Alerts of
+/// level 0 are included.
 fn held(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -30,7 +32,7 @@ fn held(shop: &Shop) -> String {
     )
 }
 
-/// After the last level no check is left, and a hold needs none.
+/// After the last level of an alert, no check is left for the row. A hold of the alert needs no check.
 #[test]
 fn a_held_alert_is_told_again_after_its_release() {
     let shop = telling("");
@@ -100,7 +102,7 @@ fn a_hold_ends_at_its_time() {
     assert!(shop.cluster.value::<bool>("postgres", next));
 }
 
-/// A rule without `since` keeps the start of the clock when a hold makes a new check.
+/// If a rule has no `since`, a new check that a hold makes keeps the row's old start time.
 #[test]
 fn a_hold_keeps_the_start_of_the_clock() {
     let shop = watched("");

@@ -1,4 +1,5 @@
-//! Rows that met their rule in time, and rows that did not: outcomes and the counts of `awty.job_status`.
+//! Tests the outcomes of rows that met their rule in time and of rows that did not, and the counts of
+//! `awty.job_status`.
 
 use super::{LATE, await_state, state, watched};
 use awty_testkit::fixture::Shop;

@@ -80,7 +80,7 @@ fn an_alert_is_cleared_in_the_transaction_of_the_write() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// The time starts again when the row stops meeting the rule.
+/// A row that stops meeting the rule gets the full time of `within` again.
 #[test]
 fn without_since_the_clock_starts_when_the_row_appears() {
     let shop = Shop::on(awty_testkit::Cluster::builder().with_movable_clock().start());

@@ -1,7 +1,7 @@
 use crate::results::{Outcome, Wanted};
 use crate::stats::{Pairs, median};
 
-/// Settings that fail are left out.
+/// Returns the settings with the highest rate. Settings whose run fails are ignored.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],

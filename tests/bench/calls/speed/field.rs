@@ -1,4 +1,4 @@
-//! The measured server, its origins, and the calls to them.
+//! The server that is measured, the origins that its calls go to, and the calls.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::receiver::Arrival;
@@ -27,7 +27,8 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// The query `is_booked` says that the sender has recorded all calls.
+    /// Waits until all calls have arrived and are recorded. `is_booked` is a query that tells whether the calling
+    /// program has recorded all calls.
     pub fn run(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<Run, String> {
         poll("all calls to arrive", LONGEST, || {
             let count = self.place.receiver.count() - from;

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Default of awty_http for one target. The other programs get the same limit.
+/// awty_http's default for the number of simultaneous calls to one target. The other programs get the same limit.
 const AT_ONCE: u32 = 10;
-/// Leases of one claim and answers of one statement, when plain SQL does the work.
+/// Batch size of the bookkeeping in plain SQL: the leases of one claim, and the answers of one statement.
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
 
@@ -116,7 +116,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Each answer has the result of a real call.
+/// Measures the bookkeeping alone, without HTTP calls. Each lease is completed with the result of an earlier real call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";

@@ -1,4 +1,4 @@
-//! The twelve things of docs/clients.md with sqlx.
+//! Does with sqlx the twelve things that docs/clients.md lists for each driver.
 
 use chrono::{DateTime, Duration, Utc};
 use serde_json::json;
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let row: (String, serde_json::Value) =
         sqlx::query_as("SELECT entity_key, args FROM awty.future_job WHERE id = $1").bind(check).fetch_one(&db).await?;
     assert_eq!(row, ("1".to_owned(), json!({"a": 1})));
-    // One statement has one type of key, so keys are texts.
+    // A parameter of a statement has one type, so all keys are sent as texts.
     for key in [2.to_string(), "two".to_owned()] {
         let schedule = query_scalar::<_, i64>("SELECT awty.schedule($1, $2, $3, after => $4)");
         schedule.bind("orders").bind(key).bind(NAME).bind(&hour).fetch_one(&db).await?;
