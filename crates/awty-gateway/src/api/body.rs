@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// Keys with this prefix are internal to serde_json, which would read an object with such a key as a number or a raw
-/// value.
+/// Keys with this prefix are internal to serde_json. It would read an object with such a key as a number or a raw
+/// value, and not as an object.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn too_large() -> Problem {
@@ -39,7 +39,7 @@ pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem>
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// The search goes from quote to quote, because each key begins with a quote.
+/// Each key begins with a quote, so the search for keys goes from quote to quote.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {

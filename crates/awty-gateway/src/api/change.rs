@@ -13,7 +13,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// If a period is given, the schedule is ended only if it has this period.
+    /// Ends the schedule. If the client gives a period, a schedule with another period is not ended.
     End(Option<Length>),
     Run,
     Pause(Option<String>),

@@ -1,4 +1,4 @@
-//! Takes fields out of a JSON object and collects the faults.
+//! Takes fields out of a JSON object and collects the faults of these fields.
 //!
 //! Invariant: each wrong or unknown field has a fault, which says what to write instead.
 
@@ -11,7 +11,7 @@ use crate::duration::{self, Length};
 use awty_core::http::Statuses;
 use serde_json::{Map, Value};
 
-/// A header value that may be a secret is shown as this text.
+/// Text that is shown instead of a header value that may be a secret.
 pub const HIDDEN: &str = "•••";
 
 pub struct Fields {
@@ -30,7 +30,7 @@ impl Fields {
         self.faults.push(Fault { pointer, reason: reason.into() });
     }
 
-    /// Treats a null as absent.
+    /// Takes the value of a field. A null counts as absent.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
@@ -45,7 +45,7 @@ impl Fields {
         }
     }
 
-    /// Treats a null as a value.
+    /// Takes the value of a field. A null counts as a value.
     pub fn json(&mut self, name: &str) -> Option<Value> {
         let value = self.left.remove(name)?;
         if !number::are_short(&value) {

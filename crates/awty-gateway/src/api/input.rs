@@ -1,4 +1,4 @@
-//! Turns a schedule as a client writes it into the arguments of `awty_http.schedule`.
+//! Turns the JSON of a schedule, which a client has sent, into the arguments of `awty_http.schedule`.
 
 use super::fields::{Fields, interval};
 use super::problem::Fault;
@@ -14,7 +14,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// Whether `min` is the length of awty's slot. Otherwise it is the gateway's setting.
+    /// Whether `min` is the length of awty's slot. If false, `min` is a setting of the gateway.
     pub is_slot: bool,
 }
 

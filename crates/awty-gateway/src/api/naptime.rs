@@ -51,8 +51,8 @@ pub async fn put(
     let how = Write::Period(length(&period)?);
     let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
     match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
-        // Another request may have created the schedule meanwhile. The second attempt finds out whether its period is
-        // the same.
+        // Another request may have created a schedule of this URI meanwhile. The second `write` finds out whether that
+        // schedule has the same period.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await
         }

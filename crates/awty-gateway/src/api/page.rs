@@ -20,7 +20,7 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// The parser's error reads `…: limit: invalid digit` or `…: unknown field `x`, …`.
+/// The text of a parser's error has the form `…: limit: invalid digit` or `…: unknown field `x`, …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
@@ -35,7 +35,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// `parts` is the number of columns that order the list.
+    /// `parts` is the number of columns by which the list is sorted.
     pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(50);
         if !(1..=500).contains(&limit) {
@@ -75,7 +75,7 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// If `cut` is true, there is a next page even if fewer rows than the limit were found.
+    /// If `cut` is true, there is a next page even if this page has fewer rows than its limit.
     pub fn answer_texts(
         self,
         path: &str,

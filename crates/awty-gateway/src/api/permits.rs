@@ -1,8 +1,10 @@
 //! Limits how many requests use the database at the same time.
 //!
-//! Invariant: one role never has all connections, even if its requests wait for long. A role's reads do not wait for
-//! its changes. Changes never use all connections, so that tokens can be checked and data can be read. All roles whose
-//! reads are slow share one connection. A request without a permit waits within its time limit.
+//! Invariant: the requests of one role never use all connections, even if they wait for long. A role's reads do not
+//! wait for its changes.
+//!
+//! Changes never use all connections, so that tokens can be checked and data can be read. All roles whose reads are
+//! slow share one connection. The time limit of a request includes its wait for a permit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -10,17 +12,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Permits of one role for reads. It has as many for changes.
+/// Number of reads of one role that may run at the same time. A role may also have as many changes at the same time.
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// Number of connections that requests for changes never use.
+/// Number of connections that are never used for changes.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// A role is slow for [`SLOW_FOR`] after one of its reads has taken this long.
+/// If a read of a role takes this long, the role counts as slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// Memory in KiB for the large bodies of a role's requests. The role's unwritten answers may use the same amount again.
+/// Memory in KiB for the large bodies of a role's requests. The unwritten answers to the role have a separate limit of
+/// the same size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -37,10 +40,10 @@ pub(super) struct Role {
     answers: Arc<Semaphore>,
 }
 
-/// A reference to the role keeps the role from being forgotten.
+/// This reference to the role keeps [`Permits`] from forgetting the role.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
-/// The role of a request is known after its token has been checked.
+/// Role of a request. It is set after the request's token has been checked.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<OnceLock<String>>);
 
@@ -67,7 +70,8 @@ impl Role {
     }
 }
 
-/// A permit includes one for the changes of all roles, or for the reads of all slow roles.
+/// Besides a permit of the role itself, a change needs one of the permits for the changes of all roles. A read of a
+/// slow role needs the permit for the reads of all slow roles.
 pub struct Permit {
     role: Arc<Role>,
     changes: bool,
@@ -76,7 +80,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Called when the request has got its connection, so that a read's duration has no waiting in it.
+    /// Must be called when the request has got its connection, so that the duration of a read does not include the wait
+    /// for the connection.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -107,7 +112,7 @@ impl Permits {
         let mut roles = self.roles.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
             let now = Instant::now();
-            // A request that waits or runs holds a clone of its role, so the role is not forgotten.
+            // A request that waits or runs holds a clone of its role, so the map keeps this role.
             roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
         let new = || {

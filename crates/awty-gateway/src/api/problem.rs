@@ -18,7 +18,7 @@ pub struct Problem {
     more: Map<String, Value>,
 }
 
-/// Marks an answer whose request the middleware should attempt again.
+/// Marks an answer that makes the middleware attempt the request again.
 #[derive(Clone, Copy)]
 pub struct Again;
 
@@ -66,7 +66,7 @@ impl Problem {
     }
 }
 
-/// The database's message begins with the field's name.
+/// Returns the JSON pointer of the wrong field. The message of the database begins with the field's name.
 fn pointer(message: &str) -> String {
     for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
         if message.starts_with(words) {

@@ -43,14 +43,15 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // A host name is resolved and checked when the call is made, so that a broken name server refuses no request.
+    // A host name is resolved and checked only when the call is made. Otherwise a broken name server would make this
+    // check refuse good requests.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
     Ok(())
 }
 
-/// Refuses headers that refer to a secret which no call to this endpoint can carry.
+/// Refuses headers that refer to a secret which cannot be sent to this endpoint.
 pub(super) async fn check_secrets(
     api: &Api,
     request: &Request,
@@ -106,11 +107,12 @@ pub(super) enum Write {
     Create,
     Put,
     Replace,
-    /// A schedule with this period is kept, and resumed if it has ended. A schedule with another period is a conflict.
+    /// Keeps a schedule that has this period, and resumes the schedule if it has ended. A schedule with another period
+    /// is a conflict.
     Period(Length),
 }
 
-/// The period may match before or after its rounding to slots.
+/// Returns whether the schedule has this period, either now or before its period was rounded to slots.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -126,7 +128,7 @@ pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, 
     if mine || row.as_ref().is_none_or(|row| row.deleted) {
         return Ok((row, mine));
     }
-    // The schedule may have been created since the first lock.
+    // Another request may have created the schedule after the first call of `lock`.
     let mine = changes::lock(request, id).await?;
     Ok((db::one(request, id).await?, mine))
 }

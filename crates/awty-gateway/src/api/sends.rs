@@ -1,6 +1,7 @@
 //! Serves `/v1/sends`.
 //!
-//! Invariant: each key is used for one send. A request with a used key and other content is a conflict.
+//! Invariant: each key is used for one send. If a request repeats a key with other content than before, the request is
+//! a conflict.
 
 use super::auth::Asker;
 use super::body::{Body, object};

@@ -1,6 +1,7 @@
 //! Shows a schedule in the form of the API.
 //!
-//! Invariant: header values that may be secrets are shown as `•••`. Each length of time has one spelling.
+//! Invariant: header values that may be secrets are shown as `•••`. The same length of time is always written in the
+//! same way.
 
 use super::fields::HIDDEN;
 use super::shape::{FieldList, Kind, RETRIES, SCHEDULE};
@@ -16,7 +17,7 @@ const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
 pub fn text(row: &Row) -> String {
     let fields = fields(row).to_string();
-    // `"body": null` is a body too, so the answer for a schedule without a body has no field `body`.
+    // A schedule without a body has no field `body` in the answer, because `"body": null` would be a body.
     match &row.body {
         Some(body) => with(fields, "body", body),
         None => fields,
@@ -127,7 +128,7 @@ pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMa
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    // The comparison is weak, because a proxy that compresses an answer makes its ETag weak.
+    // ETags are compared weakly, because a proxy that compresses an answer makes its ETag weak.
     let is_it = |one: &str| one.trim().trim_start_matches("W/") == tag;
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(is_it));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
-/// A body or answer of at most this size does not count against the memory limit, so that it need not wait for large
-/// ones.
+/// A body or answer of at most this size does not count against the memory limit, so it does not wait until large ones
+/// release their memory.
 pub(super) const SMALL: usize = 16 * 1024;
 /// Memory in KiB for the bodies of all requests.
 pub const ROOM: usize = 64 * 1024;
@@ -21,7 +21,7 @@ pub struct ApiConfig {
     pub name: String,
     pub master_key: Vec<u8>,
     pub secrets: Arc<Secrets>,
-    /// `None` means one slot.
+    /// Shortest period of a schedule; `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,

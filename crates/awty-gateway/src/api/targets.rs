@@ -102,7 +102,8 @@ pub async fn put(
         return Err(Problem::new("precondition-failed", "It has changed since its ETag was read."));
     }
     db::limit(&request, &origin, limits).await?;
-    // A target without limits and schedules becomes unknown. Then the answer shows the target as it was.
+    // A target that has neither limits nor schedules can no longer be read. Then the answer shows the target as it was
+    // before.
     let target = db::one(&request, &origin).await?;
     request.commit().await?;
     Ok(answer(&there(target.or(before))?, &HeaderMap::new()))

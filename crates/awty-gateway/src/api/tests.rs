@@ -13,7 +13,7 @@ fn the_file_in_the_sources_is_the_document() {
     assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes openapi.json");
 }
 
-/// A route that is added by `.route`, `.nest` or `.merge` would be missing in the document.
+/// Routes that `.route`, `.nest` or `.merge` adds are missing in the document, so `mod.rs` must not use them.
 #[test]
 fn every_route_is_in_the_document() {
     let sources = include_str!("mod.rs");

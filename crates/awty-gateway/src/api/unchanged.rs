@@ -1,4 +1,4 @@
-//! Restores stored values that a client sends back as GET has shown them.
+//! Handles values that a client sends back as GET has shown them, and restores the stored values.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;
@@ -20,7 +20,8 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                     }
                 }
             }
-            // A length is shown in hours and seconds. It may be stored in days or months, which have no fixed length.
+            // GET shows a length in hours and seconds. The stored length may have days or months, which have no fixed
+            // length.
             Argument::Interval(length) => {
                 let stored = before.and_then(|row| row.lengths[*name].as_str().zip(row.fields[*name].as_i64()));
                 if let Some((stored, shown)) = stored

@@ -1,6 +1,6 @@
-//! Bounds the memory that a role takes with answers that its clients do not read.
+//! Limits the memory for answers that the clients of a role do not read.
 //!
-//! Invariant: the memory of an answer is free for the role again when the answer is written.
+//! Invariant: an answer counts against the limit of its role only until the answer is written.
 
 use super::permits::{Room, Seen};
 use super::problem::Problem;

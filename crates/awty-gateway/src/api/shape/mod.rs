@@ -1,7 +1,7 @@
 //! Shapes of requests and answers for `/v1/openapi.json`. Tests compare the shapes with real answers.
 //!
-//! Each list of fields is used in four places: the document, the reading of requests (`fields`), the arguments of the
-//! SQL function, and the writing of answers (`show`).
+//! Each list of fields has four uses: the document, the reading of requests (`fields`), the arguments of the SQL
+//! function, and the writing of answers (`show`).
 #![allow(dead_code)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod other;
@@ -23,7 +23,7 @@ pub enum Kind {
 
 pub type FieldList = &'static [(&'static str, Kind)];
 
-/// Declares a type for the document, and a [`FieldList`].
+/// Declares a type for the OpenAPI document, and the [`FieldList`] with the same fields.
 macro_rules! fields {
     ($(#[$doc:meta])* $name:ident, $list:ident: $($(#[$about:meta])* $field:ident: $type:ty = $kind:ident,)*) => {
         $(#[$doc])*
