@@ -1,5 +1,5 @@
-//! Grants say to which origins a tenant's secret may be sent. They come from the tables `[secrets."role/NAME"]` of the
-//! configuration file.
+//! A grant lists the origins to which a tenant's secret may be sent. Grants come from the tables
+//! `[secrets."role/NAME"]` of the configuration file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

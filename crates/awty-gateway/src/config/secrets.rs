@@ -4,7 +4,7 @@ use super::grants::{self, Grants};
 use crate::deliver::unmade::Unmade;
 use std::path::PathBuf;
 
-/// Bytes of the longest secret of a tenant.
+/// Maximum length of a tenant's secret, in bytes.
 pub const LONGEST: usize = 8 * 1024;
 
 /// The secrets of the tenants.

@@ -2,9 +2,9 @@
 
 #[derive(Debug)]
 pub struct Setting {
-    /// A flag has `-` instead of `_` in its name.
+    /// Name in the configuration file. The name of the flag has `-` instead of `_`.
     pub name: &'static str,
-    /// The first variable that is set gives the value.
+    /// Environment variables for this setting. The first one that is set gives the value.
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,
     pub switch: bool,

@@ -12,22 +12,22 @@ use url::Url;
 pub struct Config {
     pub database: tokio_postgres::Config,
     pub listen: SocketAddr,
-    /// `None` means that the API's listener serves /metrics too.
+    /// Address of the listener for /metrics. `None` means that the API's listener serves /metrics too.
     pub listen_metrics: Option<SocketAddr>,
     pub name: String,
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// `None` means one slot.
+    /// Shortest period of a schedule; `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,
     pub max_timeout: Length,
     pub max_in_flight: usize,
-    /// Only private networks need to be listed.
+    /// Networks that may be called. Public networks need not be listed.
     pub allow_networks: Vec<Allowed>,
     pub deny_networks: Vec<IpNet>,
     pub extra_roots: Vec<PathBuf>,
-    /// `None` means plain HTTP.
+    /// Files of the certificate and the key; `None` means plain HTTP.
     pub listen_tls: Option<(PathBuf, PathBuf)>,
     /// Calls may continue for this long after SIGTERM.
     pub drain: Length,
@@ -55,7 +55,8 @@ impl Config {
             address.map_err(|_| format!("{name} must be an address and a port, such as 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
-        // If the port is 0, equal texts mean two listeners, because the system chooses a port for each.
+        // If both settings have the same address, one listener is enough. With port 0 two listeners are needed, because
+        // the system chooses a port for each.
         let own = text("listen_metrics").filter(|own| text("listen") != Some(own) || own.ends_with(":0"));
         let listen_metrics = own.map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);
