@@ -32,7 +32,7 @@ pub struct Wait {
 
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The check is done, or continues at the time `again`.
+    /// The call succeeded. If `again` is set, the check runs again at this time.
     Complete {
         again: Option<DateTime<Utc>>,
     },
@@ -50,7 +50,8 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// `true` if the schedule began to fail with this answer, `false` if it ceased to fail; and the time of the change.
+    /// `true` if the schedule began to fail with this answer, and `false` if it ceased to fail. The time is the time of
+    /// this change.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// `hold` or `stop`, with the endpoint's reason.
     pub asked: Option<(&'static str, String)>,
@@ -67,26 +68,27 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Returns the result of each lease as a word of awty, such as `void`.
+    /// Returns each lease with awty's word for its result, such as `void`.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // A hold or stop must commit together with its answer. If the schedule is locked, the answer is booked
-            // later.
+            // A hold or stop must commit together with its answer. So the answer must be booked later if another
+            // session has locked the schedule.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // An invalid lease (`void`) has no effect. The answer to a locked check (`busy`) is booked later.
+            // An answer has no effect if its lease is invalid (`void`). It is booked later if its check is locked
+            // (`busy`).
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // A locked schedule is not changed now. The next answer makes the change, because each answer is compared
-            // with the stored row.
+            // If another session has locked a schedule, this answer does not change the schedule. The next answer does,
+            // because each answer is compared with the schedule's stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

@@ -4,7 +4,7 @@ use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// An item, and its key, after which the next page can begin.
+/// An item of a list, and the key after which the next page begins if this item is the last of its page.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(

@@ -10,49 +10,52 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Without awty_http, counts pending checks whose last run failed.
+    /// Number of failing schedules. If awty_http is not installed, number of pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
-    /// Done, failed, timed out, other.
+    /// Number of ended checks by outcome: done, failed, timed out, other.
     pub ends: [i64; 4],
 }
 
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// Job, target and closing time of the open circuit breaker.
+    /// If the circuit breaker is open: job, target and closing time.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// The timeout ends statements whose scrape was given up. JIT is off, because compiling would take longer than running
-/// these statements. The search path keeps a role's objects from hiding those of pg_catalog.
+/// If a scrape no longer waits for its statement, statement_timeout ends the statement. JIT is off, because compiling
+/// would take longer than running these statements. The search path keeps a role's objects from hiding those of
+/// pg_catalog.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// At most 100 jobs, because each job has several series.
+/// Reads at most 100 jobs, because each job has several series in the metrics.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// Counts at most 10,000 failing schedules of each job. A schedule whose check ended after its final failure counts
-/// too.
+/// Counts at most 10,000 failing schedules of each job. The count includes schedules whose check ended after its final
+/// failure.
 const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS failing FROM (
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Reads at most 10,000 targets, the same number of each job. Leaves out names that are not ASCII, because no call goes
-/// to such a target, and a server with encoding SQL_ASCII could not send the name.
+/// Reads at most 10,000 targets in all, with an equal maximum for each job.
+///
+/// Leaves out targets whose name is not ASCII. No call goes to such a target, and a server with encoding SQL_ASCII
+/// could not send its name.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks up to 10 s ago, because later checks may not have committed yet. Each scrape counts at most 10
-/// minutes, even after a long gap.
+/// Counts missed checks up to the time 10 s ago, because later checks may not have committed yet. Each scrape counts
+/// the checks of at most 10 minutes, even if the last scrape was longer ago.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -81,7 +84,8 @@ impl Db {
         .await
     }
 
-    /// Also returns the time up to which checks are counted. If `since` is None, returns only this time.
+    /// Counts the missed checks of each job. Also returns the time up to which checks are counted. If `since` is None,
+    /// returns only this time.
     pub async fn missed(
         &self,
         jobs: &[String],

@@ -11,8 +11,9 @@ macro_rules! columns {
     };
 }
 
-/// Reads one page of each tenant that the role can see, because the index sorts only the problems of one job. The
-/// entity key of a send is the path of its URI, then `#` and the send's key.
+/// Reads one page of each tenant that the role can see, because the index sorts only the problems of one job.
+///
+/// The entity key of a send is the path of its URI, then `#` and the send's key.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (

@@ -1,7 +1,8 @@
 //! Claims checks, extends their leases by heartbeats, and gives leases back.
 //!
-//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to. Transactions
-//! of heartbeats commit asynchronously. Claims are flushed to disk.
+//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to.
+//!
+//! Heartbeats commit asynchronously. Claims are flushed to disk.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Delivery;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{Json, ToSql};
 
-/// The end of a lease is reserved for booking the answer.
+/// Time at the end of a lease that is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct Lease {
     /// not allow.
     pub args: Option<Box<RawValue>>,
     pub endpoint: Option<Endpoint>,
-    /// Empty if the job no longer belongs to a tenant.
+    /// Role of the tenant. Empty if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
@@ -48,19 +49,19 @@ impl Lease {
         self.seen.elapsed()
     }
 
-    /// Leaves time to book the answer before the lease's deadline.
+    /// Returns the time that is left for the call. The last part of the lease is reserved for booking the answer.
     pub fn left(&self) -> Duration {
         let left = (self.deadline - self.now()).to_std().unwrap_or_default();
         left - BOOKING.min(left / 10)
     }
 }
 
-/// A claim is flushed to disk before its call is made. Otherwise a crash could undo the beginning of an occurrence
-/// after its call, and the occurrence would get another key. A claim waits for a synchronous standby only if
-/// `awty.synchronous_commit` is on.
+/// A claim is flushed to disk before its call is made. Otherwise a crash after the call could undo the claim that began
+/// the occurrence, and the occurrence would be called again with another key. A claim waits for a synchronous standby
+/// only if `awty.synchronous_commit` is on.
 ///
-/// The lock_timeout is shorter than the time after which the gateway gives up a connection. A claim that succeeded
-/// later would have no worker.
+/// The lock_timeout is shorter than the time after which the gateway gives up a connection. If a claim succeeded after
+/// that time, its leases would have no worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
@@ -79,7 +80,8 @@ const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NU
     JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
     LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
 
-/// Reads lease, job and tenant in one snapshot. If another role has taken over a job's name, the lease has no tenant.
+/// Reads lease, job and tenant in one snapshot. Returns no tenant for a lease if another role has taken over the name
+/// of its job.
 const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
     JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
@@ -150,7 +152,7 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// This query runs after the claim, so its snapshot contains the claim.
+    /// The query for the definitions runs after the claim, so its snapshot contains the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Delivery) -> &String| leases.iter().map(|lease| of(&lease.delivery).clone()).collect::<Vec<_>>();

@@ -35,13 +35,13 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// A connection is closed if its statement takes longer.
+/// If a statement takes longer than this, its connection is closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Pause before another look for a free connection, because the server accepts no further one.
+/// Pause between two attempts to get a connection while the server refuses further connections.
 const AGAIN: Duration = Duration::from_millis(20);
-/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
-/// one.
+/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open a
+/// connection.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
@@ -100,7 +100,7 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// If the work is cancelled, a statement may still be running, so the connection is closed and not returned to the
+/// If the caller is cancelled, its statement may still be running. So the connection is closed and not returned to the
 /// pool.
 struct Loan(Option<Object>);
 
@@ -149,7 +149,7 @@ impl Db {
         }
     }
 
-    /// Each pool keeps one connection, because a gateway must be able to work with three.
+    /// Each of the three pools keeps one connection, because a gateway must be able to work with three connections.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -174,8 +174,11 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// The guard refuses calls to these addresses. A database on a socket or on loopback may listen on all addresses of
-    /// this machine, for which the unspecified address stands. A name that is not resolved in time is left out.
+    /// Returns the addresses of the database, which the guard refuses to call.
+    ///
+    /// If the gateway reaches the database through a socket or loopback, the database may listen on all addresses of
+    /// this machine. The unspecified address stands for all of them. A host name that is not resolved in time is left
+    /// out.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

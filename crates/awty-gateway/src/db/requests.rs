@@ -15,7 +15,7 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// This statement runs before the search path of a request is set, so every name is qualified.
+/// This statement runs before the search path of a request is set, so its names are qualified with schemas.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
 /// The search path contains only pg_catalog, so that no object of a role runs with the rights of this session.
@@ -30,7 +30,7 @@ const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
 
-/// PostgreSQL would truncate a longer name, and the result may be the name of another role.
+/// Refuses a name that is too long. PostgreSQL would truncate it, and the result may be the name of another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -63,7 +63,7 @@ impl Db {
             .await
     }
 
-    /// `place` is dropped when the request gives its connection back.
+    /// The request keeps `place`, and drops it when it gives its connection back.
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
         let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
         if let Some(client) = &request.client {

@@ -12,7 +12,7 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// Whether new schedules of this role go into the same job as this schedule.
+    /// Whether the role that reads this schedule would create new schedules in the same job.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
@@ -38,8 +38,10 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// The subqueries for each schedule run only for the rows of a page. If the requests of a page exceed 4 MiB, the rows
-/// after them have no fields, so that the memory of a page is bounded.
+/// The subqueries for each schedule run only for the rows of a page.
+///
+/// If the definitions on a page exceed 4 MiB, the rows after them have no fields, so that the memory of a page is
+/// bounded.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -78,7 +80,8 @@ const LIST: &str = schedules!(
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
-/// Uses the job that awty_http chooses for the current user, so that the id belongs to the user's own job.
+/// Returns the id of a URI. The id belongs to the user's own job, which is the job that awty_http chooses for the
+/// current user.
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
@@ -88,7 +91,7 @@ const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_ht
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
-/// Returns None for a row that no longer fits into the page.
+/// Returns None for a row that has no fields, because the page had no memory left for it.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
     let last: Option<&str> = row.try_get("last")?;
@@ -116,7 +119,7 @@ pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
 }
 
-/// Returns the role of the tenant for which the role of this request schedules.
+/// Returns the role of the tenant whose job gets the schedules of this request.
 pub async fn tenant_role(request: &Request) -> Result<Option<String>, Trouble> {
     Ok(request.maybe(ROLE, &[]).await?.map(|row| row.try_get(0)).transpose()?)
 }
@@ -125,7 +128,7 @@ pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Also returns whether the page was cut because of its size.
+/// Reads a page of schedules, and returns whether the page was cut because of its size.
 pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
     let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;
@@ -143,7 +146,7 @@ pub async fn is_known(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value(request, IS_KNOWN, id).await?.unwrap_or(false))
 }
 
-/// Returns None if this role may not schedule for the job.
+/// Returns None if the role of the request may not schedule for the job.
 pub async fn tenant(request: &Request, id: &str) -> Result<Option<i64>, Trouble> {
     value(request, NUMBER, id).await
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub struct Limits {
     pub concurrency: Option<i32>,
     pub rate: Option<f64>,
-    /// Calls that may begin at once after a pause.
+    /// Maximum number of calls that may begin at the same moment, after a time without calls.
     pub burst: Option<i32>,
 }
 
@@ -38,10 +38,11 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// With this lock, only one request of a tenant at a time compares the limits with its condition and replaces them.
+/// lock_limits() lets only one request of a tenant at a time compare the limits with its condition, such as `If-Match`,
+/// and replace them.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// The first row has no name. Its limits hold for all targets together.
+/// Reads a page of targets. The first target has no name, and its limits hold for all targets together.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
@@ -59,7 +60,7 @@ pub async fn limit(request: &Request, origin: &str, limits: Limits) -> Result<()
     request.maybe(LIMIT, &[&origin, &concurrency, &rate, &burst]).await.map(drop)
 }
 
-/// The time `-infinity` unblocks the target.
+/// If `until` is `-infinity`, the target is unblocked.
 pub async fn block(
     request: &Request,
     origin: &str,
