@@ -41,7 +41,7 @@ impl Default for Retries {
     }
 }
 
-/// The fields are those of a schedule in the API.
+/// Definition of an HTTP call. Its fields are those of a schedule in the API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
@@ -56,7 +56,7 @@ pub struct Definition {
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// A call that would start later than this after its slot is dropped.
+    /// If a call would start later than this after its slot, the call is dropped.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     pub sign: bool,
@@ -135,7 +135,7 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// The definition loses its body, so that memory does not hold two copies during the call.
+    /// Moves the body out of the definition, so that memory does not hold two copies of it during the call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     pub job: String,
-    /// Ids and signing keys are derived from this number.
+    /// Random number of the tenant, from which ids and signing keys are derived.
     pub tenant: i64,
     /// Scheme, host and port.
     pub entity_name: String,
-    /// Path and query. For a send, `#` and its key follow.
+    /// Path and query of the URI. The entity key of a send also has `#` and the send's key.
     pub entity_key: String,
-    /// One more than the failures in a row before.
+    /// Number of this attempt: the number of failures in a row before it, plus one.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,
@@ -41,12 +41,12 @@ pub struct RequestContext<'a> {
 
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// A HeaderMap panics beyond 24,576 headers.
+/// Maximum number of headers of a call, because a HeaderMap panics beyond 24,576 headers.
 const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";
 pub const MOST_REFERENCES: usize = 16;
-/// Bytes of names plus values, after secrets are filled in.
+/// Maximum length of all header names and values together in bytes, after secrets are filled in.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
 struct Secrets<'a> {
@@ -62,7 +62,7 @@ impl Secrets<'_> {
         Ok(&self.known[name])
     }
 
-    /// Replaces each `{{secret:NAME}}`. The result has at most `most` bytes.
+    /// Replaces each `{{secret:NAME}}`. It is an error if the result has more than `most` bytes.
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
         let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);
@@ -102,7 +102,7 @@ pub fn user_headers(texts: &BTreeMap<String, String>, secret: &LookUp<'_>) -> Re
     Ok(headers)
 }
 
-/// Limits, blocks and circuit breaker belong to the target, so the target must be the origin that is called.
+/// The target must be the origin that is called, because limits, blocks and circuit breaker belong to the target.
 fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     let endpoint =
         Uri::of_lease(&delivery.entity_name, &delivery.entity_key).map_err(|why| format!("the URI {why}"))?;
@@ -112,7 +112,7 @@ fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     }
 }
 
-/// Moves headers and body out of the definition.
+/// Turns a lease into an HTTP call. Moves headers and body from the definition into the call.
 pub fn request(delivery: &Delivery, definition: &mut Definition, context: &RequestContext<'_>) -> Result<Call, Unmade> {
     let endpoint = endpoint(delivery)?;
     if delivery.tenant == 0 {

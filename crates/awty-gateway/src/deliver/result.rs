@@ -10,7 +10,7 @@ use std::time::Duration;
 const KEPT: usize = 1_024;
 
 pub struct Facts<'a> {
-    /// In seconds.
+    /// Seconds from the slot to the call.
     pub lateness: f64,
     pub queue: Duration,
     pub fault: Option<&'static str>,
@@ -61,7 +61,7 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// jsonb refuses some control characters.
+/// Escapes control characters, because jsonb refuses some of them.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

@@ -1,7 +1,7 @@
 //! Decides when a failed call is attempted again.
 //!
-//! Invariant: a delay is at most a fifth longer than `max_delay`, unless the endpoint asks for a longer delay. An
-//! endpoint may ask for at most an hour.
+//! Invariant: a delay is at most a fifth longer than `max_delay`. The endpoint may ask for a longer delay, but for at
+//! most an hour.
 
 use super::definition::Retries;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};

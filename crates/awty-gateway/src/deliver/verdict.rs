@@ -45,7 +45,7 @@ pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>)
     })
 }
 
-/// `spread` is between -1 and 1.
+/// `spread` is between -1 and 1, and varies the delay before a retry.
 pub fn verdict(
     delivery: &Delivery,
     definition: &Definition,
