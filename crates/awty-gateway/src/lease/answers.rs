@@ -2,8 +2,9 @@
 //! batch.
 //!
 //! Invariant: an answer is kept until it is booked or the database refuses it, even if the database cannot be reached.
-//! Until then heartbeats extend the answer's lease. An answer whose check is locked by a client delays other answers
-//! only briefly.
+//! Until then heartbeats extend the answer's lease.
+//!
+//! If a client has locked the check of an answer, other answers wait only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -15,19 +16,19 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
-/// Each failure doubles the pause, from the first to the second.
+/// Shortest and longest pause between attempts to book. Each failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// How long a statement waits for a lock: the first time is for a whole batch, the second for a part of a batch.
-/// Booking never waits for the lock of the check itself.
+/// How long a statement waits for a lock when it books a whole batch, and when it books a part of a batch. Booking
+/// never waits for the lock of the check itself.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// A client's lock delays an answer by this time.
+/// Pause before the next attempt to book an answer after a client's lock has prevented the first attempt.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Whether a client's lock has delayed the batch. Then other batches are booked first.
+    /// Whether a client's lock has delayed this batch. Other batches that are due are booked before it.
     is_locked: bool,
 }
 
@@ -36,7 +37,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Err contains a batch of one answer.
+    /// Returns the unchanged batch as Err if it has only one answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -86,7 +87,7 @@ impl Worker {
         }
     }
 
-    /// Each batch is halved until each answer that cannot be booked has its own batch.
+    /// Halves each batch that cannot be booked, until every answer that cannot be booked is alone in its batch.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {
@@ -130,7 +131,7 @@ impl Worker {
         rest
     }
 
-    /// Retries until the database responds. Returns the leases that a client has locked.
+    /// Repeats the statement until the database responds. Returns the leases whose checks a client has locked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Each further failure doubles the pause, from the first to the second.
+/// Shortest and longest pause for which a job is skipped. Each further failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(aside.add("a", start + PAUSES.0), PAUSES.0 * 2);
         let later = start + PAUSES.0 * 3;
         assert!(!aside.has("a", later));
-        // After a time without failures that is as long as the last pause, the next pause is the shortest again.
+        // If no failure follows for as long as the last pause was, the next pause has the shortest length again.
         assert_eq!(aside.add("a", later + PAUSES.0 * 2), PAUSES.0);
         for _ in 0..20 {
             aside.add("c", start);

@@ -12,17 +12,19 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Largest claim that awty allows.
+/// Maximum number of checks that awty allows in one claim.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between a booked answer and the next claim, because the target may accept another call before the next slot.
+/// Pause between a booked answer and the next claim. The claim does not wait for the next slot, because the target may
+/// accept another call before that slot.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// Number of booked answers after which the next claim follows at once.
+/// If this many answers are booked, the next claim skips the pause `FOLLOW`.
 const ENOUGH: usize = 100;
-/// Time between two turns if the gateway has no job to claim, or every job has used its share of the places.
+/// Time between two turns of the loop if the gateway has no job to claim, or if every job already has its share of the
+/// places.
 const IDLE: Duration = Duration::from_secs(5);
-/// Each further failure doubles the pause, from the first to the second.
+/// Shortest and longest pause after a failed turn. Each further failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
 #[derive(Default)]
@@ -57,8 +59,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If a job was removed, the first failed claim only refreshes the list of jobs. A second failure in a
-                // row is an error.
+                // If a job was removed, the first claim that fails only refreshes the list of jobs. If the next claim
+                // fails too, the failure is reported.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -78,8 +80,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer, and then briefly for further answers, unless many are booked or a job that was left
-    /// out can be claimed again.
+    /// Waits for a booked answer, and then for up to `FOLLOW` for further answers. The second wait ends early if many
+    /// answers are booked, or if a job that was left out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -160,7 +162,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each turn begins with a different part of the jobs, so that no job always comes last.
+        // Each turn begins with a different chunk of the list of jobs, so that no job always comes last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;
@@ -174,8 +176,8 @@ impl Worker {
         drop((permits, room));
         let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            // A client has locked the due checks, or their job is skipped. The loop waits at most until the next slot,
-            // because checks of other jobs may be due then.
+            // A check is due, but no check was claimed, because a client has locked the check or its job is skipped.
+            // The loop waits at most until the next slot, because checks of other jobs may be due then.
             wait = FOLLOW.min(self.db.next_slot_in().await?);
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })

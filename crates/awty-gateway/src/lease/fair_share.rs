@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 
-/// Maximum number of running calls of a job per free place.
+/// For each free place, a job may have at most this many running calls.
 const CALLS: usize = 4;
 const PART: usize = 4;
 
-/// Returns the jobs to claim, and how many checks one claim may return. If there are several jobs, each may have a
-/// quarter of all places and `CALLS` calls per free place. One place is kept for each job without calls, up to half of
-/// all places.
+/// Returns the jobs to claim, and how many checks one claim may return.
+///
+/// If there are several jobs, each job has a limit: a quarter of all places, and `CALLS` calls for each free place. For
+/// each job without calls, one place is kept. At most half of all places are kept in this way.
 ///
 /// A job at three quarters of its limit is left out, because a claim for all jobs may be no larger than the rest of any
 /// job's limit. So a claim exceeds no limit, even if all its leases belong to one job.

@@ -56,9 +56,9 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Set once: by the task when the call begins, or by the code that gives the lease back.
+    /// Whether the call has begun or its lease is given back. Whichever of the two happens first sets the flag.
     begun: Arc<AtomicBool>,
-    /// An ended call is not aborted if its lease becomes invalid.
+    /// Whether the call has ended. A call that has ended is not aborted if its lease becomes invalid.
     answered: bool,
 }
 
@@ -70,7 +70,8 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// A success of one activity does not clear the error of another.
+/// Activities of the worker. The last error of each activity is kept separately, so that a success of one activity does
+/// not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,
@@ -131,7 +132,7 @@ impl Worker {
         self.locked_view().clone()
     }
 
-    /// Calls whose answers are not booked yet count too.
+    /// Returns the number of calls that run, or whose answers are not booked yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }
@@ -166,7 +167,7 @@ impl Worker {
 
     fn in_trouble(&self, activity: Activity, trouble: &Trouble) {
         let (mut view, text) = (self.locked_view(), trouble.to_string());
-        // One line per new error, not one per attempt.
+        // Each new error gives one line in the log. Repeated attempts with the same error give no further lines.
         if !view.troubles.iter().flatten().any(|known| *known == text) {
             tracing::warn!(%trouble, part = ?activity, "a request to the database failed");
         }

@@ -1,8 +1,8 @@
 //! Limits the memory that the requests of calls use.
 //!
-//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`]. A request
-//! with its secrets keeps its memory until its body is sent, or, without a body, until the call ends. Answers have a
-//! separate limit.
+//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`]. The memory
+//! of a request, which includes its secrets, is kept until the body is sent. Without a body, it is kept until the call
+//! ends. Answers have a separate limit.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// Memory in KiB for the requests of all calls.
 const ROOM: usize = 128 * 1024;
-/// Memory in KiB that is reserved for a request whose size is not known yet. It fits the largest call of awty_http,
-/// with base64 and quotes. A larger request counts as this size; `awty.schedule()` allows up to 1 MiB.
+/// Memory in KiB that is reserved for a request whose size is not known yet. It is enough for the largest call of
+/// awty_http, with base64 and quotes. A request of `awty.schedule()` may have up to 1 MiB, but still counts as this
+/// size.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// The SQLSTATEs with which a claim fails if its job was removed, was given a function, or may no longer be claimed by
-/// the gateway.
+/// The SQLSTATEs of a claim that fails because its job cannot be claimed. Either the job was removed, or it was given a
+/// function, or the gateway may no longer claim it.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// If one statement for all jobs fails, claims from each job alone and skips jobs whose claims fail. Returns the
-    /// number of leases.
+    /// Claims checks of all jobs by one statement. If this statement fails, claims from each job alone and skips jobs
+    /// whose claims fail. Returns the number of leases.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -85,7 +85,7 @@ impl Worker {
         };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
-            // A lease that has become invalid meanwhile is skipped.
+            // A lease that has become invalid since the claim is skipped.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let reserved = room.split(filled_size(&lease));
@@ -96,7 +96,8 @@ impl Worker {
         }
     }
 
-    /// If one query fails, reads the definitions job by job, and gives back the leases of the jobs that fail.
+    /// Reads all definitions by one query. If this query fails, reads the definitions job by job, and gives back the
+    /// leases of the jobs that fail.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}
