@@ -1,5 +1,7 @@
-//! Makes calls as the gateway does, but without a database: `calls COUNT AT_ONCE ORIGIN…` makes AT_ONCE calls at a time
-//! to each origin. `make gateway-speed` uses this program to measure the speed that HTTP alone allows.
+//! Makes calls as the gateway does, but without a database. `make gateway-speed` uses this program to measure the speed
+//! that HTTP alone allows.
+//!
+//! Usage: `calls COUNT AT_ONCE ORIGIN…` makes AT_ONCE calls at a time to each origin.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // the panic is the report
 

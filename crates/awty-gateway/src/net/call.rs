@@ -25,10 +25,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// A connection that is not ready again within this time is not kept for another call.
+/// A connection is kept for another call only if it is ready again within this time.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The progress is kept even if the call is cancelled.
+/// How far a call has come. This is known even if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,

@@ -25,8 +25,8 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Each address gets its share of the remaining time. `tried` is set to the address that was connected, or whose
-/// failure is returned.
+/// Tries the addresses in order, and gives each its share of the remaining time. `tried` is set to the address to which
+/// the connection was made. If no connection was made, `tried` is set to the address whose failure is returned.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -42,8 +42,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // An error after TCP was connected is reported rather than a later refused connection, because a bad
-            // certificate tells the user more.
+            // If TCP could connect to an address and then failed, this failure is kept even if a later address refuses
+            // the connection. A bad certificate tells the user more than a refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

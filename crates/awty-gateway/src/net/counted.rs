@@ -1,8 +1,9 @@
 //! A connection that counts the bytes that it sends, and limits the bytes that it receives before an answer.
 //!
-//! Invariant: while the count is unchanged, no byte of a request was sent. A peer sends at most [`EARLY`] bytes before
-//! the head of its answer is complete. The limit includes 1xx answers, because the HTTP library skips any number of
-//! them.
+//! Invariant: if the count has not changed, no byte of a request was sent.
+//!
+//! The gateway accepts at most [`EARLY`] bytes before the head of an answer is complete. The limit includes 1xx
+//! answers, because the HTTP library skips any number of them.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,7 +16,8 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// The head of an answer has up to 64 KiB, and 64 KiB may precede it.
+/// Maximum number of bytes until the head of an answer is complete. The head may have 64 KiB, and other bytes before it
+/// 64 KiB.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

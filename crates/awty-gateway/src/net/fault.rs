@@ -37,7 +37,7 @@ impl Fault {
         }
     }
 
-    /// The target's circuit breaker counts only these failures.
+    /// Returns whether the target's circuit breaker counts this failure.
     pub const fn is_target_down(self) -> bool {
         match self {
             Fault::Name | Fault::Connect | Fault::CertificateExpired | Fault::CertificateName => true,

@@ -22,14 +22,14 @@ pub struct Guard {
     pub allowed: Vec<Allowed>,
     /// No network in this list is called, even if `allowed` contains it.
     pub denied: Vec<IpNet>,
-    /// Config allows this only while the gateway listens on loopback.
+    /// The configuration allows this setting only while the gateway listens on loopback.
     pub allow_localhost: bool,
     pub own: Vec<SocketAddr>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The port is not 80, 443 or at least 1024.
+    /// The port is below 1024, and neither 80 nor 443.
     Port(u16),
     /// The address is in a registered block that is not globally reachable.
     Special(IpAddr, &'static str),
@@ -53,7 +53,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Sorts the longest prefixes to the front.
+/// Sorts the networks by the length of their prefixes, longest first.
 fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
     let mut all: Vec<_> =
         rows.iter().filter_map(|(net, ok, name)| Some((net.parse::<IpNet>().ok()?, *ok, *name))).collect();
@@ -75,7 +75,7 @@ pub const fn check_port(port: u16) -> Result<(), Refusal> {
 }
 
 impl Guard {
-    /// Returns the address in canonical form.
+    /// Returns the address in canonical form, if the gateway may call it.
     pub fn judge(&self, origin: &str, address: IpAddr, port: u16) -> Result<SocketAddr, Refusal> {
         let address = address.to_canonical();
         let socket = SocketAddr::new(address, port);
@@ -92,9 +92,11 @@ impl Guard {
         }
     }
 
-    /// Returns whether the peer of an established connection is the judged address and no listener of the gateway. If
-    /// both ends have the same address, the peer is this machine, and a listener on all addresses may have accepted the
-    /// connection.
+    /// Returns whether the peer of an established connection is the judged address, and is not a listener of the
+    /// gateway.
+    ///
+    /// If both ends of the connection have the same address, the peer is this machine. Then a listener on all addresses
+    /// may have accepted the connection.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

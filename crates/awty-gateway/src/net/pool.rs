@@ -1,7 +1,8 @@
 //! Keeps idle connections for further calls.
 //!
-//! Invariant: a connection is used again only for the same scheme, host, port and address. It is not used after 30 idle
-//! seconds or 5 minutes of life. At most [`MOST`] connections are idle. A dropped connection is closed at once.
+//! Invariant: a connection is used again only for the same scheme, host, port and address. A connection that was idle
+//! for 30 s or is 5 minutes old is not used again. At most [`MOST`] connections are idle. A dropped connection is
+//! closed at once.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -49,7 +50,7 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// The connection that has been idle for longest comes first. No list is empty.
+    /// Idle connections by key. Each list begins with the connection that has been idle for longest. No list is empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }
@@ -89,9 +90,10 @@ impl Pool {
         fresh
     }
 
-    /// Keeps an idle connection. If the pool is full, the connection that has been idle for longest is closed. A
-    /// connection is opened only while none is idle, so a key has at most as many connections as it had concurrent
-    /// calls.
+    /// Keeps an idle connection. If the pool is full, the connection that has been idle for longest is closed.
+    ///
+    /// A new connection is opened only if no connection with its key is idle. So a key has at most as many connections
+    /// as it had concurrent calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

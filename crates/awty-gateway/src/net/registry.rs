@@ -13,7 +13,7 @@ pub const IPV4: &[Row] = &[
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // IANA's registry does not have this address. In Azure, a service of the host machine listens there.
+    // IANA's registry does not have 168.63.129.16. In Azure, a service of the host machine listens at this address.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),

@@ -16,7 +16,7 @@ pub struct Call {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Covers the call from the look-up of the host's name to the end of the answer.
+    /// Time limit from the look-up of the host's name to the end of the answer.
     pub timeout: Duration,
     pub connect_timeout: Duration,
 }

@@ -14,7 +14,7 @@ use url::Host;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// A name may have thousands of addresses.
+/// Maximum number of addresses of one name that are used. A name may have thousands.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {
