@@ -91,7 +91,7 @@ fn bare_number(text: &str, number: f64) -> String {
     format!("{count} has no unit; write {millis} or {count} ms")
 }
 
-/// Days have 24 hours.
+/// Returns the length of a span, with 24 hours for each day.
 fn total(span: Span) -> Result<Length, String> {
     if span.get_years() != 0 || span.get_months() != 0 {
         let days = i64::from(span.get_years()) * 365 + i64::from(span.get_months()) * 30;

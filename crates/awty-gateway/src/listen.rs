@@ -1,7 +1,7 @@
 //! Accepts clients' connections, with or without TLS.
 //!
-//! Invariant: the number of connections is limited, in total and for each peer. Each connection has a maximum age.
-//! Until a request is complete, its memory is limited too.
+//! Invariant: the number of connections is limited, in total and for each peer. Each connection has a maximum age. The
+//! memory for incomplete requests is limited too.
 
 mod peers;
 
@@ -27,10 +27,10 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Time limit of the TLS handshake, and of the wait for the head of the next request.
+/// Time limit of the TLS handshake. The wait for the head of the next request has the same limit.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection accepts requests for the first duration, and then has the second to finish. So a client that does not
-/// read loses its connection.
+/// How long a connection accepts requests, and how long it may then take to finish them. After that the connection is
+/// closed, even if its client does not read.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
@@ -45,14 +45,14 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// If a peer already has `of_peer` connections, a new one is closed at once.
+/// If a peer already has `of_peer` connections, its next connection is closed at once.
 pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
     let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // The process may have too many open files until other connections end.
+                // The process may have too many open files. Then the listener must wait until other connections end.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

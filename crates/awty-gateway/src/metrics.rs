@@ -116,7 +116,7 @@ impl Default for Metrics {
             "When awty last answered a claim, or that there is nothing to claim",
             metrics.last_claim.clone(),
         );
-        // The series starts at 0, because Prometheus would not count the first event of a new series as an increase.
+        // This series starts at 0, because Prometheus would not count the first event of a new series as an increase.
         drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -173,7 +173,7 @@ impl Metrics {
         self.opened.inc_by(count);
     }
 
-    /// `route` is a pattern, not a path.
+    /// `route` is the pattern of the route, such as `/v1/schedules/{id}`, and not the path of the request.
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");

@@ -1,7 +1,6 @@
 //! Serves `/metrics`, which shows the gateway's counters and figures of the database.
 //!
-//! Invariant: a scrape waits for the database for a few seconds at most, and leaves out figures that have not arrived
-//! by then.
+//! Invariant: a scrape waits for the database for a few seconds at most, and leaves out figures that arrive later.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -38,8 +37,10 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how many circuit breakers have opened since the last scrape. A breaker stays open for at least 30 s, so
-    /// a scrape every 30 s misses no opening. A later closing time means that the breaker has opened again.
+    /// Returns how many circuit breakers have opened since the last scrape. If an open breaker has another closing time
+    /// than at the last scrape, it has opened again.
+    ///
+    /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -51,7 +52,8 @@ impl Seen {
         opened as u64
     }
 
-    /// `until` never decreases, so that no check is counted twice if the clock is set back.
+    /// Adds the missed checks that were counted up to the time `until`. The stored time never decreases, so that no
+    /// check is counted twice if the clock is set back.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -75,7 +77,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query takes too long, the next scrape counts these missed checks.
+        // If this query takes too long, the next scrape counts the checks that this scrape leaves out.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

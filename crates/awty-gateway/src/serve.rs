@@ -1,7 +1,7 @@
 //! Starts and stops all parts of the gateway.
 //!
-//! Invariant: after SIGTERM, running calls have the time `drain` to end; a second SIGTERM ends the program at once.
-//! Leases that are left expire, and their calls are made again with the same key.
+//! Invariant: after SIGTERM, running calls may take the time `drain` to end. A second SIGTERM ends the program at once.
+//! Leases that remain expire later, and their calls are made again with the same key.
 
 use crate::api::Api;
 use crate::config::{Config, Secrets};
@@ -26,16 +26,17 @@ use tokio::time::{Instant, sleep};
 /// Each purpose has its own connections, so that a statement that waits does not delay other purposes.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-/// `READS` of these connections serve only tokens and reads, so that reads do not wait behind changes that wait for a
-/// lock.
+/// `READS` of these connections are never used for changes. So reads and checks of tokens do not wait behind changes
+/// that wait for a lock.
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
 const SHRINK: Duration = Duration::from_secs(10);
 
-/// Time after `drain` for giving leases back.
+/// After running calls have had the time `drain`, the gateway may take this time to give leases back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Works until `stop` completes, then waits for running calls and returns. If `now` completes, returns at once.
+/// Runs the gateway until the future `stop` completes, then waits for running calls and returns. If the future `now`
+/// completes, returns at once.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,
@@ -52,7 +53,7 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Every purpose has its first connection before any purpose opens a second one.
+    // Every pool has its first connection before any pool opens a second one.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());

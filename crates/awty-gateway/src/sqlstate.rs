@@ -9,7 +9,7 @@ pub enum Kind {
     Invalid,
     Away,
     Standby,
-    /// The gateway makes up to three attempts.
+    /// The gateway attempts the request up to three times.
     Again,
     TimedOut,
     Internal,
