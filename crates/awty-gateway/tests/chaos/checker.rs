@@ -13,7 +13,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// `None` if the receiver hung or closed the connection.
+    /// Status of the answer. `None` if the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -24,7 +24,8 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// The schedule of `path` must have been called in each period from `first` until the occurrence that is pending now.
+/// The schedule of `path` must have been called in each `period`, from the slot `first` until the occurrence that is
+/// pending now.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -37,7 +38,7 @@ pub struct Plan {
 pub enum Fate {
     Committed,
     RolledBack,
-    /// The transaction may have committed or not.
+    /// The client does not know whether the transaction has committed.
     InDoubt,
 }
 
@@ -128,8 +129,9 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were answered but repeated before the first fault. The database may show a reason that allows this:
-/// on a busy machine, a gateway may be late with an answer or heartbeat.
+/// Finds calls that were repeated although an answer had come. Before the first fault, such a repetition is allowed
+/// only if the database has recorded a failure of the call: on a busy machine, a gateway may be late with an answer or
+/// heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

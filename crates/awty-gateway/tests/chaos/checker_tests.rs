@@ -1,4 +1,4 @@
-//! Tests that the checker accepts correct evidence, and reports each part that a test has falsified.
+//! Tests that the checker accepts correct evidence, and that it reports each part of the evidence that was falsified.
 
 use crate::checker::{Booked, Call, Evidence, Fate, Plan, findings};
 

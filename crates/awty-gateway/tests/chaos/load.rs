@@ -28,7 +28,8 @@ pub fn schedule(world: &World) {
     }
 }
 
-/// Each schedule must have been called from its first slot to its pending occurrence.
+/// Returns what the checker must find: each schedule must have been called from its first slot to its pending
+/// occurrence.
 pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();
