@@ -1,4 +1,4 @@
-//! Tests endpoints whose certificates are valid, have another name, have expired, or have an unknown issuer.
+//! Tests endpoints whose certificates are valid, are made for another name, have expired, or have an unknown issuer.
 
 use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;

@@ -40,8 +40,7 @@ impl Client {
         self.ask_with(method, path, body, "")
     }
 
-    /// Repeats the request after a timeout that changed nothing, because a row lock or a busy machine may delay an
-    /// answer.
+    /// Repeats a request that timed out and changed nothing. A row lock or a busy machine may delay the answer.
     pub fn ask_with(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         until("an answer in time", || {
             let answer = self.ask_once(method, path, body, headers);

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Four pages of 4 MiB fill the memory of one role, and the kernel buffers a few more.
+/// Four answers of 4 MiB fill the memory of one role, and the kernel buffers a few more answers.
 const REQUESTS: usize = 40;
 
 #[test]
@@ -27,7 +27,7 @@ fn a_large_body_without_a_token_is_refused_before_it_comes() {
     }
 }
 
-/// The receive buffer is small, so that the kernel buffers little of the page.
+/// The receive buffer is small, so that the kernel buffers only a little of the answer.
 async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();

@@ -1,4 +1,4 @@
-//! Users and endpoints write hostile text in every place.
+//! Users and endpoints write hostile text in every field that they can set.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;

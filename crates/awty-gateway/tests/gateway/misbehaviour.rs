@@ -26,10 +26,10 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// A busy machine can connect and send within this time.
+/// Within this time, even a busy machine can connect and send.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// The connect timeout is much longer than `SHORT`, so that both cannot end during one pause of the machine.
+/// The connect timeout is much longer than `SHORT`, so that one pause of the machine cannot exceed both timeouts.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
@@ -46,7 +46,7 @@ fn text(text: &str) -> Step {
 
 #[tokio::test]
 async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_sent() {
-    // The queue of connections is full, so the kernel does not answer the connection.
+    // The listener's queue is full, so the kernel does not answer the request for a connection.
     let (full, caller) = (Script::full(), Arc::new(caller()));
     let report = caller.call(short(&full.uri("http"))).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, false));

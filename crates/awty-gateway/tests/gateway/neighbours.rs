@@ -19,8 +19,9 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// The gateway's memory in KiB: 214 MiB while 128 MiB of requests wait (docs/gateway.md), 64 MiB for bodies of the API,
-/// and the rest for buffers of 1,000 calls and connections. Without limits, the gateway took 1.68 GB.
+/// Maximum memory of the gateway in KiB. The gateway takes 214 MiB while 128 MiB of requests wait (docs/gateway.md),
+/// and 64 MiB for bodies of the API. The rest is for buffers of 1,000 calls and connections. Without limits, the
+/// gateway took 1.68 GB.
 const MOST: u64 = 320 * 1024;
 /// The victim gets one call per second.
 const CALLS: usize = 25;

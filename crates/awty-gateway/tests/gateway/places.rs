@@ -1,4 +1,4 @@
-//! Tests which targets are called, however they are spelled.
+//! Tests which targets the gateway calls, however their URIs are spelled.
 
 use crate::client::encoded;
 use crate::people::{is, open, problem};

@@ -1,4 +1,4 @@
-//! Tests PostgreSQL's plans. Most rows belong to other tenants.
+//! Tests PostgreSQL's query plans in a database in which most rows belong to other tenants.
 
 use crate::people::open;
 use awty_gateway::db::history::LIST;

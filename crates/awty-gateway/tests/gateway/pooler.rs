@@ -10,7 +10,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Two gateways need more connections, so they must share.
+/// Number of PgBouncer's connections to the server. Two gateways need more, so they must share connections.
 const POOL: i64 = 3;
 
 fn program() -> String {

@@ -147,7 +147,7 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
     Ok(true)
 }
 
-/// Waits for a tenth of a second, on a condition that no thread notifies.
+/// Waits for a tenth of a second, by a condition variable that no thread notifies.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));

@@ -6,7 +6,7 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use serde_json::{Value, json};
 
-/// Schedules that were made in SQL may have months and days.
+/// The period of a schedule that was made in SQL may have months and days.
 #[test]
 fn put_takes_what_get_returns_and_changes_nothing() {
     let (shop, _gateway, client) = open();

@@ -44,7 +44,8 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // A request is complete after its head and a body of four bytes. With TLS, its first byte is enough.
+    // With plain HTTP, the script waits for a whole request, which ends with a body of four bytes. With TLS, it waits
+    // only for the first byte.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

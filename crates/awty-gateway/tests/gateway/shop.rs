@@ -37,7 +37,7 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Returns the path of the file, for `--config`.
+    /// Allows the secret for the origin. Returns the path of the configuration file, for `--config`.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
@@ -107,7 +107,7 @@ impl Shop {
     }
 }
 
-/// The port is below the range from which the system assigns ports.
+/// Returns a port below the range from which the system assigns ports, so that the system gives it to no other socket.
 pub fn free_port() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
     (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

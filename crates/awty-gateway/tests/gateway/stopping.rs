@@ -37,7 +37,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
     holder
 }
 
-/// If the leases were given back, the calls of another gateway count as first attempts.
+/// If the first gateway gave its leases back, the calls of the next gateway count as first attempts.
 #[track_caller]
 fn the_next_one_calls_them(shop: &Shop, receiver: &Receiver) {
     let _next = shop.gateway("next");

@@ -15,7 +15,7 @@ fn as_bob(shop: &Shop, sql: &str) {
     shop.cluster.client("postgres", "bob").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// Once, a role whose job was named like a tenant's job could read all secrets of the gateway.
+/// In an earlier version, a role whose job was named like a tenant's job could read all secrets of the gateway.
 #[test]
 fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -37,7 +37,7 @@ fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");
 }
 
-/// Jobs that were named like tenants' jobs once made every claim fail.
+/// In an earlier version, jobs that were named like tenants' jobs made every claim fail.
 #[test]
 fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -55,7 +55,8 @@ fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     assert!(!gateway.log().contains("http.m"), "{}", gateway.log());
 }
 
-/// add_tenant does not restart the schedules that drop_tenant has ended. Their ids and keys stay the same.
+/// drop_tenant ends the schedules of the tenant, and add_tenant does not restart them. The schedules keep their ids and
+/// keys.
 #[test]
 fn a_tenant_that_is_dropped_is_called_no_more() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

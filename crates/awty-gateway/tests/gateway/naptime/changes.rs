@@ -6,7 +6,7 @@ use crate::shop::until;
 use serde_json::json;
 
 const URI: &str = "http://a.example/x";
-/// Ends the schedule as the header `Awty-Stop` does.
+/// Ends the schedule in the same way as the header `Awty-Stop` of an answer.
 const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]
@@ -52,7 +52,7 @@ fn a_delete_spares_a_period_that_came_meanwhile() {
         other.batch_execute("COMMIT").unwrap();
         asked.join().unwrap()
     });
-    // If the machine pauses for a second, the request may also time out.
+    // If the machine pauses for a second, the request may time out instead.
     assert!([is(404, "not-found"), is(504, "timed-out")].contains(&problem(&answer)), "{}", answer.text);
     assert_eq!(client.get(&new).json()["every"], json!("2h"));
 }

@@ -6,7 +6,7 @@ use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// The idle connections come from one address, so they count for one peer and leave other clients their connections.
+/// All idle connections come from this address. So they count as one peer, and other clients can still connect.
 const PEER: &str = "127.0.0.7:0";
 
 pub fn idle_connections(n: &Neighbour, _: &mut Client) {
@@ -34,7 +34,7 @@ pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
             [("GET", "/v1/schedules"), ("DELETE", &*format!("/v1/schedules/{id}")), ("GET", "/metrics")]
         {
             let status = client.ask_once(method, path, "", "").status;
-            // Status 0 means that the listener was full and closed the connection.
+            // The status is 0 if the listener was full and closed the connection.
             assert!(![200, 204].contains(&status), "{method} {path}: {status}");
         }
     }

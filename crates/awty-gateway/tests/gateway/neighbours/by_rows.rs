@@ -5,7 +5,7 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Number of jobs that each round registers, and number of jobs after all rounds.
+/// Number of jobs that each round registers, and number of jobs after which the rounds register no more.
 const NAMES: (usize, usize) = (500, 5_000);
 
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
@@ -53,7 +53,7 @@ pub fn job_names(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// The victim's server must get no such call.
+/// No call for these schedules may reach the victim's server.
 pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     let (job, origin) = (n.job(), &n.target.origin);
     let (all, last) = origin.split_at(origin.len() - 1);
@@ -85,7 +85,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
         r#"{"lateness": "Infinity", "duration": null, "body": [[[]]], "fault": 7}"#,
     ];
     let mut answered = 0;
-    // The gateway claims the same job, so the neighbour must claim often to get checks.
+    // The gateway claims checks of the same job, so the neighbour gets checks only if it claims often.
     for turn in 0.. {
         let (complete, fail) = (results[turn % 3], results[(turn + 1) % 3]);
         let sql = format!(

@@ -5,13 +5,13 @@ use chrono::DateTime;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Times are in seconds.
+/// Figures of one run. Times are in seconds.
 pub struct Figures {
     pub calls: usize,
     pub longest_gap: f64,
     pub p50: f64,
     pub p99: f64,
-    /// In MiB.
+    /// Memory of the gateway in MiB.
     pub memory: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Searches for values of the victim with the rights of a neighbour, over SQL, over the API and in the traps.
+//! Searches for texts of the victim with the rights of a neighbour: over SQL, over the API and in the traps.
 
 use super::hood::{self, Hood, Target};
 use crate::client::{Client, encoded};
@@ -20,7 +20,7 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// The marks are parameters, so that the query itself does not contain them.
+/// The texts to find are parameters of the queries, so that no query contains them itself.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
@@ -35,7 +35,8 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take too long. Their tables are searched too.
+            // With thousands of jobs, reading some views of awty takes too long. The tables behind these views are
+            // searched too.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
