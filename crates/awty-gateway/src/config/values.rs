@@ -32,7 +32,7 @@ pub struct Config {
     /// Calls may continue for this long after SIGTERM.
     pub drain: Length,
     pub allow_localhost: bool,
-    /// Whether a proxy in front of the gateway speaks TLS with clients.
+    /// Whether clients reach the gateway through a proxy that speaks TLS with them.
     pub behind_proxy: bool,
     pub log_json: bool,
     pub log_level: tracing::Level,

@@ -21,8 +21,8 @@ const BOOKING: Duration = Duration::from_secs(5);
 pub struct Lease {
     pub lease: i64,
     pub delivery: Delivery,
-    /// Definition of the call as JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does
-    /// not allow.
+    /// JSON text of the call's definition. It is text, because jsonb allows numbers and nesting that
+    /// [`serde_json::Value`] does not allow.
     pub args: Option<Box<RawValue>>,
     pub endpoint: Option<Endpoint>,
     /// Role of the tenant. Empty if the job no longer belongs to a tenant.

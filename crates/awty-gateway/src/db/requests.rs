@@ -19,8 +19,10 @@ pub struct Token {
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
 /// The search path contains only pg_catalog, so that no object of a role runs with the rights of this session.
-/// lock_timeout frees the connections of requests that wait for row locks. JIT is off, because compiling a statement
-/// could take seconds if tables were never analyzed.
+///
+/// `lock_timeout` ends statements that wait for row locks, so that the connections of these requests are free again.
+///
+/// JIT is off, because compiling a statement could take seconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";

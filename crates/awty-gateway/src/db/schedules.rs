@@ -17,7 +17,7 @@ pub struct Row {
     pub new: bool,
     pub fields: Value,
     pub lengths: Value,
-    /// The body as JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
+    /// JSON text of the body. It is text, because jsonb allows numbers and nesting that [`Value`] does not allow.
     pub body: Option<String>,
     pub last: Option<Value>,
 }
@@ -69,7 +69,7 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// Reads each tenant's schedules by the index on job and id, so that other tenants' schedules are not read.
+/// Reads the schedules of each tenant by the index on job and id. So the query reads no schedules of other tenants.
 const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w

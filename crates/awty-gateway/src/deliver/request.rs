@@ -1,4 +1,4 @@
-//! Turns a lease into a request. Only the gateway sets the headers by which receivers detect duplicates and forgeries.
+//! Turns a lease into a request. Receivers detect duplicates and forgeries by headers that only the gateway may set.
 
 use super::definition::{Definition, hyper_method};
 use super::header::user_header;

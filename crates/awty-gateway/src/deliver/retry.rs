@@ -8,7 +8,8 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// `spread` is between -1 and 1, and changes the delay by at most a fifth. `asked` is the endpoint's `Retry-After`.
+/// `spread` is between -1 and 1, and varies the delay by at most a fifth. `asked` is the time that the endpoint's
+/// `Retry-After` names.
 pub fn next(
     retries: &Retries,
     attempt: u32,

@@ -13,8 +13,9 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
 }
 
 /// Derives the signing key of a schedule as HMAC-SHA256(master key, the tenant's number ‖ id). Each schedule has its
-/// own key, and no key is stored. The tenant's number is random, so that a role cannot get the keys of a future tenant
-/// in advance.
+/// own key, and no key is stored.
+///
+/// The tenant's number is random, so that a role cannot get the keys of a future tenant in advance.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());

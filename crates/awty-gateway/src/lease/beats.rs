@@ -1,5 +1,5 @@
-//! Sends heartbeats for the leases of running calls. Aborts a call whose lease is no longer valid, so that its place is
-//! free for another call.
+//! Sends heartbeats for the leases of running calls. Aborts a call whose lease is no longer valid, so that another call
+//! can use its place.
 
 use super::{Activity, Worker};
 use std::sync::Arc;

@@ -68,7 +68,7 @@ impl Worker {
 
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on heartbeats extend the leases, so the next statement may take long.
+        // From now on heartbeats extend the leases, even if the next statement takes long.
         for lease in &leases {
             let in_flight =
                 InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };
