@@ -12,7 +12,7 @@ use std::process::Command;
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 pub const GATEWAYS: usize = 2;
 pub type Tenant = (&'static str, &'static str);
-/// The job of the second tenant is `at_most_once`.
+/// The job of the second tenant has the option `at_most_once`.
 pub const TENANTS: [Tenant; 2] = [("app", "/often"), ("careful", "/once")];
 
 pub struct World {
@@ -80,7 +80,7 @@ impl World {
         self.gateway(number).kill();
     }
 
-    /// The gateway must finish its calls and exit with status 0.
+    /// Stops a gateway, which must finish its calls and exit with status 0.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
         let ended = self.gateway(number).ended();

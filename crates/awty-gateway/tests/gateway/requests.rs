@@ -24,7 +24,7 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// If no change ends during the read, the read used a connection that no change can use.
+/// If no change ends during the read, the read used a connection that changes never use.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()

@@ -81,7 +81,7 @@ impl Shop {
     }
 
     fn start(&self, url: &str, flags: &[&str]) -> Gateway {
-        // scripts/neighbours sets this variable to the path of a release build.
+        // scripts/neighbours sets `AWTY_GATEWAY` to the path of a release build.
         let program = std::env::var_os("AWTY_GATEWAY").unwrap_or_else(|| BINARY.into());
         Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }

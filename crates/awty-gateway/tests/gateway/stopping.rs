@@ -25,7 +25,7 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// A lease that is not given back expires only long after the test.
+/// If a lease is not given back, it expires only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);

@@ -15,7 +15,7 @@ pub enum Manner {
     Deaf,
     /// The trap sends the first text once, and then the second text without end.
     Endless(&'static str, &'static str),
-    /// Like `Endless`, with a pause of a tenth of a second after each text.
+    /// Like `Endless`, but with a pause of a tenth of a second after each text.
     Slow(&'static str, &'static str),
     /// Status and headers of the only answer.
     Answer(&'static str, &'static str),
