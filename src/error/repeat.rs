@@ -25,7 +25,9 @@ pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
             let seconds = closest.num_seconds().max(1);
             let day = 86_400;
             if slot.seconds() > 1 && day % seconds == 0 && closest.subsec_nanos() == 0 {
-                format!("Set awty.slot = '{seconds}s', or use cron => '* * * * *'.")
+                format!(
+                    "Use ALTER SYSTEM SET awty.slot = '{seconds}s'; SELECT pg_reload_conf(); or cron => '* * * * *'."
+                )
             } else {
                 "Use cron => '* * * * *' or a longer distance.".into()
             }

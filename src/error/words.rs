@@ -191,7 +191,7 @@ impl Error {
             Error::Slot { message, server } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 message.clone(),
-                format!("Use a multiple of {server} seconds that divides a day."),
+                format!("Use a multiple of awty.slot ({server} seconds) that divides a day, or a shorter awty.slot."),
             ),
             Error::UnknownOption { option, options } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
