@@ -40,7 +40,7 @@ BEGIN
     WHERE o <= pending.first_check_at;
     RETURN QUERY SELECT s.slot FROM (
             SELECT awty.next_slot(o + coalesce(moved, '0'), endpoint.job) AS slot
-            FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.next_check_at - coalesce(moved, '0'), next_calls.max, endpoint.starts) AS o
+            FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, greatest(pending.next_check_at, clock_timestamp()) - coalesce(moved, '0'), next_calls.max, endpoint.starts) AS o
             WHERE endpoint.ends IS NULL OR o <= endpoint.ends) AS s
         WHERE s.slot > pending.next_check_at ORDER BY s.slot LIMIT next_calls.max - 1;
 END

@@ -16,6 +16,21 @@ fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     }
 }
 
+/// While a check is overdue, the calls after it are ahead of now, and no time comes twice.
+#[test]
+fn the_next_calls_of_an_overdue_check_are_ahead() {
+    let http = Http::open();
+    http.ask("app", "SELECT awty_http.schedule('https://api.example.com/late', every => '10 s', jitter => '10 s')");
+    http.cluster.execute(
+        "postgres",
+        &["UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 min', first_check_at = first_check_at - interval '1 min'
+           WHERE job = 'http.app'"],
+    );
+    let next = "SELECT concat_ws(' ', count(*), count(DISTINCT t), count(*) FILTER (WHERE t > now()))
+                FROM awty_http_internal.next_calls((SELECT e.id FROM awty_http.endpoint AS e), 5) AS t";
+    assert_eq!(http.ask("app", next), "5 5 4");
+}
+
 #[test]
 fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_up() {
     let http = Http::open();
