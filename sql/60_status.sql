@@ -247,10 +247,11 @@ COMMENT ON VIEW awty_internal.unconnected IS 'Why no worker can connect as the r
 CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" fails: %s: %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule, u.sqlstate, u.message) AS why,
-    format('SELECT * FROM awty.failing WHERE job = %L;', r.rule) AS fix
+    -- The next attempt tells the alert and ends the reason, if the function has been mended.
+    format('SELECT awty.check_now(%L, %L, %L);', u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
 CROSS JOIN LATERAL (
-    SELECT a.raised_at, a.entity_key, f.next_check_at, s.sqlstate, s.message
+    SELECT a.raised_at, a.entity_name, a.entity_key, f.next_check_at, s.sqlstate, s.message
     FROM awty.alert AS a
     JOIN awty.future_job AS f ON f.entity_name = a.entity_name
         AND f.entity_key = a.entity_key AND f.job = a.rule
