@@ -70,7 +70,7 @@ pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
 pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     let mut latest = i64::MIN;
     let mut span = span_at(zone, t.saturating_sub(REACH));
-    while span.until <= t {
+    while span.until <= t && span.until != i64::MAX {
         latest = latest.max((span.until - 1).saturating_add(span.shift()));
         span = span_at(zone, span.until);
     }

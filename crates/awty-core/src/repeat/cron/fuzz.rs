@@ -97,6 +97,13 @@ fn the_longest_texts_are_read_within_the_bounds() {
 }
 
 #[test]
+fn a_search_at_the_end_of_time_ends_within_the_bounds() {
+    for text in ["* * * * *", "0 0 30 2 *"] {
+        hold(text, i64::MAX).unwrap();
+    }
+}
+
+#[test]
 fn a_search_in_vain_ends_within_the_bounds() {
     for text in ["0 0 30 2 *", "* * 30 2 *", "* * 31 2,4,6,9,11 *", "* * * 30 2 *"] {
         let cron = Cron::new(text).unwrap();

@@ -107,7 +107,8 @@ impl Cron {
             if let Some(local) = self.next_local(after.saturating_add(offset), until.saturating_add(offset)) {
                 return Some(local - offset);
             }
-            if until == end {
+            // An offset that holds for ever is the last one.
+            if until == end || span.until == i64::MAX {
                 return None;
             }
             after = until - 1;
