@@ -250,7 +250,7 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// The job's row is invalid, because somebody wrote it by hand.
+    /// The job's row is invalid, because an administrator wrote it by hand.
     BrokenJob {
         job: String,
         message: String,
