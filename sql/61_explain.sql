@@ -114,7 +114,9 @@ BEGIN ATOMIC
         -- The table of a rule may have got another name since awty.watch(). Names of other entities come from one check of each job.
         SELECT awty_internal.say_unknown(explain.entity_name, explain.entity_key, coalesce(
             (SELECT r.entity_name FROM awty.rule AS r
-             WHERE r.relation::oid = to_regclass(explain.entity_name)::oid AND r.entity_name <> explain.entity_name
+             WHERE r.relation::oid = CASE WHEN explain.entity_name ~ '^[[:alpha:]_][[:alnum:]_$]*([.][[:alpha:]_][[:alnum:]_$]*)?$'
+                 THEN to_regclass(explain.entity_name)::oid END -- to_regclass() raises an error for what cannot be a name
+                 AND r.entity_name <> explain.entity_name
              ORDER BY r.rule LIMIT 1),
             (SELECT awty_internal.nearest(explain.entity_name, array_agg(n.name))
              FROM (SELECT r.entity_name FROM awty.rule AS r

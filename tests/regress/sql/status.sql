@@ -41,6 +41,8 @@ SELECT awty.watch('shop.purchase', until => 'false', within => '1 hour');
 SELECT * FROM awty.explain('shop.purchase', 1);
 SELECT * FROM awty.explain('purchases', 1);
 SELECT * FROM awty.explain('xyz', 1);
+SELECT * FROM awty.explain('http://127.0.0.1:28999', 'dead');
+SELECT * FROM awty.explain('a.b.c.d', 1);
 ALTER TABLE shop.purchase RENAME TO sale;
 SELECT * FROM awty.explain('shop.sale', 1);
 SELECT test.raises($$SELECT * FROM awty.explain(NULL, 1)$$);
