@@ -45,7 +45,7 @@ pub fn schedule(
     let every = reader.length("every");
     if let Some(every) = every.filter(|every| !(periods.min..=periods.max).contains(every)) {
         let slots = if periods.is_slot && every < periods.min && periods.min > Length::seconds(1) {
-            ", or set awty.slot to 1s in the database"
+            ", or let a superuser run ALTER SYSTEM SET awty.slot = '1s' and SELECT pg_reload_conf()"
         } else {
             ""
         };

@@ -39,7 +39,9 @@ fn a_period_below_a_slot_says_which_setting_allows_it() {
         let Err(Refusal::Period(fault)) = schedule(fields, None, periods) else { panic!("{every} was taken") };
         fault.reason
     };
-    assert!(ask(true, "10 s").ends_with("write 1m to 52w 2d, or set awty.slot to 1s in the database"));
+    assert!(ask(true, "10 s").ends_with(
+        "write 1m to 52w 2d, or let a superuser run ALTER SYSTEM SET awty.slot = '1s' and SELECT pg_reload_conf()"
+    ));
     let shorter = |millis| {
         let fields = json!({"uri": "http://a/", "every": "500 ms"}).as_object().unwrap().clone();
         let periods = Periods { min: Length::millis(millis), is_slot: true, ..PERIODS };
