@@ -171,11 +171,9 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
         let named = match (*node).type_ {
             pg_sys::NodeTag::T_FuncExpr => {
                 let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
-                let name = || utf8(pg_sys::get_func_name(function));
-                let schema = pg_sys::get_func_namespace(function);
                 if CLOCK.contains(&function.to_u32()) {
-                    Some(format!("{}()", name()))
-                } else if schema == pg_sys::get_namespace_oid(c"awty".as_ptr(), true) && name() == "now" {
+                    Some(format!("{}()", utf8(pg_sys::get_func_name(function))))
+                } else if awtys(function).is_some_and(|name| name == "now") {
                     Some("awty.now()".into())
                 } else {
                     None
@@ -212,15 +210,22 @@ unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c
     // SAFETY: guaranteed by the caller. A node's tag gives its type.
     unsafe {
         if (*node).type_ == pg_sys::NodeTag::T_FuncExpr {
-            let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
-            let name = utf8(pg_sys::get_func_name(function));
-            let is_awtys = pg_sys::get_func_namespace(function) == pg_sys::get_namespace_oid(c"awty".as_ptr(), true);
-            if is_awtys && ["due", "open_time"].contains(&name.as_str()) {
+            let name = awtys((*node.cast::<pg_sys::FuncExpr>()).funcid);
+            if let Some(name) = name.filter(|name| ["due", "open_time"].contains(&name.as_str())) {
                 *found.cast::<Option<String>>() = Some(format!("awty.{name}()"));
                 return true;
             }
         }
         pg_sys::expression_tree_walker(node, Some(find_calendar), found)
+    }
+}
+
+/// Returns the name of a function in the schema `awty`.
+fn awtys(function: pg_sys::Oid) -> Option<String> {
+    // SAFETY: catalog lookups in a transaction.
+    unsafe {
+        let is_awtys = pg_sys::get_func_namespace(function) == pg_sys::get_namespace_oid(c"awty".as_ptr(), true);
+        is_awtys.then(|| utf8(pg_sys::get_func_name(function)))
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Finding {
 /// The times of the next inspections, by a key of the database.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None` stands for a database without awty, which is not inspected again.
+    /// A database without awty is `None`. Such a database is never inspected again.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }

@@ -33,7 +33,7 @@ pub struct Held {
 
 row!(Held { level, since });
 
-/// An alert whose level is to be raised, or that is to be reported again at its level.
+/// An alert that a run raises to a level, or reports again at its level.
 pub struct Raised<'a> {
     pub id: Option<i64>,
     pub key: &'a Text,
