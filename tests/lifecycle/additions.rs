@@ -1,5 +1,4 @@
-//! Tests an administrator's triggers, rules, columns and keys on awty's tables. They must take effect however a check
-//! ends.
+//! An administrator's triggers, rules, columns and keys on awty's tables take effect however a check ends.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

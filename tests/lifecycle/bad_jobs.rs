@@ -1,5 +1,3 @@
-//! Tests that a bad job fails, that its check is archived with the error, and that other jobs continue.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 

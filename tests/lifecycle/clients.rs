@@ -1,4 +1,4 @@
-//! Tests clients that work on a check during its run: a client does not wait, and the client's commit wins.
+//! A client that changes a check during the check's run does not wait, and the client's change wins.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

@@ -1,5 +1,3 @@
-//! Tests what happens when the server's wall clock is set while checks wait and run.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
@@ -54,7 +52,8 @@ fn nothing_runs_twice_when_the_clock_is_set_back() {
     shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
-    // Until the first inspection of the database, a slot may be missed.
+    // The option is set only now, because it could skip a check that is due before the first inspection of the
+    // database.
     shop.run("SELECT awty.alter('note', on_missed => 'skip')");
     shop.schedule("2", "note", "after => '5 minutes'");
     shop.cluster.set_clock(-3600);

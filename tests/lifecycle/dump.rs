@@ -1,4 +1,4 @@
-//! Tests that restored or cloned copies of a database run nothing before `awty.adopt()`.
+//! A restored or cloned copy of a database runs nothing before `awty.adopt()`.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -102,7 +102,6 @@ fn a_restore_into_another_cluster_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&other, "postgres");
 }
 
-/// The dump lacks the row that names the original server.
 #[test]
 fn a_restore_is_held_before_it_is_complete() {
     let shop = source();
@@ -137,7 +136,7 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
-/// Logical replication does not copy sequences, so an adopted copy must skip the numbers that its rows already use.
+/// Logical replication does not copy sequences, so an adopted copy must skip the numbers that its rows use.
 #[test]
 fn an_adopted_copy_gives_no_number_again() {
     let shop = source();

@@ -1,5 +1,4 @@
-//! Tests that a run's effects belong to the job's role, exist if and only if the run's history row exists, and reach no
-//! other run.
+//! The effects of a run belong to the job's role, and exist if and only if the run's history row exists.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
@@ -110,7 +109,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // The drop of a table writes to pg_depend. The lock makes the drop wait until the test cancels it.
+    // Dropping a table writes to pg_depend, so this lock makes the drop wait until the test cancels the drop.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);

@@ -1,6 +1,3 @@
-//! Tests that failures appear in the log, in `awty.failing` and on the job's channel, and that only roles with the
-//! rights see them.
-
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};
@@ -120,7 +117,7 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
         "SELECT count(awty.schedule('o', i::text, 'bad', after => '0')) FROM generate_series(1, {CHECKS}) AS i"
     ));
     shop.await_true("the storm to pass", "SELECT count(*) = 0 FROM awty.future_job");
-    // After the minute, the next failure reports the number of failures beyond the limit.
+    // The first failure after the minute reports how many failures the log left out.
     shop.schedule("1", "bad", "after => '61 s'");
     let told = |log: &str| {
         let entries = log.matches("ended as failed").count() as u64;

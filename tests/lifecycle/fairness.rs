@@ -1,5 +1,3 @@
-//! Tests that databases, roles and jobs share the workers fairly.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 
@@ -53,7 +51,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
           "SELECT awty.schedule('at once', n::text, 'r2', at => now() + interval '2 s') FROM generate_series(1, 300) AS n"],
     );
     shop.await_all_ended();
-    // The backlog is 3 s of work. If the worker spent only 50 ms of each slot on the backlog, it would take a minute.
+    // The backlog is 3 s of work. With only 50 ms of each slot, the backlog would take a minute.
     let in_time = "SELECT max(started_at) FILTER (WHERE job = 'r2') < max(started_at) FILTER (WHERE job = 'r1')
                    FROM awty.future_job_history";
     assert!(shop.cluster.value::<bool>("postgres", in_time), "the backlog was not done when the last slot came");
@@ -171,8 +169,7 @@ fn two_workers_divide_a_backlog() {
     shop.run("CREATE TABLE shop.done (by integer NOT NULL)");
     shop.job(
         "quick",
-        // The first worker is slow until the second worker runs a check, because the second worker may start seconds
-        // later.
+        // The first worker is slow until a second worker runs a check, because that may take seconds.
         "BEGIN PERFORM pg_sleep(CASE WHEN EXISTS (SELECT FROM shop.done WHERE by <> pg_backend_pid()) THEN 0.001 ELSE 0.02 END);
          INSERT INTO shop.done VALUES (pg_backend_pid()); RETURN NULL; END",
         "",

@@ -1,5 +1,3 @@
-//! Tests that `awty.job_status` counts each run once, and that `awty.forecast()` predicts runs.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 

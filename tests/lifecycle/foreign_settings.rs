@@ -1,4 +1,4 @@
-//! Tests that settings of roles and sessions apply to the job's own statements, but not to awty's statements.
+//! Settings of roles and sessions affect a job's own statements, but not awty's statements.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
@@ -35,11 +35,11 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
     assert_eq!(shop.cluster.value::<String>("postgres", modes), "force_custom_plan");
 }
 
-/// A restore or a subscription changes `awty.job` without firing ordinary triggers. A client, and a worker in the
-/// middle of a turn, must still use the new definition at once.
+/// A restore or a subscription changes `awty.job` without firing ordinary triggers. Clients and workers must still use
+/// the new definition at once.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
-    // With a second worker for the role, the second check would run while the first check waits.
+    // A second worker would run the second check while the first check waits.
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let gated = format!(
         "BEGIN IF j.entity_key = '1' THEN {GATE} END IF;

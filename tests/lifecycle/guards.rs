@@ -1,5 +1,3 @@
-//! Tests the limits of a job: each limit ends checks with its own outcome.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 
@@ -63,8 +61,8 @@ fn a_check_that_asks_too_often_ends_as_exhausted() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(what, ' ' ORDER BY n) FROM shop.note").trim(), "0 1 2");
 }
 
-/// A job makes no progress if it returns a time that is not after the check's own slot. A later time that has already
-/// passed stands for the next slot.
+/// A job makes no progress if it returns a time that is not after the check's slot. If the returned time is later but
+/// has already passed, the check gets the next slot.
 #[test]
 fn a_check_that_makes_no_progress_ends_as_past() {
     let shop = Shop::open();

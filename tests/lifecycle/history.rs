@@ -1,5 +1,3 @@
-//! Tests that awty creates the history's partitions in advance and drops old partitions.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::collections::BTreeSet;
@@ -202,7 +200,7 @@ fn archive_in_default(shop: &Shop) -> String {
         "inspections to end",
         "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')",
     );
-    // One transaction, so that no inspection makes the partition in between.
+    // One transaction keeps an inspection from making the partition between the two statements.
     let mut client = shop.cluster.superuser("postgres");
     client
         .batch_execute(&format!(
@@ -249,8 +247,7 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // Code inside the server waits for the inspection and then commits, because a client could be slower than the 200
-    // ms after which the inspection gives up.
+    // The server itself waits for the inspection and commits, because the inspection gives up after 200 ms.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

@@ -1,11 +1,10 @@
-//! Tests that `awty_internal.in_flight` names the checks that may have caused a crash.
+//! `awty_internal.in_flight` names the checks that may have caused a crash.
 
 use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// Both workers have prefetched the check, because the second worker took over checks of the first worker. Before that,
-/// a worker of another database used the same entry of shared memory.
+/// Several rows of `in_flight` name the check, as if workers had taken over each other's checks.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Tests that the maintainer's inspections find checks of which the launcher was not notified.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
@@ -48,7 +46,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     assert_eq!(shop.end_of("late").outcome, "done");
 }
 
-/// If a process is killed at the wrong moment, awty's own rows about a check outlive the check.
+/// If a process is killed at the wrong moment, awty's own rows of a check outlive the check.
 #[test]
 fn what_is_left_of_checks_that_are_gone_is_removed() {
     let shop = Shop::open();

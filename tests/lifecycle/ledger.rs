@@ -1,11 +1,11 @@
-//! Tests that every check that was ever scheduled is in exactly one place, and was done at most once.
+//! Every check that was ever scheduled is in exactly one place, and was done at most once.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
 const NOTE_ID: &str = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id); RETURN NULL; END";
 
-/// A check must take effect if and only if its history row says so.
+/// A check has taken effect if and only if its history row says so.
 #[track_caller]
 fn expect_balanced(shop: &Shop) {
     let wrong = shop.cluster.psql(
@@ -132,8 +132,7 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
             rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
     }
-    // The audit finds a check whose row moved between two reads. Resuming the job makes the maintainer inspect the
-    // database now.
+    // Makes the maintainer inspect the database. The inspection finds checks whose rows moved between two reads.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";

@@ -1,6 +1,4 @@
-//! Tests what awty does over the life of a server. Each test has its own cluster.
-//!
-//! A new kind of test is a directory like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.
+//! Tests awty over the life of a server. Each test has its own cluster.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

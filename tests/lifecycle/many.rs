@@ -1,5 +1,3 @@
-//! Tests many clients that schedule and cancel checks of overlapping entities at the same time.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::Client;
@@ -11,7 +9,6 @@ const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 
 #[derive(Default, Debug)]
 struct Told {
-    /// Number of checks that calls have written for the job `one`, which is not repeated.
     written: i64,
     cancelled: i64,
 }

@@ -1,5 +1,3 @@
-//! Tests checks that fell due while no worker could run.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
@@ -123,7 +121,7 @@ fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8
          FROM awty.future_job_history WHERE entity_key LIKE 'old%'",
     );
-    // The rate lets 5 checks run at once, and 5 more in each second, so 25 checks take about 4 seconds.
+    // The rate lets 5 checks run at once and 5 more each second, so 25 checks take about 4 seconds.
     assert!(took >= 3.5, "the backlog took {took} s");
 }
 

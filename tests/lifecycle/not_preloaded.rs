@@ -1,9 +1,6 @@
-//! Tests a server without `shared_preload_libraries`: reading works, and an operator's calls fail with instructions.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// `tests/operations/not_loaded` tests that the calls of applications succeed.
 #[test]
 fn without_preloading_one_may_look_and_is_told_the_line_to_add() {
     let shop = Shop::on(Cluster::builder().without_preload().start());

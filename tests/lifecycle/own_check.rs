@@ -1,5 +1,3 @@
-//! Tests runs that schedule or cancel checks, including their own check.
-
 use awty_testkit::fixture::{NOTE, Shop};
 
 #[test]
@@ -35,7 +33,6 @@ fn a_run_may_cancel_its_own_check() {
     assert_eq!((shop.notes("1"), shop.pending("1")), (1, String::new()));
 }
 
-/// The run time of a check includes its earlier runs.
 #[test]
 fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
     let shop = Shop::open();
@@ -148,7 +145,7 @@ fn a_run_may_unregister_its_own_job() {
 
 #[test]
 fn a_run_may_pause_its_own_job() {
-    // If the role had two workers, the second one could be in a run at the moment of the pause.
+    // A second worker could be in a run at the moment of the pause.
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let pausing =
         "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); PERFORM awty.pause(j.job); RETURN NULL; END";

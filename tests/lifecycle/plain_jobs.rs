@@ -1,5 +1,3 @@
-//! Tests jobs without an argument, a result or limits.
-
 use awty_testkit::fixture::Shop;
 
 #[test]

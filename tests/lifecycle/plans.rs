@@ -1,7 +1,5 @@
-//! Tests that PostgreSQL can plan each of awty's statements on the actual tables, and finds the rows by an index.
-//!
-//! The tables are empty, because they may be empty when a process plans its statements. They may have millions of rows
-//! before the next ANALYZE.
+//! Each of awty's statements must find its rows by an index. The tables are empty, because a process may plan its
+//! statements on empty tables. They may have millions of rows before the next ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
@@ -24,7 +22,7 @@ const SORTED: &[(&str, &str)] = &[
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk_targets", "the targets that were walked to, in that order"),
 ];
-/// Statements that may read a whole index, because the index is small or the statement stops early.
+/// Statements that may read a whole index, because it is small or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("inspected::select_first_per_role", "job_role_idx"),
@@ -37,8 +35,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// Statements that each run or each client's call executes. An entry names a statement, a table, and the index of this
-/// table that the statement must use.
+/// Statement, table, and the index of the table that the statement must use. Every run or client's call executes these.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),

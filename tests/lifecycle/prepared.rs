@@ -1,10 +1,10 @@
-//! Tests prepared transactions. Another session can commit them, and their locks exist without a session.
+//! Another session can commit a prepared transaction, whose locks belong to no session.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// This time is shorter than the minute between two audits, and long enough for a busy machine.
+/// The limit is below the minute between two audits, so that no audit finds the check.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {
@@ -58,7 +58,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     for (key, end_it, why, notes) in
         [("rolled back", "ROLLBACK PREPARED", "done", 1), ("committed", "COMMIT PREPARED", "cancelled", 0)]
     {
-        // The job is paused, so that the transaction locks the row before the check can run.
+        // The job is paused so that the transaction can lock the row before the check runs.
         shop.run("SELECT awty.pause('note')");
         shop.schedule(key, "note", "after => '0'");
         prepare(&shop, key, &format!("SELECT awty.cancel('orders', '{key}')"));
@@ -83,7 +83,7 @@ fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     shop.cluster.restart();
     assert_eq!(shop.end_of("due").why(), ("done", None));
     shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
-    // No process knows of the new check after the restart, so only an audit finds it.
+    // After the restart, no process knows of the new check, so only an inspection finds the check.
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     let end = shop.end_within("new", SOON);
     assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");

@@ -1,5 +1,4 @@
-//! Tests errors that a job catches and raises again. PostgreSQL creates no new error for `RAISE;`, so awty's hook must
-//! not report the error twice.
+//! `RAISE;` raises a caught error again without a new error, so awty's hook must not report the error twice.
 
 use awty_testkit::fixture::Shop;
 

@@ -1,12 +1,11 @@
-//! Tests that a restored server runs nothing in a database before `awty.adopt()` there. A crash and a promotion do not
-//! count as restores.
+//! A restored server runs nothing in a database before `awty.adopt()`. A crash or a promotion is no restore.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
 const NOTES: &str = "SELECT count(*) FROM shop.note";
-/// The maintainer writes this row when it inspects the database.
+/// The maintainer writes this row at each inspection of the database.
 const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
 
 fn source() -> Shop {
@@ -67,7 +66,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     copy.restart();
     copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
     copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
-    // The hold is stored in the database itself, so that pg_upgrade and a dump keep it.
+    // The hold is stored in the database, so that pg_upgrade and a dump keep the hold.
     copy.stop(Stop::Fast);
     std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
     copy.start();
@@ -154,7 +153,7 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" already runs its own checks"), "nothing was adopted");
 }
 
-/// To PostgreSQL, copied disks look like the original disks, so awty cannot distinguish the copy from the original.
+/// PostgreSQL cannot tell copied disks from the original disks, so awty cannot either.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();

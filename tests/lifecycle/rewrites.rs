@@ -1,7 +1,7 @@
-//! Tests tables and indexes that are rewritten, emptied or replaced between two runs of one turn.
+//! Tables and indexes are rewritten between two runs of one turn.
 //!
 //! A worker chooses the checks of a turn in one transaction and runs each check in another transaction. A statement
-//! that locks a table exclusively waits for the current run, and gets its lock before the next run.
+//! that locks a table exclusively gets its lock between two runs.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -71,7 +71,7 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that a row's place still exists before the worker reads the row. Otherwise, a page of another
+/// Before a worker reads a row, the worker must check that the row's place still exists. Otherwise, a page of another
 /// table can become a page of this table (PostgreSQL 16 and later).
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
@@ -131,8 +131,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
         ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
         ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
     ] {
-        // The cancelled checks leave free places, so that rows do not return to their old places when the table is
-        // rewritten.
+        // The cancelled checks leave free places, so that a rewrite moves other rows.
         shop.run(
             "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
         );
@@ -189,7 +188,7 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
 
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // With a second worker for the role, the other checks would run while the first check waits.
+    // A second worker would run the other checks while the first check waits.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();

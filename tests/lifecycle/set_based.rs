@@ -1,5 +1,3 @@
-//! Tests set-based jobs, which get many checks of one slot in one call and return a result for each check.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
 
@@ -106,7 +104,6 @@ fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
     }
 }
 
-/// The arguments are so long that PostgreSQL stores them in a TOAST table.
 #[test]
 fn the_history_of_a_set_with_long_arguments_is_found_by_its_indexes() {
     let shop = Shop::open();

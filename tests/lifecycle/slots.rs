@@ -1,5 +1,3 @@
-//! Tests that a check runs once, at its slot, and is found in the history.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::Client;

@@ -1,4 +1,4 @@
-//! Tests that a worker flushes the in-flight list of a turn before the turn's runs, even if the disk is slow.
+//! A worker flushes the in-flight list of a turn before the turn's runs, even if the disk is slow.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};

@@ -1,5 +1,3 @@
-//! Tests that standbys run nothing, and that after a promotion each due check runs once.
-
 use awty_testkit::fixture::{GATE, NOTE, Shop, ready_at};
 use awty_testkit::postgres::NoTls;
 use awty_testkit::postgres::error::SqlState;
@@ -81,7 +79,6 @@ fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     );
 }
 
-/// Opens a shop that counts each start of a run, even if the run is rolled back.
 fn counting() -> Shop {
     let shop = Shop::open();
     shop.run("CREATE SEQUENCE shop.begun");
@@ -90,7 +87,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes commits wait for a standby that does not exist. With an empty name, commits wait no longer.
+/// Makes commits wait for the named standby, which does not exist. With an empty name, commits do not wait.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -99,7 +96,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Other processes learn the new setting a little later, so a client commits again and again until a commit waits.
+    // Other processes learn the new setting later, so the test commits until a commit waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -133,7 +130,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
         "SELECT EXISTS (SELECT FROM awty.explain('orders', '1') WHERE detail LIKE '%waits for a synchronous standby%')";
     shop.await_true("the reason of the check", explained);
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 0, "it has begun");
-    // A worker that waits for a standby must still leave when a command waits to drop or rename its database (P10).
+    // A worker that waits for a standby must leave when a client drops or renames the database (P10).
     let mut client = shop.cluster.superuser("template1");
     client.batch_execute("SET synchronous_commit = local").unwrap();
     client.batch_execute("ALTER DATABASE postgres RENAME TO renamed").unwrap();

@@ -1,4 +1,4 @@
-//! Reads the statements in `statement!` from awty's source, with `syn`.
+//! Reads the calls of `statement!` in awty's source, with `syn`.
 
 use awty_testkit::checkout;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,6 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Statements {
     pub all: Vec<Statement>,
-    /// Settings with their values, from the pairs of strings in `src/store/statement.rs`.
     pub settings: Vec<(String, String)>,
     file: PathBuf,
 }
@@ -137,7 +136,6 @@ fn sql_type_of(rust: &Type) -> String {
     }
 }
 
-/// Maps `INT8ARRAYOID` to `int8[]`, and `RECORDARRAYOID` to an array of checks.
 fn sql_type(name: &str) -> String {
     match name.strip_suffix("OID").unwrap() {
         "RECORDARRAY" => "awty.future_job[]".into(),

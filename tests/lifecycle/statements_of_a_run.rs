@@ -1,5 +1,3 @@
-//! Tests which statements a run executes, and how many blocks they read.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use serde_json::Value;
@@ -45,7 +43,7 @@ fn a_run_executes_no_statement_for_its_figures() {
         let ran = format!("SELECT count(*) = 0 AS poll FROM awty.future_job WHERE job = '{job}' AND check_count = 0");
         shop.await_true("the runs", &ran);
         let found: Vec<String> = per_run(&shop).into_iter().filter(|query| !query.contains("$job$")).collect();
-        // plpgsql evaluates the expression of RETURN as a statement, so the test ignores this statement.
+        // plpgsql evaluates the expression of RETURN as a statement of its own.
         let found: Vec<&str> = found.iter().map(String::as_str).filter(|query| !query.starts_with("now()")).collect();
         assert_eq!(found, statements, "{job}");
         let counting =

@@ -1,4 +1,4 @@
-//! Tests that `awty.travel()` does in one transaction what a worker would do.
+//! `awty.travel()` does in one transaction what a worker would do.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -192,8 +192,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run is a subtransaction. In an earlier version, a row that a run locked and then wrote kept a list of all its
-/// lockers. The list grew with each run, and each run read the list.
+/// Each run is a subtransaction. If each run locked and then wrote the row, each run would read a growing list of
+/// lockers.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

@@ -1,4 +1,4 @@
-//! Tests a row that awty cannot read, because the disk or an administrator has removed a part of the row.
+//! The disk or an administrator has removed a part of a row, so awty cannot read the row.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

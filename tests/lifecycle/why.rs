@@ -1,5 +1,3 @@
-//! Tests that `awty.status`, `awty.explain()` and `awty.doctor()` name each cause that keeps checks from running.
-
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE, Signal};
@@ -7,8 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// Whether the test locks the check's row. Without the lock, the check would run and would be due only for a short
-    /// time.
+    /// Whether the test locks the check's row, because the check would otherwise run and not stay due.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -34,7 +31,7 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     said("it not to be healthy", &mut admin, "SELECT awty.healthy('5 s')::text", "false");
 }
 
-/// Creates the cause before the check becomes due, so that no worker starts for the check beforehand.
+/// Creates the cause before the check becomes due, so that no worker starts for the check.
 #[track_caller]
 fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_workers_gone();
@@ -65,7 +62,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 0");
     for cause in [
         Cause {
-            // The launcher reads a new setting later than the session does, so the test restarts the server.
+            // The launcher reads a new setting later than the session, so the test restarts the server.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
             fails: false,
@@ -195,8 +192,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // The test gives the job a role that does not exist, as if the role had been dropped. awty's own rows do not
-    // prevent DROP ROLE.
+    // The role of the job does not exist, as after DROP ROLE, which awty's own rows do not prevent.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);
@@ -262,14 +258,14 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
     assert!(shop.cluster.value::<bool>("postgres", days));
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job"]);
-    // Until the next inspection, `awty.doctor()` may also report that the last inspection met a lock of this test.
+    // Until the next inspection, `awty.doctor()` may report that the last inspection met a lock of this test.
     shop.await_true(
         "the one finding",
         "SELECT array_agg(finding) = ARRAY['the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check'] FROM awty.doctor()",
     );
 }
 
-/// The time zone of the repetition is gone, so the views show the pending check as the last occurrence.
+/// The repetition's time zone is gone, so the views show the pending check as the last occurrence.
 #[test]
 fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let shop = Shop::open();

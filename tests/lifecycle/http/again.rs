@@ -1,5 +1,3 @@
-//! Tests what changes, and what does not, when a client sends the same definition of a schedule again.
-
 use super::Http;
 
 const URI: &str = "https://api.example.com/tick";

@@ -1,5 +1,3 @@
-//! Tests HTTP calls that the database itself sends: from triggers, checks and alerts.
-
 use super::Http;
 
 const SENT: &str = "SELECT entity_key || content FROM awty_http_internal.content JOIN awty.future_job USING (entity_name, entity_key, job)

@@ -1,5 +1,3 @@
-//! Tests the extension awty_http: endpoints, sends and tokens, and the rights to see them.
-
 mod again;
 mod callers;
 mod copies;

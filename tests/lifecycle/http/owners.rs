@@ -1,6 +1,3 @@
-//! Tests who owns rows after a job has got another role, or after a role has written rows without awty_http's
-//! functions.
-
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
@@ -121,7 +118,7 @@ fn an_old_snapshot_lends_no_right_to_calls() {
     assert_eq!(refused(&mut web, "SELECT awty_http.send('https://api.example.com/x')"), "42501");
 }
 
-/// If a role could create tenants, it could occupy the name, the ids or the keys of a future tenant.
+/// A role that could create tenants could occupy the name, the ids or the keys of a future tenant.
 #[test]
 fn only_the_owner_of_the_extension_makes_tenants() {
     let http = Http::open();
@@ -154,7 +151,7 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));
     let job = http.ask("postgres", &format!("SELECT awty_http.add_tenant('{long}')"));
     assert!(job.starts_with("http.üüü"), "{job}");
-    // `add_tenant` waits a few seconds for a name that an open transaction has taken, and then chooses another name.
+    // If an open transaction has taken the name, `add_tenant` waits a few seconds and then chooses another name.
     http.cluster.execute("postgres", &["CREATE ROLE later LOGIN"]);
     let mut other = http.client("other");
     other.batch_execute("BEGIN; SELECT awty.register('http.later')").unwrap();
@@ -217,7 +214,7 @@ fn a_role_schedules_for_the_tenant_whose_member_it_is() {
     web.batch_execute(&format!("SET ROLE app; SELECT awty_http.schedule('{URI}', '1 h')")).unwrap();
 }
 
-/// Any tenant can give a role the right to schedule. Such a right must not redirect the role's calls to another tenant.
+/// Any tenant can allow a role to schedule calls. This right must not redirect the role's calls to the tenant.
 #[test]
 fn a_right_that_nobody_asked_for_draws_no_calls() {
     let http = Http::open();
@@ -234,7 +231,6 @@ fn a_right_that_nobody_asked_for_draws_no_calls() {
         http.ask("web", call);
     }
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http_internal.content"), "2");
-    // The setting `awty_http.tenant` gives no right, so the call fails and goes to no other tenant.
     http.ask("app", "SELECT awty.disallow('http.app', 'web')");
     assert_eq!(refused(&mut http.client("web"), &calls[0]), "21000");
     http.cluster.execute("postgres", &["ALTER ROLE web IN DATABASE postgres SET awty_http.tenant = 'other'"]);

@@ -1,5 +1,3 @@
-//! Tests that awty_http refuses bad calls, each with its SQLSTATE and a hint.
-
 use super::{Http, refused};
 use awty_testkit::postgres::error::SqlState;
 

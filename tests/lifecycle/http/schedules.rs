@@ -1,5 +1,3 @@
-//! Tests HTTP schedules: their creation, change, pause and end, and what an endpoint may ask for in its answers.
-
 use super::Http;
 
 const URI: &str = "https://api.example.com/tick?x=1";
@@ -28,8 +26,8 @@ fn a_period_is_rounded_up_to_slots_and_says_from_what() {
     assert_eq!(http.ask("app", "SELECT every || ' ' || rounded_from FROM awty_http.endpoint"), "00:00:02 00:00:01.5");
 }
 
-/// Endpoints with the same period are spread by a jitter, so that they are not called in the same slot. A cron
-/// expression names an exact minute, so it has no jitter.
+/// A jitter spreads endpoints with the same period over several slots. A cron expression names an exact minute, so its
+/// endpoint gets no jitter.
 #[test]
 fn a_period_is_spread_over_a_minute_at_most_and_cron_is_not_spread() {
     let http = Http::open();

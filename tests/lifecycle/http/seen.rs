@@ -1,11 +1,8 @@
-//! Tests what a gateway shows of schedules and sends, with a tenant's rights.
-
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Each entry of `calls` has the call's age in seconds, its success, its message, its lateness in seconds, and its
-/// duration in seconds.
+/// Each call is its age in seconds, success, message, lateness in seconds, and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -16,7 +13,6 @@ fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     }
 }
 
-/// While a check is overdue, the calls after it are ahead of now, and no time comes twice.
 #[test]
 fn the_next_calls_of_an_overdue_check_are_ahead() {
     let http = Http::open();
@@ -62,7 +58,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
         assert!(sum.ends_with(",6,4,1,1,1,00:00:00.012,00:00:00.7)"), "{sum}");
     }
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
-    // The latest calls may be in the current hour, which a roll-up counts only when the hour is over.
+    // The latest calls may be in the current hour, which a roll-up does not count yet.
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 h')"]);
@@ -102,7 +98,7 @@ fn no_query_computes_the_moments_of_a_plan_without_end() {
     );
 }
 
-/// The computation of percentiles assumes that half of the calls in a histogram step are below the middle of this step.
+/// The computation assumes that half of the calls in a histogram step are below the step's middle.
 #[test]
 fn percentiles_lie_within_what_was_seen() {
     let http = Http::open();

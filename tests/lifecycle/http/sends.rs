@@ -1,5 +1,3 @@
-//! Tests that `awty_http.send` sends each call once, and only if its transaction commits.
-
 use super::{Http, refused};
 
 const SEND: &str = "SELECT awty_http.send('https://api.example.com/order', '{\"n\": 1}', 'order-1')";
@@ -93,7 +91,7 @@ fn equal_keys_of_two_roles_are_two_sends() {
     assert_eq!(http.ask("app", SENT), "2");
 }
 
-/// After a success, the content of a send is deleted at once. Otherwise, it is deleted with the history row.
+/// awty_http deletes the content of a successful send at once, and other content together with the history row.
 #[test]
 fn the_content_of_a_send_goes_with_it() {
     let http = Http::open();
@@ -106,7 +104,6 @@ fn the_content_of_a_send_goes_with_it() {
     http.ask("gateway", "SELECT awty.fail(lease, 'no', final => true) FROM awty.lease WHERE entity_key LIKE '%/bad'");
     let well = "SELECT awty_http_internal.sent_well('{http.app,http.app,http.app}', array_fill('https://api.example.com'::text, '{3}'),
         '{/x#app/good,/x#app/gone,/x#app/bad}')";
-    // Content also stays if the role that asks for its removal has no right to claim.
     http.ask("other", well);
     assert_eq!(http.ask("app", content), "bad gone good");
     http.cluster.execute("postgres", &["SELECT awty.allow('http.app', 'other', 'claim')"]);

@@ -1,5 +1,3 @@
-//! Tests that jobs and tenants of other roles add no cost to the queries of a role.
-
 use super::Http;
 use awty_testkit::postgres::Client;
 
@@ -36,7 +34,7 @@ fn read(client: &mut Client, table: &str) -> (i64, i64) {
 }
 
 impl Http {
-    /// Makes the server count all function calls except calls of PostgreSQL's own functions.
+    /// Makes the server count the calls of all functions except PostgreSQL's own functions.
     fn counting(&self, role: &str) -> Client {
         self.cluster.execute(
             "postgres",
@@ -57,7 +55,7 @@ impl Http {
     }
 }
 
-/// An earlier version checked each job's rights separately, which took seconds with 5,000 jobs of other roles.
+/// With a separate check of each job's rights, reading beside 5,000 jobs of other roles would take seconds.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

@@ -1,5 +1,3 @@
-//! Tests which roles may see and change endpoints, tokens and results.
-
 use super::{Http, refused};
 
 #[test]

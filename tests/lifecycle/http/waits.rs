@@ -1,4 +1,4 @@
-//! Tests targets whose answers ask the gateway to wait before the next call.
+//! An answer of a target can ask the gateway to wait before the next call.
 
 use super::{Http, refused};
 

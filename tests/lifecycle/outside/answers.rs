@@ -1,5 +1,3 @@
-//! Tests the effects of the answers and failures that external workers report.
-
 use super::{await_claim, claim, claim_one, say, shop_with};
 
 #[test]

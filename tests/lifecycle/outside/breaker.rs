@@ -1,11 +1,9 @@
-//! Tests a target whose circuit breaker is open: which checks still end, and what closes the breaker.
-
 use super::say;
 use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Opens the breaker by eleven failures in a row. The breaker stays open for longer than a test takes.
+/// Opens the circuit breaker by eleven failures in a row, for longer than a test takes.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));
@@ -25,7 +23,7 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
     assert!(claimed(client, 100).1.is_empty());
 }
 
-/// A call of `awty.alter_target()` without a target unblocks all targets of the job.
+/// Without a target, `awty.alter_target()` unblocks all targets of the job.
 #[test]
 fn who_unblocks_a_target_closes_its_breaker_and_no_other() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 15)]);

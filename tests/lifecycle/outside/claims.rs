@@ -1,5 +1,3 @@
-//! Tests how claims distribute checks among external workers.
-
 use super::{claim, claim_one, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use std::collections::HashSet;
@@ -111,7 +109,7 @@ fn an_idle_worker_writes_nothing_and_is_told_how_long() {
         }
         shop.cluster.value::<i64>("postgres", lsn) - before
     };
-    // Other processes may write during a claim, but not during each of ten claims.
+    // Another process may write during one claim, but not during each of ten claims.
     assert!((0..10).any(|_| writes() == 0), "idle claims write");
     shop.run("SELECT awty.check_now('orders', '1')");
     let wait: f64 =

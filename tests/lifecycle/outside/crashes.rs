@@ -1,5 +1,3 @@
-//! Tests crashes of external workers and of the server, and answers that come late.
-
 use super::{EXPIRE, await_claim, claim, claim_one, expire, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::error::SqlState;
@@ -46,10 +44,9 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     assert_eq!(say(&mut client, "complete($1)", leased[0].lease), "ended");
 }
 
-/// An inspection may have ended the lease before this query looks for its deadline.
 const DEADLINE: &str = "SELECT NOT EXISTS (SELECT FROM awty.lease WHERE deadline >= clock_timestamp())";
 
-/// Without heartbeats, awty cannot distinguish a dead worker from a slow one, so the lease lasts until the timeout.
+/// Without heartbeats, awty cannot tell a dead worker from a slow worker, so the lease lasts until the timeout.
 #[test]
 fn what_is_not_answered_by_its_deadline_has_failed() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);

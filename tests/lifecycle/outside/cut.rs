@@ -1,5 +1,3 @@
-//! Tests leases after a worker's connection has broken, and leases in a copy of the database.
-
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
 use crate::dump::{dump, restore};
@@ -15,7 +13,7 @@ fn keys(leased: &[Leased]) -> Vec<&str> {
     leased.iter().map(|one| one.key.as_str()).collect()
 }
 
-/// When the session of the silent worker ends, the next claim hands out the check again with the same key.
+/// After the session of the silent worker, the next claim hands out the same check with the same key.
 #[test]
 fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     let shop = shop_with(", heartbeat => '10 min'", 3);
@@ -58,7 +56,7 @@ fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     assert_eq!(shop.notes("1"), 1);
 }
 
-/// The leases stay with the original database, but the dump contains the attempts.
+/// The dump contains the attempts, but the leases stay with the original database.
 #[test]
 fn a_restored_copy_shares_no_key_with_its_original() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Tests actions of clients and operators while external workers hold leases.
-
 use super::{claim, claim_one, say, shop_with};
 use awty_testkit::postgres::error::SqlState;
 

@@ -1,4 +1,4 @@
-//! Tests external workers, which claim checks, die and answer late. No check may be lost (P14).
+//! No check may be lost when external workers die or answer late (P14).
 
 mod answers;
 mod breaker;
@@ -22,7 +22,7 @@ struct Leased {
     key: String,
 }
 
-/// The job `mail` has no function, so that external workers run it.
+/// External workers run the job `mail`, because it has no function.
 fn shop_with(options: &str, checks: i32) -> Shop {
     let shop = Shop::open();
     register(&shop, options, checks);
@@ -54,8 +54,8 @@ fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
     rows.iter().map(leased).collect()
 }
 
-/// Makes all leases expire, except leases that an open transaction is answering. The test cannot use short leases,
-/// because they would expire too early on a slow machine.
+/// Makes all leases expire, except leases that an open transaction is answering. Short leases would expire too early on
+/// a slow machine.
 const EXPIRE: &str = "UPDATE awty_internal.lease SET expires_at = leased_at + interval '1 us'
     WHERE id IN (SELECT id FROM awty_internal.lease FOR UPDATE SKIP LOCKED)";
 

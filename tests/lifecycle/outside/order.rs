@@ -1,5 +1,3 @@
-//! Tests the order in which a claim hands out the checks of a target.
-
 use super::{claim, register};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;

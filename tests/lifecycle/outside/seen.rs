@@ -1,5 +1,3 @@
-//! Tests what the views show of leases, and of external workers that do not claim.
-
 use super::{claim_one, say, shop_with};
 
 #[test]

@@ -1,5 +1,3 @@
-//! Tests the targets of a job: limits, blocks, the circuit breaker, and the order in which targets take turns.
-
 use super::{register, say};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
@@ -112,7 +110,6 @@ fn targets_take_turns_whoever_has_more_to_do() {
     assert!(turns.iter().any(|turn| turn == "late"), "{turns:?}");
 }
 
-/// A series of failures continues as long as no day passes without a failure.
 #[test]
 fn failures_are_forgotten_a_day_after_the_last() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 2), ("b", 2)]);
@@ -144,8 +141,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // The test moves the start of the failures into the future, so that the next ten failures do not span ten seconds
-    // even on a slow machine.
+    // Moves the start of the failures into the future, so that a slow machine does not stretch the next ten failures to
+    // ten seconds.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -215,7 +212,7 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // A claim for n checks first looks at the n oldest checks. Then the claim goes from target to target.
+    // A claim for n checks looks at the n oldest checks, and then goes from target to target.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 
@@ -262,15 +259,14 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call looks at 5,000 targets, and the next call continues with the following targets.
+    // One call looks at 5,000 targets, and the next call continues after them.
     let first = wait();
     assert!(first > 0.0 && first <= 1.0, "{first}");
     assert_eq!(wait(), 0.0);
     assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
 }
 
-/// The open transaction has deleted the row with the rate limit of the job `mail`. A claim for `mail` would write this
-/// row.
+/// The open transaction has deleted the row with the rate limit of `mail`, which a claim for `mail` would write.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);

@@ -1,5 +1,3 @@
-//! Tests `awty.check_now()` on a repetition, and the repetition's plan afterwards.
-
 use super::{await_ends, expect_each_has_its_check, plan, seconds};
 use awty_testkit::fixture::{GATE, Shop};
 

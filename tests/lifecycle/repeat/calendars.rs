@@ -1,5 +1,3 @@
-//! Tests repetitions with a calendar, and what happens to them when the calendar is replaced.
-
 use super::{await_ends, expect_each_has_its_check, repeat};
 use awty_testkit::fixture::{NOTE, Shop};
 

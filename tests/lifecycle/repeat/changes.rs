@@ -1,10 +1,8 @@
-//! Tests repetitions when the time zone data, the existence of a zone, or the width of slots changes.
-
 use super::{await_ends, expect_each_has_its_check, repeat, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Utc};
 
-/// PostgreSQL may get new time zone data with a restart. The pending check keeps its id.
+/// PostgreSQL may get new time zone data with a restart.
 #[test]
 fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let mut shop = Shop::open();
@@ -17,7 +15,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let slot = shop.slot_of("moved");
     let before: String =
         shop.cluster.value("postgres", "SELECT string_agg(id::text, ' ' ORDER BY id) FROM awty.future_job");
-    // The test moves two slots by an hour, as if Berlin had been one hour nearer to UTC when awty computed the slots.
+    // Moves two slots by an hour, as if awty had computed the slots when Berlin was one hour nearer to UTC.
     shop.cluster.execute("postgres", &[
         "UPDATE awty.future_job SET first_check_at = first_check_at + interval '1 hour', next_check_at = next_check_at + interval '1 hour' WHERE entity_key IN ('moved', 'utc')",
     ]);
@@ -68,7 +66,7 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
 fn wider_slots_are_shared_by_moments() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // The repetition has a `catch_up`, so that it leaves out no slot if the server pauses.
+    // The `catch_up` makes the repetition run each slot even if the server pauses.
     repeat(&shop, "1", "note", "every => '1 s', catch_up => '1 hour'");
     await_ends(&shop, "1", 1);
     shop.run("SELECT awty.alter('note', slot => '5 s')");

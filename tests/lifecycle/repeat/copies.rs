@@ -1,5 +1,3 @@
-//! Tests repetitions in a dump, in a restored database, and on a promoted standby.
-
 use super::{await_ends, expect_each_has_its_check, is_in_order, repeat};
 use awty_testkit::Stop;
 use awty_testkit::fixture::{NOTE, Shop};

@@ -1,5 +1,3 @@
-//! Tests repetitions during a time in which no check can run.
-
 use super::{await_ends, expect_each_has_its_check, is_in_order, plan, seconds, slots};
 use awty_testkit::fixture::{End, NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
@@ -7,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// Returns the first slot, which all these repetitions share.
+/// Returns the common first slot of these repetitions.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {
@@ -110,7 +108,7 @@ fn repetitions_are_caught_up_on_at_the_rate() {
         "postgres",
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
     );
-    // The rate lets 10 checks run at once, and 10 more in each second, so 45 checks take about 3.5 seconds.
+    // The rate lets 10 checks run at once and 10 more each second, so 45 checks take about 3.5 seconds.
     assert!(took > 3.0, "it took {took} s");
 }
 
@@ -124,8 +122,7 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // awty chose the next occurrence between the starts of the first two runs. The chosen occurrence is the oldest of
-    // the last three seconds.
+    // Between the starts of the first two runs, awty chose the oldest occurrence of the last three seconds.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

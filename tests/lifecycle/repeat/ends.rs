@@ -1,5 +1,3 @@
-//! Tests events that end a repetition, and events that must not end a repetition.
-
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, repeat_at_gate, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
@@ -27,7 +25,7 @@ fn cancel_ends_a_repetition_whose_run_is_under_way() {
     assert_eq!((ends.len(), ends[0].why()), (1, ("cancelled", None)), "{ends:?}");
 }
 
-/// The runs follow each other at once, so that a client cancels during every step of a run.
+/// The runs follow each other at once, so that a cancellation meets every step of a run.
 #[test]
 fn cancel_always_finds_the_one_check() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "0").start());
@@ -113,7 +111,7 @@ fn killed_workers_neither_lose_nor_double_an_occurrence() {
             shop.cluster.pids("awty worker").into_iter().for_each(|pid| shop.cluster.kill(Signal::TERM, pid));
             continue;
         }
-        // The server ends this session when a worker is killed, so the session's end shows the crash.
+        // When a worker is killed, the server ends this session, so the end of the session shows the crash.
         let mut witness = shop.cluster.superuser("postgres");
         let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
         shop.cluster.await_that("a crash", PATIENCE, || {

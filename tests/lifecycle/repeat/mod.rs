@@ -1,5 +1,3 @@
-//! Tests repetitions: jobs whose checks come again by a plan.
-
 mod asked_now;
 mod calendars;
 mod changes;

@@ -1,5 +1,3 @@
-//! Tests `awty.release()` of a check that was put on hold during its run, while this run ends.
-
 use super::{expect_each_has_its_check, plan, seconds};
 use awty_testkit::fixture::{GATE, Shop};
 

@@ -1,5 +1,3 @@
-//! Tests the effects of a run on its repetition.
-
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use awty_testkit::fixture::{NOTE, Shop};
 
@@ -50,7 +48,7 @@ fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
 }
 
 /// If the job returns a time before the next occurrence, the check runs again within the current occurrence. A later
-/// time ends the current occurrence as done.
+/// time ends the current occurrence.
 #[test]
 fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     let shop = Shop::open();
@@ -109,7 +107,6 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
         assert!(ends.iter().all(|end| end.why() == (job, None)), "{ends:?}");
         assert_eq!(ends[1].first - ends[0].first, seconds(8), "{ends:?}");
     }
-    // The slots that passed during the run get checks that are too late and expire.
     let sql = "SELECT count(*) >= 2 FROM awty.future_job_history WHERE job = 'expired' AND outcome = 'expired'";
     shop.await_true("two that expired", sql);
     assert!(is_in_order(&shop.ends("expired")));
@@ -172,7 +169,7 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // Ordinary runs look up no repetitions. Some inspections do, and so do clients that repeat or cancel a check.
+    // Ordinary runs look up no repetitions, unlike some inspections and clients.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);
