@@ -1,19 +1,17 @@
--- Bulks are thousands of checks far in the future that a transaction adds and another one removes, so that the files of
--- awty's tables grow and shrink. A bulk also has followers. Followers are checks that are due at once, and their rows
--- are scattered over the file.
+-- A bulk is thousands of fillers, which are checks far in the future. One transaction adds them and another removes
+-- them, so that the files of awty's tables grow and shrink. Between the fillers are the rows of followers, which are
+-- due at once.
 
--- The numbers in this table add up to the number of pending fillers, which are checks far in the future.
+-- The numbers in this table add up to the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
 
--- A filler runs only if the clock is set ahead, because its slot is far in the future.
 CREATE FUNCTION camp.filler(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO camp.bulk VALUES (-1);
     RETURN NULL;
 END $$;
 
--- Adds fillers with followers between them. The first follower runs for a long time, so that its worker still has to
--- run other followers when a fault changes the table.
+-- The first follower runs long, so that its worker still has other followers to run when a fault changes the table.
 CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

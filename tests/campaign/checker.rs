@@ -1,8 +1,7 @@
-//! Checks the promises P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables. `faults::recover`
-//! checks time limits.
+//! Checks the promises P1 to P4, P11, P14, parts of P6 to P8, and awty's own tables.
 //!
-//! Invariant: the result depends only on the evidence. The evidence was read in one snapshot, and the clients' log was
-//! copied before the snapshot. Runs may therefore continue: each commit is in the evidence as a whole or not at all.
+//! Invariant: the result depends only on the evidence, which is read in one snapshot after a copy of the clients' log.
+//! Each commit is in the evidence as a whole or not at all, so runs may continue.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -43,7 +42,7 @@ pub struct Pending {
     pub first_slot: Time,
     /// Whether awty holds the check. A client's hold does not count.
     pub held: bool,
-    /// Whether clients hold, release and move the check. Each of these actions writes the check's row.
+    /// Clients hold, release and move such a check, and each action writes the check's row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -86,7 +85,7 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Overlaps that the runs themselves have seen, including runs that were rolled back.
+    /// Overlaps that runs have seen, including runs that were rolled back.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
@@ -94,16 +93,16 @@ pub struct Evidence {
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
-    /// The value is `None` while the load continues.
+    /// `None` while the load continues.
     pub left: Option<Left>,
-    /// If the clock was set, times of two transactions cannot be compared.
+    /// After a change of the clock, times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
-    /// Id of the check, or 0 if the violation concerns no single check.
+    /// Id of the check, or 0 for a violation of no single check.
     pub check: i64,
     pub what: String,
 }
@@ -116,15 +115,14 @@ struct Story<'a> {
     placed: Vec<&'a Placed>,
 }
 
-/// Jobs whose checks crash the server or end their process.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
 /// awty may hold a check after this many crashes, even if another check caused them.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Maximum number of seconds from the timeout of a run to the run's end: the watchdog's `GRACE` plus one second.
+/// Seconds from a run's timeout to the run's end: the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// A fault that freezes a worker delays a run by less than this number of seconds.
+/// A fault that freezes a worker delays a run by less than these seconds.
 const NOISE: f64 = 10.0;
 
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
@@ -184,7 +182,7 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // After a crash, PostgreSQL may reuse a transaction's id if the transaction wrote nothing.
+            // After a crash, PostgreSQL may use a transaction's id again if the transaction wrote nothing.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -229,8 +227,7 @@ impl Story<'_> {
         }
     }
 
-    /// Promise P3: a check that a client scheduled is in exactly one table. Promise P7: awty holds no check because of
-    /// another check's failure.
+    /// P3: a scheduled check is in exactly one table. P7: awty holds no check because of another check's failure.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -249,8 +246,7 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` moves a check to a time before its first slot, or to a time that is no whole second. The
-        // check's next slot is counted from this time.
+        // `check_now()` moves a check to a time before its first slot, or to a time that is no whole second.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -269,7 +265,7 @@ impl Story<'_> {
         }
     }
 
-    /// Promise P1: checks 0 to n-1 have one effect each. A run that removes its own check counts as done.
+    /// P1: checks 0 to n-1 have one effect each. A run that removes its own check counts as done.
     fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
         if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
             report("P1", format!("the run failed and its {effect:?} is there"));
@@ -283,10 +279,10 @@ impl Story<'_> {
         }
     }
 
-    /// Promise P1: the effect, the history row and the next slot come from one transaction.
+    /// P1: one transaction writes the effect, the history row and the next slot.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An external worker's answer for many leases uses subtransactions. Their ids differ from the transaction's id.
+        // An external worker's answer for many leases uses subtransactions, whose ids differ from the transaction's id.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
@@ -321,8 +317,8 @@ impl Story<'_> {
         }
     }
 
-    /// Promise P4: no run commits after the end of its check, and no run begins before the previous run's commit. The
-    /// later of two transactions that change one row has the later commit time.
+    /// P4: no run commits after the end of its check, and no run begins before the previous run's commit. If two
+    /// transactions change one row, the later one has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);
@@ -339,7 +335,7 @@ impl Story<'_> {
         }
     }
 
-    /// Promise P8: no run takes longer than its timeout allows. awty measures `run_time` with the monotonic clock.
+    /// P8: no run exceeds its timeout. awty measures `run_time` with the monotonic clock.
     fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
         for row in &self.ended {
             let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);

@@ -39,7 +39,7 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
     }
 }
 
-/// Evidence without a violation. Check 1 is done, 2 is pending, 3 was cancelled, 4 replaced itself, and 5 failed.
+/// Check 1 is done, 2 is pending, 3 was cancelled, 4 replaced itself, and 5 failed.
 fn truth() -> Evidence {
     let own = Effect { own: true, ..effect(4, 0, 104) };
     let next = Pending {

@@ -1,5 +1,3 @@
-//! Reads the checker's evidence from one database in one snapshot, except for watched tables.
-
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
 use crate::faults::MAX_CRASHES;
 use crate::outside::IS_OUTSIDE;
@@ -8,10 +6,10 @@ use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
-/// The caller must copy the clients' log (`told`) before it calls this function.
+/// The caller must copy the clients' log `told` before the call.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
-    // These queries do not use the snapshot below. A snapshot that is older than a TRUNCATE would already see the
-    // effect of the TRUNCATE.
+    // Queries on watched tables do not use the snapshot below, because an old snapshot sees a table empty after a later
+    // TRUNCATE.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
     let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
     let mut snapshot =
@@ -20,7 +18,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // awty may hold a check because too many of its external workers died. If the clock is set ahead, awty deletes the
+    // awty may hold a check because too many of its external workers died. With the clock ahead, awty deletes the
     // attempts that prove this.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
@@ -46,8 +44,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
                 (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
     )?;
-    // A job calls nextval() of one of these sequences when it notices a violation, because a rollback does not undo the
-    // call.
+    // A job that notices a violation calls nextval() of a sequence, because a rollback does not undo the call.
     let seen = rows(
         "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
                 (SELECT last_value FROM camp.leaks WHERE is_called)",

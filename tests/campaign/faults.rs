@@ -1,7 +1,5 @@
-//! The faults that the campaign injects, and the frequency of each.
-//!
-//! Invariant: a fault that finds no target is not counted. Each fault restores the server, except for the damage that
-//! awty must handle.
+//! Invariant: a fault that finds no target is not counted. A fault restores the server, except for damage that awty
+//! must handle.
 
 mod bulk;
 mod clock;
@@ -29,7 +27,6 @@ use awty_testkit::{Cluster, DiskFault, Stop};
 use rewrite::Rewrite;
 use std::time::Duration;
 
-/// A crash takes some seconds on a busy machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
 pub const MAX_CRASHES: usize = 3;
 
@@ -146,12 +143,12 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// A costly fault happens only on request, because it takes much time and disk.
+    /// A costly fault takes much time and disk, so it happens only on request.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
 
-    /// Each round begins with a fault that shrinks awty's files, so that even a short campaign has such a fault.
+    /// Each round begins with such a fault, so that even a short campaign has one.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }

@@ -1,7 +1,5 @@
-//! Checks awty's tables and indexes with amcheck, and the server log for internal errors.
-//!
-//! Invariant: an intact table causes no error. amcheck works beside clients, and is repeated if the server goes down.
-//! Random SQL may damage users' tables, so users' tables are not checked.
+//! Invariant: an intact table causes no error. amcheck runs again if the server goes down. Random SQL may damage users'
+//! tables, so amcheck skips users' tables.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -9,7 +7,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The query leaves out invalid indexes, because an unfinished REINDEX CONCURRENTLY leaves one behind.
+/// An unfinished REINDEX CONCURRENTLY leaves an invalid index, so the query leaves out invalid indexes.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -56,7 +54,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// A position in the server log. The log's file name is stored too, because a promoted standby writes another file.
+/// A position in one file of the server log. A promoted standby writes another file.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -75,8 +73,7 @@ impl LogMark {
     }
 }
 
-/// Returns the lines without time and process id, so that repeated errors are reported once. The lines have the
-/// campaign's `log_line_prefix`.
+/// Drops time and process id (`log_line_prefix`), so that a repeated error is reported once.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -86,17 +83,16 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Repetitions of one error differ in numbers of blocks, checks and files.
+/// Repetitions of one error differ only in numbers of blocks, checks and files.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// Returns whether the line shows a crash, or an error that neither clients nor administrators can cause.
+/// Whether the line shows a crash, or an error that neither clients nor administrators can cause.
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // The list does not contain SIGKILL, SIGQUIT and SIGABRT, because the campaign itself causes these signals (SIGABRT
-    // through a PANIC).
+    // SIGKILL, SIGQUIT and SIGABRT are missing, because the campaign itself causes them (SIGABRT by a PANIC).
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

@@ -1,7 +1,7 @@
-//! Records the leases of each external worker and what the worker did, for promise P14.
+//! Records what each external worker does with its leases (P14).
 //!
-//! Invariant: a worker writes a line when it has a lease, and again before it acts, answers or gives the lease back.
-//! The ledger is outside of transactions, so a server crash loses no line.
+//! Invariant: a worker writes a line when it gets a lease, and before it acts, answers or gives the lease back. The
+//! ledger is outside of transactions, so a crash of the server loses no line.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -10,20 +10,19 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// Identifies the check with its id, because a promoted standby may assign the id again.
+    /// A promoted standby may use an id again, so only id and `scheduled_at` together identify a check.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// `leased_at`, `expires_at` and `deadline` are times of the server's clock. Confirmed heartbeats move
-    /// `expires_at`.
+    /// `leased_at`, `expires_at` and `deadline` use the server's clock. Confirmed heartbeats move `expires_at`.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// Number of promotions so far in which the new primary lacked commits that workers know of.
+    /// Value of the load's `epoch` at the claim.
     pub epoch: u64,
 }
 
@@ -108,9 +107,8 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Each of these three changes keeps the promise. In the first, the worker gives its lease back before the lease
-        // expires. In the second, the next lease is for another run and has another key. In the third, a promotion
-        // loses the first act.
+        // Each case keeps the promise: the worker gave its lease back before the lease expired; the next lease is for
+        // another run; a promotion lost the first act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

@@ -1,4 +1,4 @@
-//! Finds rows of awty's own tables that outlive their check, worker or database.
+//! Rows of awty's own tables must not outlive their check, worker or database.
 
 use awty_testkit::postgres::{Client, Error};
 

@@ -1,7 +1,5 @@
-//! Creates the load: one client per role places, ships and replaces orders.
-//!
-//! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows
-//! whether the transaction committed, because the transaction wrote its row there.
+//! Invariant: a client's log contains exactly the confirmed commits. After a broken connection, the transaction's row
+//! in `camp.placed` shows whether the transaction committed.
 
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
@@ -42,7 +40,7 @@ pub struct Shared {
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// For each kill, the latest check id before the kill, by database.
+    /// The latest check id before each kill, by database.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     pub seen: Mutex<Vec<Violation>>,
@@ -78,7 +76,7 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// A check that is running at each of several kills will be held, although it causes none of them.
+    /// awty will hold a check that runs at each of several kills, although the check causes none of them.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -212,7 +210,6 @@ impl Customer {
             650..700 => ("once", "ok"),
             _ => ("watch", "ok"),
         };
-        // Some runs take so long that a second worker starts to help.
         let nap = match self.random.below(1000) {
             0..6 => 1000 + self.random.below(2000),
             6..12 => self.random.below(500),
@@ -235,8 +232,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are stored out of line, and a few have the maximum size. Set-based jobs have large ones more
-    /// often, because awty archives several of their rows at once.
+    /// Some arguments are stored out of line, and a few have the maximum size. Set-based jobs have more large ones,
+    /// because awty archives their rows together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -339,14 +336,14 @@ impl Customer {
     }
 }
 
-/// Returns whether a fault explains the error. A fault stops or crashes the server, fails its disk, or sets its clock.
-/// `began` is the time at which the failed call began.
+/// Whether a fault explains the error of a call that began at `began`. A fault stops or crashes the server, fails its
+/// disk, or sets its clock.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // SQLSTATE 22008 occurs if the clock was set back by years after the client had read it.
+    // SQLSTATE 22008 occurs if the clock was set back by years after the client had read the clock.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
-    // PostgreSQL's timers use the clock, so setting the clock ahead ends statements too early.
+    // PostgreSQL's timers use the clock, so a jump ahead ends statements too early.
     let too_early = error.code().is_some_and(|code| code.code() == "57014") && began.elapsed() < STATEMENT_TIMEOUT / 2;
     error.is_closed() || broken || told || too_early
 }

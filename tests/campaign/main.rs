@@ -1,11 +1,11 @@
 //! The campaign puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It also
 //! measures how soon all due checks are done after a fault (P5, P10).
 //!
-//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of
-//! faults.
+//! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and its own seed for the order of faults.
 //!
-//! Invariant: the exit status is 0 only if no promise was violated and at least one fault succeeded. The timing depends
-//! on the machine, so no campaign can be repeated exactly.
+//! Invariant: the exit status is 0 only if every promise was kept and at least one fault succeeded.
+//!
+//! Does not: repeat a campaign exactly, because the timing depends on the machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
@@ -128,7 +128,7 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            // With few buffers, pages of other tables soon replace the pages of awty's tables.
+            // With few buffers, pages of other tables soon replace awty's pages.
             .set("shared_buffers", "16MB")
             .set("awty.max_workers", "24") // enough for a second worker of each role
             .set("awty.max_workers_per_role", "4")
@@ -189,7 +189,7 @@ impl Campaign {
         }
     }
 
-    /// The clock can be set in every second round, or on request. The checker then cannot compare times.
+    /// A round has a movable clock every second time, or on request. The checker then cannot compare times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

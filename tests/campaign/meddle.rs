@@ -1,6 +1,3 @@
-//! Clients that change running checks, and transactions that fail to commit. `watch` checks whether a client had to
-//! wait.
-
 use crate::checker::Told;
 use crate::load::Customer;
 use awty_testkit::postgres::error::SqlState;
@@ -8,7 +5,7 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel};
 use chrono::Utc;
 use std::time::{Duration, Instant};
 
-/// The advisory lock that `camp.enter()` takes shows that a check of the role is running.
+/// The advisory lock of `camp.enter()` shows that a check of the role is running.
 const RUNNING: &str = "SELECT f.entity_name, f.entity_key, f.job
     FROM pg_locks AS l JOIN awty.future_job AS f ON f.id = l.objid::bigint
     WHERE l.locktype = 'advisory' AND l.classid = 7 AND l.granted AND starts_with(f.job, $1)
@@ -46,7 +43,7 @@ impl Customer {
             let mut transaction = client.build_transaction().isolation_level(level).start()?;
             if serializable {
                 let all = transaction.query_one("SELECT sum(amount)::bigint FROM camp.account", &[])?;
-                // The wait does not use the server's clock, because a fault may set that clock meanwhile.
+                // A fault may set the server's clock, so this wait does not use that clock.
                 std::thread::park_timeout(Duration::from_millis(50));
                 let sql = "UPDATE camp.account SET amount = $2::bigint % 1000 WHERE owner = $1";
                 transaction.execute(sql, &[&self.role, &all.get::<_, i64>(0)])?;

@@ -1,8 +1,6 @@
-//! External workers that claim checks, send heartbeats, complete, fail, give leases back, abort, die, and are late.
-//!
-//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The worker writes
-//! the ledger before this transaction (P14). After the round, the workers make no mistakes, so that all pending checks
-//! can end.
+//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). Before this
+//! transaction, the worker writes the ledger (P14). After the round, workers make no mistakes, so that all pending
+//! checks can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -109,8 +107,7 @@ impl Worker {
         }
     }
 
-    /// Decides at random whether the worker misbehaves in a call. The chance is `per_mille` in a thousand. After the
-    /// round, the worker never misbehaves.
+    /// After the round, the worker never misbehaves.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }
@@ -217,7 +214,7 @@ impl Worker {
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            // An answer for a single lease waits for the client that has locked the check.
+            // The answer for a single lease waits until the client unlocks the check.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
             }
@@ -225,7 +222,6 @@ impl Worker {
         Ok(Turn::GoesOn)
     }
 
-    /// Returns the leases whose check was locked by a client.
     fn commit<'a>(&self, client: &mut Client, leases: &'a [Leased]) -> Result<Vec<&'a Leased>, Error> {
         let mut transaction = client.transaction()?;
         let answers = self.answer(&mut transaction, leases)?;
@@ -304,7 +300,7 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Checks that must wait because the clock was set back are ignored.
+/// Ignores checks that must wait because the clock was set back.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

@@ -1,4 +1,4 @@
-//! A generator of random numbers (SplitMix64).
+//! The generator is SplitMix64.
 
 pub struct Random(u64);
 

@@ -1,5 +1,3 @@
-//! Clients that create, change and end repetitions, and the verification of P11.
-//!
 //! No other client schedules checks of the entity name [`ENTITY`].
 
 use crate::checker::Told;
@@ -19,7 +17,7 @@ impl Repeated {
     pub fn faults(&self, clock_was_set: bool) -> Vec<String> {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
-        // After the clock was set back, a repetition that is created again may use a slot a second time.
+        // After the clock was set back, a newly created repetition may use an earlier slot again.
         alone.chain(doubled.filter(|_| !clock_was_set)).collect()
     }
 }
@@ -83,7 +81,7 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // If the clock was set ahead, the repetition's end may already have passed.
+    // If the clock was set ahead, the end of the repetition may already have passed.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

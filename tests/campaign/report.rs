@@ -1,5 +1,3 @@
-//! Writes the campaign's report in Markdown.
-
 use crate::checker::Violation;
 use crate::faults::Fault;
 use crate::integrity::without_numbers;
@@ -53,7 +51,6 @@ impl Report {
     }
 
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
-        // The same violation may be reported twice, with different texts.
         let words = match violation {
             Violation { promise: "integrity", what, .. } => without_numbers(what),
             Violation { check: 0, what, .. } => what.clone(),
@@ -114,8 +111,7 @@ impl Report {
         text
     }
 
-    /// The columns are date, commit, server, seed, minutes, fault, times, missed, violations, slowest first run,
-    /// slowest end.
+    /// Columns: date, commit, server, seed, minutes, fault, times, missed, violations, slowest first run, slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));
@@ -133,7 +129,7 @@ impl Report {
     }
 }
 
-/// By the rule of three, the failure rate after n trials without a failure is below 3/n.
+/// Rule of three: after n trials without a failure, the failure rate is below 3/n.
 fn bound(times: u64, violations: u64) -> String {
     match (times, violations) {
         (0, _) | (_, 1..) => String::new(),

@@ -1,8 +1,6 @@
--- Creates the campaign's jobs, and tables in which the runs record what happened.
---
--- A run first writes one row of camp.effect. In this row, bad means that the run is going to fail, and own means that
--- it removes its own check. Sequences ignore rollbacks, so they count what rolled-back runs have observed. Before its
--- nap, a run holds no lock that a client could want.
+-- A run first writes one row of camp.effect: bad means that the run will fail, and own that the run removes its own
+-- check. Sequences ignore rollbacks, so they count what rolled-back runs have seen. Before its nap, a run holds no lock
+-- that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -19,8 +17,8 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- The transaction that schedules a check writes a row of this table. The column wanted has the earliest time of the
--- check. It is NULL if an earlier check may have been kept, and for checks that clients move by awty.check_now().
+-- The transaction that schedules a check writes a row of this table. The earliest time of the check is in wanted. It is
+-- NULL if an earlier check may have been kept, and for checks that clients move by awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -34,7 +32,7 @@ CREATE TABLE camp.orders (
     PRIMARY KEY (key, job)
 );
 
--- Causes serialization conflicts: the transaction of each client reads all rows and changes its own row.
+-- Causes serialization conflicts, because each client's transaction reads all rows and changes its own row.
 CREATE TABLE camp.account (owner text PRIMARY KEY, amount bigint NOT NULL);
 
 CREATE TABLE camp.parent (id bigint PRIMARY KEY);
@@ -80,7 +78,7 @@ CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
 RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
     OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
 
--- Returns whether the previous run has left something in the session.
+-- Whether the previous run has left something in the session.
 CREATE FUNCTION camp.finds_something() RETURNS boolean LANGUAGE sql
 RETURN coalesce(current_setting('camp.mark', true), '') <> ''
     OR EXISTS (SELECT FROM pg_prepared_statements)

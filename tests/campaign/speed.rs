@@ -1,6 +1,6 @@
 //! Measures how soon awty works again after a fault (P5), by the server's clock.
 //!
-//! The figures are for the report. Only a delay that no machine noise can explain is a violation.
+//! Only a delay that no noise of the machine can explain is a violation.
 
 use crate::load::{DATABASES, Shared};
 use awty_testkit::Cluster;
@@ -10,16 +10,14 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Seconds. Only a lost wake-up delays the first run for longer than this, because awty may need a minute to notice the
-/// loss.
+/// Only a lost wake-up delays the first run by more seconds, because awty may need a minute to notice the loss.
 const TOO_LATE: f64 = 30.0;
 
-/// The moment before a fault. The log's file name is stored too, because a promoted standby writes another file.
 pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Id of the next transaction. The id tells which transactions came before, even if the clock was set back.
+    /// Id of the next transaction at the mark. Earlier transactions have lower ids, even if the clock was set back.
     xid: i64,
 }
 
@@ -45,11 +43,10 @@ impl Mark {
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// Seconds from accepting connections to the first run of a due check, in the slowest database. The value is `None`
-    /// if the server was never down, or if no check was due.
+    /// Seconds from accepting connections to the first run of a due check, in the slowest database. `None` if the
+    /// server was never down or no check was due.
     pub first: Option<f64>,
-    /// Seconds until all checks were done that were due when the server accepted connections again, or when the fault
-    /// ended.
+    /// Seconds until all checks were done that were due at the restart, or at the end of the fault.
     pub all: f64,
 }
 
@@ -57,7 +54,7 @@ pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) 
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());
     let Some(speed) = speed else { return waited };
-    // The operating system may have set the clock, so a difference of clocks that is not plausible is not used.
+    // The operating system may have set the clock, so an implausible difference is not used.
     if cluster.clock() != mark.clock || speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
         return waited;
     }

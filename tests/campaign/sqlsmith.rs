@@ -1,7 +1,7 @@
-//! sqlsmith generates statements, and a job of an ordinary role executes one per run.
+//! Each run of a job of an ordinary role executes one statement that sqlsmith generated.
 //!
-//! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in
-//! time. An internal error of PostgreSQL's own functions is counted, but is no violation.
+//! Invariant: the server stays up, each check ends in the history, and another role's checks start in time. An internal
+//! error of PostgreSQL's own functions is no violation.
 
 use crate::load::Shared;
 use crate::random::Random;
@@ -69,8 +69,7 @@ fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, Str
         .args(["--dry-run", *random.pick(&["--exclude-catalog", "--verbose"])])
         .output()
         .map_err(|error| error.to_string())?;
-    // sqlsmith uses PostgreSQL's newest pseudotypes as types. Without this replacement, half of its statements would
-    // fail.
+    // sqlsmith uses PostgreSQL's newest pseudotypes as types. Without the replacement, half of its statements fail.
     let text = String::from_utf8_lossy(&output.stdout)
         .replace("anymultirange", "int4multirange")
         .replace("anyrange", "int4range");

@@ -1,5 +1,3 @@
--- Creates a job of an ordinary role that executes one random statement per run.
-
 CREATE EXTENSION awty;
 CREATE SCHEMA smith AUTHORIZATION smith;
 GRANT USAGE ON SCHEMA awty TO smith;
@@ -18,6 +16,5 @@ BEGIN
 END $$;
 RESET ROLE;
 
--- The checks of the role bystander must not be late.
 CREATE FUNCTION public.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;
 GRANT USAGE ON SCHEMA awty TO bystander;

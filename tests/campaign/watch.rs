@@ -1,10 +1,10 @@
-//! Checks that no client waits for a run (P4).
+//! No client may wait for a run (P4).
 //!
-//! Until its last moment, a run holds no lock that a client could want (see schema.sql). If a worker blocks a client
-//! while the worker's run sleeps, the client therefore waits for awty.
+//! Until its last moment, a run holds no lock that a client could want. If a worker blocks a client while its run
+//! sleeps, the client therefore waits for awty.
 //!
 //! Invariant: a slow machine causes no false alarm. A run that sleeps in two observations also slept when the locks
-//! were read in between.
+//! were read between them.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// The start of a transaction distinguishes it from the next transaction of its process.
+/// The start time distinguishes a transaction from the next one of the same process.
 const WAITING: &str = "
     SELECT concat_ws(' ', c.usename, c.pid, c.xact_start, 'waits for', w.usename, w.pid, w.xact_start, 'in', c.datname)
     FROM pg_stat_activity AS c

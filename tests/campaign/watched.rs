@@ -1,8 +1,8 @@
-//! Watches a table. Clients write its rows at random, an owner changes the rule, and two queries check P12.
+//! Clients write a watched table at random, an owner changes the rule, and two queries check P12.
 //!
-//! In every snapshot, [`WRONG`] must find no wrong alert, and [`MISSED`] no late row without an alert and a check.
+//! In every snapshot, [`WRONG`] and [`MISSED`] must find nothing.
 //!
-//! The random choices here come from separate streams, so that the choices of other clients do not depend on them.
+//! Random choices come from streams of their own, so that the choices of other clients stay the same.
 
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
 use crate::random::Random;
@@ -17,13 +17,12 @@ pub const FRANK: &str = "frank";
 const KEYS: u64 = 40;
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
-/// Pause between two rounds, and the chance in a thousand that the owner changes the rule in a round.
+/// Pause between two rounds. In `CHANGE` of a thousand rounds, the owner changes the rule.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// An alert is wrong if its row is gone, is not late, has changed or has met the condition, or has two alerts. After a
-/// change of the rule, awty still clears the alerts of rows that meet the new condition. $1 says whether the clock was
-/// set.
+/// An alert is wrong if its row is gone, is not late, has changed, has met the condition, or has two alerts. After a
+/// change of the rule, awty may still be clearing alerts. $1 says whether the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -31,9 +30,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds rows that have neither an alert nor a check in time. A check is in time if it is at most three of the longest
-/// slots after the row became due or the check was written. Rows with failed checks are left out. Until the rule's walk
-/// is done, all rows are left out.
+/// Finds rows without an alert and without a check in time, which is three of the longest slots after the row's due
+/// time or the check's commit. Rows with failed checks, and all rows during the rule's walk, do not count.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')
@@ -120,7 +118,7 @@ impl Visitor {
         self.attempt(client, &script)
     }
 
-    /// The expected conflicts are serialization failures (40001), deadlocks (40P01) and duplicate keys (23505).
+    /// Expected conflicts are serialization failures (40001), deadlocks (40P01) and duplicate keys (23505).
     fn attempt(&self, client: &mut Client, script: &str) -> Result<(), Error> {
         match client.batch_execute(script) {
             Err(error) if error.code().is_some_and(|code| ["40001", "40P01", "23505"].contains(&code.code())) => {

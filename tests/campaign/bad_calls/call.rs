@@ -1,5 +1,4 @@
-//! Generates a call of one of awty's functions, and a statement that contains the call. The same seed generates the
-//! same statement.
+//! The same seed generates the same statement.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

@@ -1,5 +1,3 @@
--- Creates functions that can be jobs, functions that cannot be jobs, and objects that make bad calls.
-
 CREATE EXTENSION awty;
 CREATE SCHEMA garbage;
 GRANT USAGE ON SCHEMA garbage TO PUBLIC;

@@ -1,7 +1,6 @@
-//! Decides whether a refused bad call may have its SQLSTATE.
+//! Decides whether a bad call may fail with its SQLSTATE.
 //!
-//! Invariant: the decision depends only on the arguments. XX000 is never allowed, because it means that awty did not
-//! foresee the call.
+//! Invariant: the decision depends only on the arguments. XX000 is never allowed, because awty must foresee every call.
 
 pub struct Refusal {
     pub sqlstate: String,

@@ -1,8 +1,7 @@
-//! Several roles call awty's functions with unusual values, in all kinds of places. The databases and roles are
-//! separate, so that the campaign's checker is not affected.
+//! The bad calls use roles and databases of their own, so that the campaign's checker is not affected.
 //!
 //! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no XX000, crash or log entry,
-//! and leaves no lock and no memory behind. `tests/regress` knows which calls should fail.
+//! and leaves no lock and no memory behind.
 
 mod call;
 mod judge;
@@ -24,8 +23,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// The roles that make bad calls. Roles with rights occur more often, because calls of roles without rights reveal
-/// little.
+/// Roles with rights occur more often, because calls of roles without rights reveal little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -42,8 +40,7 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// Maximum number of turns of the same calls. After the second turn, a session takes another turn only if its memory
-/// has grown.
+/// A session makes the same calls in two turns, and in more turns only while its memory grows.
 const TURNS: usize = 5;
 /// Bytes by which memory may grow after the second turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
@@ -104,7 +101,6 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that the session's memory does not grow while the same calls are repeated.
 fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     let (database, role) = (DATABASES[0].0, *random.pick(&CALLERS));
     let mut witness = connect(shared, database, "postgres")?;
@@ -116,7 +112,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // In the second turn of all calls, a cache may still grow. Only a leak grows in every turn.
+    // A cache may still grow in the second turn of all calls. Only a leak grows in every turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in
@@ -158,8 +154,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Repeats a call so that leaks add up. The session is new, because a leak would first fill holes in the heap that
-/// other calls left.
+/// The session is new, because in an old session a leak would first fill holes in the heap.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
@@ -193,7 +188,7 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns the number of private bytes of the process, including bytes outside of the process's memory contexts.
+/// Private memory of a process, inside and outside of its memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");

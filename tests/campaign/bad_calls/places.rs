@@ -1,7 +1,5 @@
-//! Makes calls in statements, transactions, triggers, restricted operations, and sessions with unusual settings.
-//!
-//! Invariant: an `Err` means that the connection is lost. After each step the session has no transaction, no settings
-//! and the same user.
+//! Invariant: an `Err` means that the connection is lost. After each step, the session has its old user, and no open
+//! transaction or changed setting.
 
 use super::signatures::Function;
 use crate::random::Random;
@@ -85,7 +83,7 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Returns the answer to each statement: an empty text, or the SQLSTATE and the message.
+    /// Each answer is empty, or has the SQLSTATE and the message.
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions

@@ -1,4 +1,4 @@
-//! Reads the functions of schema awty from the catalog, so that a new argument gets bad calls at once.
+//! The catalog lists the functions of schema awty, so that a new argument gets bad calls at once.
 
 use awty_testkit::postgres::{Client, Error};
 

@@ -1,5 +1,3 @@
-//! Unusual values for each type, as short SQL expressions. Arguments of unknown types get texts.
-
 use super::signatures::Argument;
 use crate::random::Random;
 

@@ -1,5 +1,4 @@
-//! Grows the files of awty's tables to hundreds of blocks and shrinks them, while a worker has prefetched checks that
-//! are scattered over these files.
+//! A worker has prefetched checks that are scattered over the files of awty's tables while these files grow and shrink.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -13,7 +12,7 @@ const NAP: f64 = 1.2;
 /// Twice the width of the longest slot, which is three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
-/// The table fills all shared buffers when it is read.
+/// Reading this table fills all shared buffers.
 const OTHER: &str = "CREATE TABLE IF NOT EXISTS camp.other AS
     SELECT n, repeat('x', 500) AS filler FROM generate_series(1, 30000) AS n";
 
@@ -27,7 +26,6 @@ pub enum Kind {
 
 pub struct Bulk {
     kind: Kind,
-    /// Makes the keys of this bulk's followers differ from those of other bulks.
     tag: String,
     keeper: Client,
     pub admin: Client,
@@ -44,13 +42,13 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds fillers and removes them. When this function returns, the first follower is running.
+    /// At the return, the first follower is running.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;
         let napping = "SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep'
                        AND datname = current_database() AND usename = $1";
-        // Without a running follower, the fault would hit a run that does not belong to the bulk.
+        // Without a running follower, the fault would hit a run outside of the bulk.
         let _ = poll("a follower's run", TO_BEGIN, || match self.admin.query_opt(napping, &[&ERIN]) {
             Ok(Some(_)) | Err(_) => Ok(()),
             Ok(None) => Err("none".into()),
@@ -68,8 +66,7 @@ impl Bulk {
 
     fn fill(&mut self, followers: i32) -> Result<(), Error> {
         let job = if self.kind == Kind::History { "erin_keep" } else { "erin_fill" };
-        // One transaction adds the followers and removes the fillers, so that no follower runs while the fillers are
-        // there.
+        // One transaction adds the followers and removes the fillers, so that no follower runs beside the fillers.
         let mut transaction = self.keeper.transaction()?;
         transaction.execute("SELECT camp.fill($1, $2, $3, $4, $5)", &[&self.tag, &job, &FILLERS, &followers, &NAP])?;
         if followers > 0 && self.kind != Kind::CheckStat {

@@ -1,4 +1,4 @@
-//! Sets the server's clock. awty's promises about time use this clock, so it is not reset at the end of a round.
+//! Sets the server's clock. The clock is not reset, because awty's promises about time use this clock.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -8,7 +8,6 @@ use awty_testkit::{Cluster, Stop, poll};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// Time for a run to reach its timeout and be terminated, with a reserve.
 const RUN_IS_OVER: Duration = Duration::from_secs(30);
 
 const HOUR: i64 = 3600;
@@ -67,8 +66,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// PostgreSQL restarts the launcher after restart_time by the wall clock. If the clock is set back, the launcher
-/// restarts only when the clock has caught up.
+/// PostgreSQL restarts the launcher by the wall clock. If the clock is set back, the launcher returns only when the
+/// clock has caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

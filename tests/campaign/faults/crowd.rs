@@ -1,5 +1,3 @@
-//! Terminates one of several workers of a role during a run, and then more of them.
-
 use super::look::catch;
 use crate::load::{DATABASES, ERIN, Shared};
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! Fills the disk or makes flushes fail. PostgreSQL goes down instead of losing written data (`data_sync_retry`).
+//! When the disk is full or a flush fails, PostgreSQL goes down instead of losing written data (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
@@ -10,7 +10,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // The CHECKPOINT must fail. Without a checkpoint, the server would flush only WAL.
+    // Without a checkpoint that fails, the server would flush only WAL.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -1,6 +1,6 @@
 //! Makes the next process that reaches a step of `src/failpoint/steps.rs` fail by an ERROR, SIGTERM or SIGKILL.
 //!
-//! `scripts/campaign` builds a library with failpoints when this fault is requested, and sets AWTY_FAILPOINTS.
+//! `scripts/campaign` builds a library with failpoints and sets AWTY_FAILPOINTS.
 
 #[path = "../../../src/failpoint/steps.rs"]
 mod steps;
@@ -20,15 +20,15 @@ const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// For each step and action: how often a process failed at the step, and how often no process reached the step in time.
+/// How often a process failed at a step by an action, and how often none reached the step in time.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Several steps raise an ERROR at a time. Only one sends SIGTERM or SIGKILL, because these signals may take the server
-/// down.
+/// Several steps raise an ERROR at a time. Only one step sends SIGTERM or SIGKILL, because these signals may take the
+/// server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];
@@ -60,7 +60,7 @@ fn file(step: &Step) -> String {
 }
 
 fn run(shared: &Shared, command: &str) -> Result<(), String> {
-    // COPY fails if the program does not read its output.
+    // COPY fails if the program does not read the output of COPY.
     let sql = format!("COPY (SELECT) TO PROGRAM $$cat >/dev/null; {command}$$");
     let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
     client.batch_execute(&sql).map_err(|error| error.to_string())

@@ -1,5 +1,3 @@
-//! Stops a process for a while, as on an overloaded machine.
-
 use super::look::catch;
 use crate::load::Shared;
 use crate::random::Random;
@@ -18,6 +16,6 @@ pub fn freeze(cluster: &Cluster, shared: &Shared, random: &mut Random, whom: &st
 
 fn is_stopped(pid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name of the process comes before the state and may contain anything, so the search starts at the end.
+    // The name of the process may contain anything, so the search for the state starts at the end.
     status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
 }

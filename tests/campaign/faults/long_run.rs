@@ -1,6 +1,6 @@
-//! Crashes the server during a very long run. No other role may wait for this run.
+//! Crashes the server during a very long run, for which no other role may wait.
 //!
-//! The limit is a share of the run's own length, so a slow machine causes no violation.
+//! The limit is a share of the run's length, so that a slow machine causes no violation.
 
 use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};
@@ -9,10 +9,10 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// Length of the long run in seconds. The other roles must catch up within the fraction `SHARE` of this time.
+/// Length of the long run in seconds. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Length of the other roles' runs in seconds. These runs are short, because suspects run one after the other.
+/// Length of the other roles' runs in seconds. Suspects run one after the other, so these runs are short.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // The killed process is a worker of another role, so the long run is not to blame for the crash.
+    // The killed process belongs to another role, so the long run is not to blame for the crash.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;

@@ -16,7 +16,6 @@ pub fn catch<T: for<'a> FromSql<'a>>(shared: &Shared, sql: &str) -> Option<T> {
     .ok()
 }
 
-/// Returns whether the server has crashed. There is no crash if the killed process ended by itself.
 pub fn is_down(witness: &mut Client) -> bool {
     poll("the crash", TO_CATCH, || witness.execute("SELECT", &[]).err().ok_or_else(|| "alive".into())).is_ok()
 }

@@ -1,7 +1,6 @@
-//! Fills the queue of NOTIFY, as a listener does that stays in an open transaction. COMMIT then raises an error.
+//! Fills the queue of NOTIFY, as a listener in an open transaction does. COMMIT then raises an error.
 //!
-//! This fault happens only on request, because the queue takes 8 GB of disk and most of a minute. Since PostgreSQL 17,
-//! `max_notify_queue_pages` can reduce the size.
+//! This fault happens only on request, because the queue takes 8 GB of disk and most of a minute.
 
 use crate::load::Shared;
 use awty_testkit::postgres::Client;
@@ -20,7 +19,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // After a large notification is refused, small notifications fill the rest of the queue.
+    // The queue refuses large notifications first, so small ones fill the rest.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

@@ -1,5 +1,3 @@
-//! Sends signals to single server processes, from a cancellation to a kill.
-
 use super::look::{catch, is_down};
 use crate::load::{DATABASES, ROLES, Shared};
 use awty_testkit::postgres::Error;
@@ -28,8 +26,8 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// PostgreSQL restarts the launcher after one second of the wall clock, which the next fault may set. So this function
-/// waits for the new launcher.
+/// PostgreSQL restarts the launcher after one second of the wall clock. This function waits, because the next fault may
+/// set this clock.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {
@@ -38,7 +36,7 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// The maintainer lives so briefly that the loop must look for it without a pause.
+/// The maintainer lives so briefly that the loop must not pause.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

@@ -1,7 +1,5 @@
-//! Kills the primary and promotes a standby.
-//!
-//! A synchronous standby has every confirmed commit. An asynchronous standby may lack commits that were confirmed after
-//! the last position that the standby is known to have. The campaign forgets only these confirmations.
+//! A synchronous standby has every confirmed commit. An asynchronous standby may lack commits after its last known
+//! position, so the campaign forgets only these.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -35,7 +33,7 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// Stops the stream in the primary's last moments, so that the standby lacks the last confirmed commits.
+/// Stops the stream just before the promotion, so that the standby lacks the last confirmed commits.
 pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let mut standby = cluster.standby();
     let Some(sender) = catch::<i32>(shared, "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'") else {
@@ -93,7 +91,7 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Forgets recently confirmed commits that the standby lacks. Forgetting too many of them causes no false alarm.
+/// Forgets recent confirmed commits that the standby lacks. To forget too many causes no false alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

@@ -1,5 +1,3 @@
-//! Waits until all due checks are done after a fault, and until nothing is left over after a round.
-
 use super::TO_RECOVER;
 use super::look::look_around;
 use crate::left::Left;
@@ -21,8 +19,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
                 let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(explain)?;
                 since = Some(row.get(0));
             }
-            // If the clock was set back, leases expire later by the same time, so checks with such leases need not be
-            // done.
+            // After the clock was set back, leases expire that much later, so their checks need not be done.
             let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1
                            AND NOT EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.id = f.id AND l.expires_at > $1 + interval '30 s')";
             let row = client.query_one(sql, &[&since]).map_err(explain)?;

@@ -1,7 +1,4 @@
-//! Rewrites, shrinks or moves awty's tables and indexes under load, as an administrator may do.
-//!
-//! Invariant: an administrator may run each statement at any time. An internal error in a client's call, a run or a
-//! later statement is a violation.
+//! Invariant: an administrator may run each statement at any time. Any internal error that follows is a violation.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
@@ -81,7 +78,7 @@ fn rewrite(
     bulk.go()
 }
 
-/// awty must lock its tables in such an order that an administrator's statement causes no deadlock.
+/// awty must lock its tables in an order in which an administrator's statement causes no deadlock.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {
@@ -94,7 +91,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// The tablespace is in the data directory, because a standby has a data directory of its own.
+/// The tablespace is in the data directory, because a standby has its own data directory.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;
@@ -126,7 +123,7 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // The table may have been created with a fillfactor, as `in_flight` was.
+        // Some tables are created with a fillfactor, such as `in_flight`.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));

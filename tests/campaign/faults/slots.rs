@@ -1,10 +1,8 @@
-//! Takes all background worker slots with parallel queries.
-
 use crate::load::Shared;
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// The table has one row per page, so that each parallel worker gets some pages.
+/// One row per page, so that each parallel worker gets some pages.
 const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS hog (n integer, filler text) WITH (fillfactor = 10, parallel_workers = 1000);
     ALTER TABLE hog ALTER filler SET STORAGE PLAIN;
@@ -25,7 +23,6 @@ pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     }
     let position = cluster.log_position();
     std::thread::scope(|scope| {
-        // awty's workers may free slots after the first query has started. A later query takes these slots.
         for _ in 0..4 {
             let hog = shared.connect("postgres", "postgres");
             scope.spawn(move || hog.map(|mut hog| hog.batch_execute(QUERY)));
