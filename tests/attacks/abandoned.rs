@@ -1,5 +1,3 @@
-//! Tests runs whose processes end during the run, while a client keeps awty from recording the end.
-
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};
 
@@ -7,7 +5,7 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// The open transaction of the client `holding` has locked the rows of 80 checks of the job `suicide`.
+/// The client `holding` has locked the rows of 80 checks of the job `suicide` in an open transaction.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
@@ -45,7 +43,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// A run takes the place of one worker until awty has recorded that the run's process has ended.
+/// A run takes the place of one worker until awty has recorded the end of the run's process.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();

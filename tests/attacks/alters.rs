@@ -1,10 +1,8 @@
-//! Tests two simultaneous calls that change one job: the second call waits for the first.
-
 use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};
 
-/// The transaction of the first call is open, so that the second call waits. Returns the SQLSTATE of the second call.
+/// The first call's transaction stays open. Returns the SQLSTATE of the second call, which waits.
 #[track_caller]
 fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));

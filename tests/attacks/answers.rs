@@ -1,6 +1,5 @@
 use crate::field::Field;
 
-/// If a job returns a time that has already passed, its check runs at the next slot.
 #[test]
 fn every_answer_has_its_outcome() {
     let field = Field::new();

@@ -1,5 +1,3 @@
-//! Tests code that runs at the commit of a run: deferred triggers, cursors WITH HOLD, and late failures.
-
 use crate::field::{DB, Field};
 
 const NOTED: &str = "
@@ -27,7 +25,7 @@ fn a_deferred_trigger_has_the_rights_of_the_job() {
     assert_eq!(noted(&field), "mallory|off");
 }
 
-/// The cursor does not outlive the run, so its remaining rows are never computed with another role's rights.
+/// The cursor ends with its run, so its other rows are never computed with another role's rights.
 #[test]
 fn a_cursor_with_hold_ends_with_its_run() {
     let field = Field::new();
@@ -38,7 +36,7 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// Deferred code of a run is executed before the worker locks the row of the run's check.
+/// A run's deferred code is executed before the worker locks the row of the run's check.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();
@@ -83,7 +81,7 @@ fn a_violation_that_was_deferred_undoes_the_run_and_is_archived() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.u"), 0);
 }
 
-/// The sequence `mallory.tries` counts all attempts to run the check, because a rollback does not reset a sequence.
+/// A rollback does not reset a sequence, so `mallory.tries` counts all attempts to run the check.
 #[test]
 fn a_serialization_failure_is_tried_again() {
     let field = Field::new();

@@ -1,5 +1,3 @@
-//! Tests errors that are large or strange, or that imitate other errors.
-
 use crate::field::{DB, Field};
 
 #[test]
@@ -103,7 +101,7 @@ fn any_name_comes_back_as_it_was() {
     assert_eq!(kept, names.len() as i64);
 }
 
-/// awty keeps names unchanged. In a message, awty replaces invalid bytes, so that every client can read the row.
+/// In messages, awty replaces invalid bytes so that every client can read the row. Names stay unchanged.
 #[test]
 fn any_bytes_are_archived_where_there_is_no_encoding() {
     let field = Field::new();

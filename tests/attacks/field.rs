@@ -1,13 +1,11 @@
-//! The cluster of these tests: awty, two roles that distrust each other, and common queries.
-
 use awty_testkit::fixture::{End, Refusal, refusal};
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// Lateness in seconds. A check that is later than this has waited for another check's long run. A smaller lateness may
-/// come from a busy machine.
+/// A check that is later than these seconds has waited for another check's long run. A smaller lateness may come from a
+/// busy machine.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";
@@ -29,7 +27,7 @@ impl Field {
         field
     }
 
-    /// Every statement has a timeout, which is longer than the deadline of any poll.
+    /// Every statement has a timeout that is longer than the deadline of any poll.
     #[track_caller]
     pub fn client(&self, role: &str) -> Client {
         let mut client = self.cluster.client(DB, role);

@@ -1,5 +1,3 @@
-//! Tests access to other roles' jobs, checks and processes, by name, id and process id.
-
 use crate::field::{DB, Field};
 
 #[test]
@@ -28,7 +26,7 @@ fn nobody_touches_another_roles_job() {
     // PUBLIC may execute the function, but mallory may not use its schema.
     let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
     assert!(refusal.message.contains("schema"), "{refusal:?}");
-    // The result of `awty.cancel()` is 0, so mallory does not learn that alice has a check.
+    // With the result 0, mallory does not learn that alice has a check.
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 1);
     field.sql(
@@ -104,7 +102,6 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
         .failed_with("57014");
 }
 
-/// If a process served two roles, state in a language's interpreter could get from one role to the other.
 #[test]
 fn no_process_serves_two_roles() {
     let field = Field::new();

@@ -1,5 +1,3 @@
-//! Tests jobs whose function changes, and other functions with the name of a job's function.
-
 use crate::field::{DB, Field};
 
 const F: &str =

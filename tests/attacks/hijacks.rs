@@ -1,5 +1,5 @@
-//! Tests objects of mallory whose names occur in awty's statements. If awty called such an object, the object would run
-//! with the rights of awty's owner, a superuser.
+//! Mallory's objects have names that occur in awty's statements. If awty called such an object, the object would run
+//! with the rights of a superuser.
 
 use awty_testkit::Cluster;
 
@@ -59,8 +59,6 @@ fn decoys(schema: &str) -> String {
     sql
 }
 
-/// Checks that mallory's objects were not called with another role's rights. Calls with mallory's own rights are
-/// ignored.
 #[track_caller]
 fn assert_nobody_was_caught(field: &Field) {
     let caught = field.cluster.psql(DB, "SELECT DISTINCT who, what FROM mallory.caught WHERE who <> 'mallory'");
@@ -127,8 +125,8 @@ fn a_session_cannot_put_names_in_the_way_of_a_call() {
                  SELECT awty.register('more', 'mallory.own'); SELECT awty.unregister('more')"
             ),
         );
-        // A query on awty's tables evaluates their policies. PostgreSQL resolved the names in the policies when the
-        // policies were created, so the query calls no function of mallory.
+        // PostgreSQL resolved the names in the policies of awty's tables at the installation, so a query calls no
+        // function of mallory.
         field.sql(
             "mallory",
             &format!("SET search_path = {path}; TABLE awty.job; TABLE awty.future_job_history; TABLE awty.status"),

@@ -87,7 +87,7 @@ fn a_calendar_is_not_waited_for_without_end() {
     field.sql("postgres", other);
 }
 
-/// Some checks are put on hold during their run. The maintainer handles these checks in batches.
+/// The maintainer applies holds in batches.
 #[test]
 fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let field = Field::new();
@@ -100,12 +100,12 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let mut holding = field.client("mallory");
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
-    // After this INSERT, the checks look like checks that were put on hold during a run.
+    // After this INSERT, the checks look as if they had been put on hold during a run.
     field.sql(
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
     );
-    // The registration of a job makes the maintainer inspect the database.
+    // Makes the maintainer inspect the database.
     field.job("alice", "another", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
 }

@@ -1,5 +1,5 @@
-//! Tests suspects, which are checks that may have crashed the server or ended their process. One role's suspects must
-//! not delay another role's suspects.
+//! A suspect is a check that may have crashed the server or ended its process. One role's suspects must not delay
+//! another role's suspects.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// This time is shorter than the minute between two inspections. If alice's suspects had to wait behind mallory's
-/// suspects, they would wait all day.
+/// The time is shorter than the minute between two inspections.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {
@@ -48,7 +47,7 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// Ends the process of mallory's run, and returns a client that has locked the row of the run's check.
+/// Ends the process of mallory's run. The returned client has locked the row of the run's check.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");
@@ -78,7 +77,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// Crashes the server during mallory's run. Alice's job is paused, so mallory's check runs first after the restart.
+/// Alice's job is paused during the crash, so mallory's check runs first after the restart.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());

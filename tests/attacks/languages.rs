@@ -1,5 +1,3 @@
-//! Tests that the state which a language keeps in its interpreter between calls is visible only to runs of one role.
-
 use crate::field::{DB, Field};
 
 const FUNCTIONS: &str = r#"
@@ -42,7 +40,6 @@ fn no_interpreter_is_shared_between_roles() {
                 &format!("SELECT awty.register('{role}_{function}', 'public.{function}', max_attempts => 1)"),
             );
         }
-        // All checks are in one slot, so that each process of the role runs several of them.
         let schedule = format!(
             "SELECT awty.schedule('thing', key::text, '{role}_' || function, at => now())
              FROM generate_series(1, 10) AS key, unnest('{{perl,python}}'::text[]) AS function"
@@ -54,8 +51,7 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // A later run of the same role must find the name that an earlier run left. Otherwise, the test would prove
-    // nothing.
+    // The test proves something only if a later run of the same role finds the name that an earlier run left.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

@@ -1,5 +1,3 @@
-//! Tests runs that use too much time, memory, stack or disk.
-
 use awty_testkit::Cluster;
 
 use crate::field::{Field, HELD_UP};
@@ -78,7 +76,7 @@ fn stack_strings_and_disk_end_before_the_servers_do() {
     assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
 }
 
-/// The number of jobs is limited, because every inspection reads all jobs.
+/// Every inspection reads all jobs.
 #[test]
 fn a_role_has_ten_thousand_jobs_at_most() {
     let field = Field::new();
@@ -97,8 +95,7 @@ fn a_role_has_ten_thousand_jobs_at_most() {
     assert_eq!(field.run("mallory", "job9999").outcome, "done");
 }
 
-/// The numbers of calendars and targets are limited, because a query computes the state of every calendar, and a list
-/// of targets reads all targets of a job.
+/// A query computes the state of every calendar, and a list of targets reads all targets of a job.
 #[test]
 fn calendars_of_a_role_and_limits_of_a_job_are_bounded() {
     let field = Field::new();

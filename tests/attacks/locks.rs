@@ -1,5 +1,3 @@
-//! Tests locks that a run takes or leaves behind, and locks with which a session obstructs awty.
-
 use crate::field::{DB, Field, HELD_UP};
 
 #[test]
@@ -35,7 +33,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
          CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // A rollback does not reset the sequence, so a run notices if a second run has called nextval() meanwhile.
+    // A rollback does not reset the sequence, so a run notices when a second run calls nextval() meanwhile.
     field.job_with(
         "mallory",
         "open",
@@ -58,7 +56,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // The checks of this job make awty start a second worker, which finds again and again that the first check is due.
+    // With these checks, awty starts a second worker, which finds repeatedly that the first check is due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {

@@ -1,5 +1,4 @@
-//! Tests attacks by a hostile role. Each test has its own cluster, in which `alice` minds her own business and
-//! `mallory` attacks.
+//! Each test has its own cluster, in which `mallory` attacks and `alice` minds her own business.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

@@ -1,5 +1,3 @@
-//! Tests jobs whose function gets another owner, or whose function's name is taken by a function of another owner.
-
 use crate::field::{DB, Field};
 
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
@@ -129,8 +127,7 @@ fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     field.run("alice", "given").is_done();
 }
 
-/// A member of a role may register a job of this role. After the member has lost the membership, the member's function
-/// no longer runs as the job's role.
+/// A former member's function no longer runs as the role, although members may register jobs of the role.
 #[test]
 fn a_former_member_runs_no_code_as_the_role() {
     let field = field();

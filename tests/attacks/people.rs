@@ -16,8 +16,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The role loses its right to connect before the check becomes due. So no worker starts for the check while the
-        // role still has the right.
+        // The role loses its right before the check becomes due, so that no worker starts for the check beforehand.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);
@@ -56,7 +55,6 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     let id = field.schedule("mallory", "own", "1");
     field.refused("postgres", "DROP ROLE mallory", "2BP01");
     field.sql("postgres", "DROP OWNED BY mallory CASCADE");
-    // DROP ROLE succeeds, because only the grant and the function depended on the role.
     field.sql("postgres", "DROP ROLE mallory");
     field.alice_goes_on();
     field.sql("postgres", "SELECT awty.resume('own')");
@@ -73,7 +71,7 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     field.alice_goes_on();
 }
 
-/// awty stores roles by OID, so a new role with an old name gets nothing of the old role.
+/// awty stores roles by OID, so a new role gets nothing of an old role with the same name.
 #[test]
 fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     let field = Field::new();

@@ -10,7 +10,7 @@ fn field_with_notes() -> Field {
     field
 }
 
-/// A run gains nothing by RESET ROLE, because its process has only the rights of the job's role.
+/// RESET ROLE gains nothing, because the process of a run has only the rights of the job's role.
 #[test]
 fn reset_role_leads_nowhere() {
     let field = field_with_notes();

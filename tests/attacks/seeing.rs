@@ -1,5 +1,4 @@
-//! Tests a table in the documentation, which says which roles see failures, runs, figures and forecasts. Each cell of
-//! the table is tested.
+//! Tests each cell of the table in the documentation that says which roles see failures, runs, figures and forecasts.
 
 use crate::field::{DB, Field};
 
@@ -8,8 +7,8 @@ fn seen(field: &Field, role: &str, what: &str) -> String {
     field.one(role, &sql)
 }
 
-/// Alice owns the job. Sam has lost the right to schedule its checks. Riva may read the job, mona is a member of
-/// pg_monitor, and mallory has no right.
+/// Alice owns the job, riva may read it, and mona is a member of pg_monitor. Sam has lost the right to schedule the
+/// job's checks, and mallory never had a right.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {
@@ -74,8 +73,8 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// PostgreSQL may apply a user's cheap function before it applies a view's filter. Even then, the function gets no rows
-/// of other roles.
+/// PostgreSQL may apply a user's cheap function before a view's filter. Even then, the function must get no rows of
+/// other roles.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();
@@ -99,7 +98,6 @@ fn nobody_gets_behind_the_views() {
         field.sql("mallory", &format!("SELECT * FROM {view} AS v WHERE mallory.leak(v::text)"));
     }
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.leaked"), 0);
-    // A role with pg_read_all_data sees only what a backup needs.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     for relation in ["awty_internal.job_counter()", "awty_internal.job_pending()", "awty_internal.job_stat"] {
         assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM {relation}")), 0, "{relation}");

@@ -1,11 +1,7 @@
-//! Tests that a run's settings end with the run, and that a role's own settings do not keep awty from recording its
-//! checks.
-
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// One worker runs all three checks. The second run changes as many settings as it can.
 #[test]
 fn settings_of_a_run_end_with_it() {
     let field = Field::with(Cluster::builder().set("awty.max_workers_per_role", "1"));
@@ -142,8 +138,7 @@ fn settings_of_a_database_keep_no_check_from_its_end() {
     let id: i64 = alice.query_one("SELECT awty.schedule('thing', '1', 'a', at => now())", &[]).unwrap().get(0);
     field.end_of(id).is_done();
     let log = field.cluster.log_since(position);
-    // An inspection may fail because it waited too long for a lock. Such a failure does not come from a setting, so it
-    // is ignored.
+    // An inspection may fail because it waited too long for a lock, which no setting causes.
     let failed = |line: &&str| line.contains("looking after database") && !line.contains("55P03");
     assert_eq!(log.lines().find(failed), None, "{log}");
 }

@@ -1,5 +1,3 @@
-//! Tests floods of checks, notifications, subtransactions, failures, and changes of a job.
-
 use std::time::Duration;
 
 use awty_testkit::Cluster;
@@ -169,9 +167,8 @@ fn two_roles_together_starve_nobody() {
     pulse_was_kept(&field, 4);
 }
 
-/// For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. A query that
-/// has `awty.job` open must survive thousands of changes of one job. The test makes fewer than 4,096 changes, because
-/// PostgreSQL replaces a longer queue of messages by a single reset.
+/// For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. The test makes
+/// fewer than 4,096 changes, because PostgreSQL replaces a longer queue of messages by a single reset.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -183,8 +180,7 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
-    // The test begins after the first inspection, because the partitions that this inspection creates cause many
-    // messages.
+    // The first inspection creates partitions, which cause many messages, so the test begins after it.
     field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
@@ -199,8 +195,7 @@ fn thousands_of_changes_of_a_job_end_no_query() {
     });
 }
 
-/// Even if other roles have many failing checks, PostgreSQL must not JIT-compile the policies of `awty.failing`. The
-/// compilation would take seconds.
+/// JIT-compiling the policies of `awty.failing` would take seconds.
 #[test]
 fn failing_checks_of_others_have_nothing_compiled() {
     let field = Field::new();
@@ -277,8 +272,8 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     }
 }
 
-/// `awty.status` reads a bounded number of due checks of each role (promise P7). This also holds if the targets of all
-/// these checks are blocked, so that the checks are due but not overdue.
+/// For P7, `awty.status` reads a bounded number of due checks of each role. Blocked targets make checks due but not
+/// overdue.
 #[test]
 fn due_checks_of_others_make_no_status_slow() {
     let field = Field::new();

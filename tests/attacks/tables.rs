@@ -1,5 +1,3 @@
-//! Tests roles that write to awty's tables by hand, or attach objects to them.
-
 use crate::field::{DB, Field};
 
 const READABLE: [&str; 3] = ["awty.job", "awty.future_job", "awty.future_job_history"];

@@ -1,5 +1,3 @@
-//! Tests statements that would end the run's transaction, or that cannot run inside a transaction.
-
 use crate::field::{DB, Field};
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests code of mallory that runs with another role's rights for a moment, and tries to keep these rights.
+//! Code of mallory runs with another role's rights for a moment, and tries to keep these rights.
 
 use crate::field::{DB, Field};
 

@@ -1,5 +1,3 @@
-//! Tests runs whose code never checks for interrupts.
-
 use awty_testkit::{Cluster, PATIENCE};
 
 use crate::field::{DB, Field};
@@ -16,7 +14,7 @@ $$"
     )
 }
 
-/// A run that can be neither cancelled nor terminated does not count among the allowed workers.
+/// A run that can be neither cancelled nor terminated must not count among the allowed workers.
 #[test]
 fn a_run_that_nothing_stops_takes_no_place_from_others() {
     let field = Field::with(Cluster::builder().set("awty.max_workers", "1").set("awty.max_workers_per_role", "1"));
@@ -45,7 +43,7 @@ fn a_run_that_nothing_stops_takes_no_place_from_others() {
     await_status("the status to tell of it", &|told| told.contains("run"));
     field.cluster.await_that("the log to name the process", PATIENCE, || {
         let log = field.cluster.log_since(position);
-        // In a log line, the id of the writing process comes before the level. So only the text after the level counts.
+        // A log line begins with the id of the writing process, so only the text after the level counts.
         let messages =
             log.lines().filter(|line| !line.contains("postmaster")).filter_map(|line| line.split_once(":  "));
         let named = messages.map(|(_, message)| message).any(|message| message.contains(&pid.to_string()));

@@ -1,6 +1,6 @@
 use crate::field::{DB, Field};
 
-/// Every name, key, argument and error text of alice contains this word, so that a leak can be found.
+/// Alice's names, keys, arguments and error texts contain this word, so that a test finds a leak.
 const SECRET: &str = "geheim";
 
 fn field() -> Field {
@@ -104,7 +104,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     let leaked: String = field.one("mallory", "SELECT coalesce(string_agg(what, ' '), '') FROM mallory.leaked");
     assert!(!leaked.contains(SECRET), "{leaked}");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
-    // A member of pg_read_all_data reads every row, as a backup does. Such a member cannot turn row_security off.
+    // A member of pg_read_all_data reads every row, as a backup does, but cannot turn row_security off.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     let all: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job");
     assert!(all > 0);
@@ -141,7 +141,7 @@ fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
 
-/// The planner's estimates must not depend on other roles' names and keys, because every role can see estimates.
+/// Every role can see the planner's estimates, so estimates must not depend on other roles' names and keys.
 #[test]
 fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let field = Field::new();
@@ -199,8 +199,7 @@ fn no_text_of_a_role_has_statistics() {
     assert_eq!(known, "delivery existing keep_attempts keep_history last_outcome on_missed outcome scope verdict walk");
 }
 
-/// Every role may execute the functions of `awty_http_internal`. So no such function may reveal the reason for which
-/// another role's check is on hold.
+/// Every role may execute the functions of `awty_http_internal`, so none may tell why another role's check is on hold.
 #[test]
 fn no_function_tells_the_notes_of_others() {
     let field = Field::new();
