@@ -1,4 +1,4 @@
-//! An occurrence of a repetition is a check that ends and begins the next occurrence in the same transaction.
+//! An occurrence of a repetition is one check. Its transaction ends the check and begins the next occurrence.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};

@@ -1,8 +1,7 @@
-//! Measures cron jobs that search the whole table each minute for orders that have not shipped after three hours.
+//! Cron jobs search a whole table each minute for orders that have not shipped after three hours.
 //!
-//! In each table, one in a hundred of the orders from before the measured minute is late and already reported. In the
-//! measured minute, a hundred of a thousand orders become late, and awty's watch has checks for this hundred. The row
-//! `watch` measures the cost of a watch for writers.
+//! One in a hundred of the older orders is late and already reported. In the measured minute, a hundred of a thousand
+//! orders become late. The row `watch` measures the cost for writers.
 
 use crate::options::Options;
 use crate::progress::say;

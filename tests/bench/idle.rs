@@ -1,5 +1,3 @@
-//! Measures the cost of awty while no check is due.
-//!
 //! The measurement counts the CPU time of all processes of awty, including ended ones. No other child of the postmaster
 //! ends, because autovacuum is off and this program stays connected.
 
@@ -22,7 +20,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // Only awty.schedule() tells the launcher about new checks, so this statement calls it.
+    // `fill` does not tell the launcher about its checks, but awty.schedule() does.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -72,11 +70,10 @@ fn connected(client: &mut Client) -> Vec<i32> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Returns the CPU seconds of a process, and of its ended children.
+/// The CPU seconds include ended children of the process.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name in brackets may contain anything, so the code searches for the last bracket. utime is the 14th
-    // field of the line.
+    // The process name in brackets may contain anything, so the fields begin after the last bracket. utime is field 14.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

@@ -1,5 +1,3 @@
-//! Measures the cost of scheduling for a client that places an order.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};
@@ -7,8 +5,8 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// The trigger of the second table has a plain INSERT … ON CONFLICT into a copy of awty.future_job. The copy has all
-/// constraints and indexes, and the trigger computes no slot.
+/// The trigger of the second table has a plain INSERT … ON CONFLICT into a copy of awty.future_job with all constraints
+/// and indexes, and computes no slot.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);

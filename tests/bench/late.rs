@@ -1,5 +1,3 @@
-//! Measures the time from a slot's boundary to the first run, and to the last of a thousand runs.
-
 use crate::options::Options;
 use crate::progress::say;
 use crate::results::{Outcome, Wanted, readable};
@@ -8,7 +6,7 @@ use crate::stats::percentile;
 use chrono::{DateTime, Utc};
 
 const CHECKS: u32 = 1000;
-/// Seconds between two slots of a cold server. An idle worker leaves after one second, so each slot needs a new worker.
+/// Seconds between two slots. An idle worker leaves after one second, so each slot needs a new worker.
 const COLD: u32 = 4;
 
 pub fn late(options: &Options) -> Outcome {
@@ -46,7 +44,7 @@ fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     client.batch_execute("ANALYZE awty.future_job").unwrap();
     sleep_until(&mut client, end);
     shop.await_done(&mut client, &[last]);
-    // The result leaves out the first slot, because its worker may or may not be running already.
+    // The first slot does not count, because its worker may already be running.
     let sql =
         "SELECT extract(epoch FROM min(lateness))::float8 * 1000, extract(epoch FROM max(lateness))::float8 * 1000
                FROM awty.future_job_history

@@ -1,5 +1,3 @@
-//! Describes the machine and the settings of a measurement. Values that cannot be read are reported as unknown.
-
 use crate::options::Options;
 use crate::results::Run;
 use crate::shop::{SETTINGS, Shop};

@@ -1,11 +1,9 @@
-//! Measures awty in comparison with alternatives and with PostgreSQL's own limits, and the gateway under many calls.
-//!
-//! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table. Each row creates its own
-//! throwaway cluster. `bench soak|skew|speed|rest` measures the gateway ([`calls`]). The pages in `docs/` are written
-//! from `docs/results/*.json`, and `bench pages` only writes the pages.
+//! Usage: `bench [--full] [--scale FACTOR] [--only ROW,ROW]` measures rows of a table, each in its own throwaway
+//! cluster. `bench soak|skew|speed|rest` measures the gateway ([`calls`]). `bench pages` only writes the pages in
+//! `docs/` from `docs/results/*.json`.
 //!
 //! Invariant: every ratio compares two things that are measured in turn in the same run, and is the median of at least
-//! five pairs. A slow result does not fail the program, but the report marks the result as "short".
+//! five pairs. A slow result does not fail the program, but the report marks it as "short".
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 

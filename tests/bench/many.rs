@@ -1,5 +1,3 @@
-//! Measures that the numbers of pending checks, of roles, and of another role's checks do not affect the speed.
-
 use crate::options::Options;
 use crate::pending::fill;
 use crate::progress::say;

@@ -1,5 +1,5 @@
-//! Compares awty's repetitions with pg_cron's jobs in one server. pg_cron starts its jobs at the full minute and awty
-//! half a minute later, so that they do not disturb each other.
+//! In one server, pg_cron starts its jobs at the full minute and awty half a minute later, so that they do not disturb
+//! each other.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -18,7 +18,7 @@ CREATE TABLE shop.started (who text, at timestamptz);
 CREATE FUNCTION shop.note_start() RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.started VALUES ('awty', clock_timestamp()) $$;
 SELECT awty.register('note', 'shop.note_start', run_as => 'postgres')";
 
-/// Milliseconds from the due time to the first and the last start, for each minute.
+/// Milliseconds from the due time, for each minute.
 struct Starts {
     first: Pairs,
     last: Pairs,

@@ -1,11 +1,9 @@
-//! Parses the command line of the benchmark.
-
 use crate::ROWS;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Factor for all sizes. A run with a factor below 1 is a try, whose results are stored separately.
+    /// Factor for all sizes. Below 1, the run is a try, whose results are stored separately.
     pub scale: f64,
     pub only: Vec<String>,
 }

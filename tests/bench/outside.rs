@@ -1,5 +1,3 @@
-//! Compares external workers with plain SQL that does the same bookkeeping, and with a queue that does none.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted};
 use crate::rivals::hand_out;

@@ -7,7 +7,7 @@ CREATE TABLE plain.attempt (LIKE awty_internal.attempt_default INCLUDING ALL);
 CREATE TABLE plain.queue (id bigint PRIMARY KEY, key text, args jsonb, due timestamptz);
 CREATE INDEX ON plain.queue (due, id);
 
--- The lease has a hash of the check in place of awty's key.
+-- A hash of the check stands for awty's key.
 CREATE FUNCTION plain.claim(most integer) RETURNS SETOF plain.lease LANGUAGE sql AS $$
     WITH due AS (
         SELECT f.* FROM plain.pending AS f

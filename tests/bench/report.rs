@@ -1,5 +1,4 @@
-//! Writes the results between two markers of a page, so that the surrounding text stays. `--full` has markers of its
-//! own.
+//! Writes the results between two markers of a page, so that the surrounding text stays.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
@@ -41,7 +40,6 @@ impl Page {
         Page { page: name, results: name, begin, end, suffix: "" }
     }
 
-    /// A try writes its pages below `target/bench/try`.
     fn directory(is_try: bool) -> Result<PathBuf, String> {
         let root = checkout().canonicalize().map_err(|error| error.to_string())?;
         let directory = root.join(if is_try { "target/bench/try" } else { "docs" });

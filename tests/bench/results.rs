@@ -1,4 +1,4 @@
-//! Stores results in a JSON file for each page. A run that measures some rows keeps the entries of the others.
+//! A run that measures some rows keeps the other rows of the results file.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// Describes how the result was measured, if the page in docs/ does not describe it.
+    /// How the result was measured, if the page in docs/ does not say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -16,7 +16,6 @@ pub struct Outcome {
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
-    /// If set, the program writes the page and then fails with this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -27,7 +26,6 @@ pub struct Figure {
     pub against: String,
     pub value: f64,
     pub unit: String,
-    /// Minimum and maximum of the values.
     pub spread: Option<[f64; 2]>,
     pub wanted: Wanted,
     pub detail: String,
@@ -50,7 +48,7 @@ impl Wanted {
     }
 }
 
-/// The axes are logarithmic, or begin at 0 for values over time.
+/// Axes are logarithmic, or begin at 0 for values over time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -59,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// If the results file has no points for this chart, the list is empty and the chart's existing picture is kept.
+    /// If the results file has no points for this chart, the list is empty and the existing picture stays.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

@@ -1,8 +1,8 @@
-//! Most rows compare two ways to do the same work. In one way, awty runs the checks of a slot. In the other way, one
-//! SQL statement (*the ceiling*) does the work of these checks.
+//! Most rows compare two ways to do the work of a slot: awty runs the checks, or one SQL statement (*the ceiling*) does
+//! their work.
 //!
-//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
-//! done. awty's figures come from awty's history, so the client's time does not count.
+//! Invariant: a measurement starts with vacuumed tables and after a checkpoint, and panics unless all work was done.
+//! awty's figures come from awty's history, so the client's time does not count.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
@@ -19,7 +19,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // With JIT, PostgreSQL would compile the large statement `CEILING`. The compilation costs more than it saves.
+    // JIT compilation of the large statement `CEILING` costs more than it saves.
     ("jit", "off"),
 ];
 
@@ -71,7 +71,6 @@ impl Shop {
         self.cluster.superuser(database)
     }
 
-    /// Changes a setting, and waits until a session sees the new value. Other processes see the value soon afterwards.
     pub fn set(&self, name: &str, value: &str) {
         self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
         let sql = format!("SELECT current_setting('{name}') = '{value}'");
@@ -103,8 +102,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // If scheduling took too long, some checks may have begun already. Then all checks are scheduled again,
-            // with more time before their slot.
+            // If scheduling took too long, some checks may have begun, so all checks are scheduled again.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -134,7 +132,6 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// The statements of several jobs run concurrently.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }
@@ -185,8 +182,7 @@ impl Shop {
     }
 }
 
-/// Does the work of all due checks in one statement, without limits and claims, and without isolating checks from each
-/// other.
+/// Does the work of all due checks in one statement, without limits, claims, or isolation between checks.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

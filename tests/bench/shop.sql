@@ -1,7 +1,5 @@
--- Creates the benchmark's shop: orders, of which one in ten is late, and alerts about them.
---
--- Each job looks up its order by key, and inserts an alert if the order is late. The row "two roles" also uses the role `other`, which
--- works with the functions and tables of role `shop`.
+-- Each job looks up its order by key, and inserts an alert if the order is late. In the row "two roles", the role `other` works with the
+-- functions and tables of role `shop`.
 CREATE SCHEMA IF NOT EXISTS shop AUTHORIZATION shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 GRANT USAGE ON SCHEMA awty TO shop, other;
@@ -59,7 +57,7 @@ SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');
 RESET ROLE;
 
--- Inserts orders inside the server, so that no time of a client is measured. The triggers run as the role that inserts.
+-- The server inserts the orders itself, so that no time of a client is measured. Triggers run as the inserting role.
 CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
 BEGIN
     IF orders = 'shop.watched'::regclass THEN

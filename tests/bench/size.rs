@@ -1,5 +1,3 @@
-//! Measures the size of the table of pending checks, and the memory of a worker.
-
 use crate::options::Options;
 use crate::progress::say;
 use crate::results::{Outcome, Wanted, readable};

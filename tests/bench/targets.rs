@@ -1,5 +1,3 @@
-//! Measures whether claims stay fast while many pending checks cannot be handed out.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};

@@ -1,5 +1,3 @@
-//! Measures how long `awty.watch()` makes writers wait, and how long the walk takes when its worker is killed.
-
 use crate::options::Options;
 use crate::progress::say;
 use crate::results::{Outcome, Wanted, readable};

@@ -1,13 +1,11 @@
-//! Measures how much a watch slows down writers, and how long its checks take to raise alerts.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// One table is watched. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the columns,
-/// constraints and indexes of awty.future_job.
+/// The trigger of the unwatched table has a plain INSERT … ON CONFLICT into a table with the columns, constraints and
+/// indexes of awty.future_job.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -34,9 +32,8 @@ RESET ROLE";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
-/// Runs the script on empty tables, and returns its time. The tables must then contain n checks.
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
-    // TRUNCATE locks the tables in the order in which a run locks them: first awty's tables, then the shop's tables.
+    // TRUNCATE locks the tables in the order in which a run locks them: awty's tables, then the shop's tables.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
@@ -86,8 +83,6 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// Compares a watched table with two plain statements. The first writes the rows, and the second writes the rows'
-/// checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
     let ours = orders("shop.watched", n, "now()");
@@ -108,7 +103,6 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// Compares awty with one plain statement that reads the rows, writes alerts and history, and deletes the checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";

@@ -1,6 +1,3 @@
-//! Measures the speed of due checks, with one worker and with two, of jobs that take one check and of jobs that take a
-//! set.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Ran, Shop};

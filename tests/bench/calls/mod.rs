@@ -1,11 +1,9 @@
-//! Measures the gateway alone and in comparison with other programs.
-//!
 //! Usage: `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
 //! awty-gateway. `AWTY_CALLER` is a program that makes the gateway's calls without a database. `AWTY_PG_NET` says that
-//! the stage has pg_net. If a number is smaller than usual, the report calls the run a try.
+//! the stage has pg_net. A run with smaller numbers than usual is a try.
 //!
-//! Invariant: programs that are compared are measured in turn in the same run. A lost or doubled call fails the run,
-//! but slowness does not.
+//! Invariant: compared programs are measured in turn in the same run. A lost or doubled call fails the run, but
+//! slowness does not.
 
 mod place;
 mod receiver;
@@ -47,7 +45,6 @@ pub static MEASUREMENTS: [Measurement; 4] = [
     ("rest", [20_000, 1, 1], speed::rest, Page::of("gateway-rest")),
 ];
 
-/// Returns `None` if the first argument is not the name of a measurement.
 pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
     let name = arguments.first()?;
     let (_, usual, measure, page) = MEASUREMENTS.iter().find(|(known, ..)| known == name)?;
@@ -60,7 +57,7 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // A failure, such as a lost call, is returned only after the page is written.
+        // A failure, such as a lost call, ends the program only after the page is written.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }

@@ -1,5 +1,3 @@
-//! A throwaway cluster with awty_http, a gateway, and schedules.
-
 use crate::calls::receiver::Receiver;
 use awty_testkit::Cluster;
 use awty_testkit::gateway::{Gateway, create_credentials};

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Number of the schedule, which is at the end of the request's path.
+    /// Number of the schedule, from the end of the request's path.
     pub schedule: u32,
-    /// Time of the arrival, in µs since 1970. `slot` has the same unit.
+    /// In µs since 1970, as `slot`.
     pub at: i64,
     pub slot: i64,
     pub key: u64,
-    /// Seconds by this machine's clock, which the database also uses.
+    /// In seconds, by this machine's clock, which the database also uses.
     pub lateness: f64,
 }
 

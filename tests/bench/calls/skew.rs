@@ -1,4 +1,4 @@
-//! Compares two runs of the same schedules. In one run, a target hangs, and a blocked target has a large backlog.
+//! Compares two runs of the same schedules. In one run, a target hangs and a blocked target has a large backlog.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::{Options, lateness};
@@ -10,10 +10,10 @@ const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
 /// Seconds before the measurement, in which each schedule is called once.
 const WARM: f64 = 12.0;
-/// In the run with the bad targets, calls may be later by at most this factor.
+/// Bad targets may make calls to other targets later by at most this factor.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
-/// Measures calls to targets that work. Returns p50 and p99 of the calls' lateness, and the number of calls.
+/// Returns p50 and p99 of the lateness of calls to good targets, and the number of these calls.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     let mut place = Place::open();
     let well: Vec<String> = (1..TARGETS).map(|_| place.receiver.listen(false)).collect();

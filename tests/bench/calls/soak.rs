@@ -1,5 +1,3 @@
-//! Measures an hour of schedules that run every minute: lateness, growth, and lost or doubled calls.
-
 use crate::calls::place::{Place, pass};
 use crate::calls::receiver::Arrival;
 use crate::calls::{Options, lateness};
@@ -45,8 +43,7 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Finds lost and doubled calls. Slots before `from` do not count, because they passed while the schedules were being
-/// created.
+/// Slots before `from` do not count, because they passed while the schedules were being created.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -80,7 +77,6 @@ pub fn soak(options: &Options) -> Result<Outcome, String> {
     let before: f64 = client.query_one(SIZES, &[]).unwrap().get(1);
     place.start_gateway();
     let step = f64::from((options.minutes * 60 / SAMPLES).max(SHORTEST));
-    // Checks that became due while the schedules were created are called before the measurement.
     loop {
         let overdue: f64 = client.query_one(SIZES, &[]).unwrap().get(2);
         if overdue < f64::from(options.schedules) / 60.0 {

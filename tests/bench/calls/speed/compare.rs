@@ -1,7 +1,6 @@
 use crate::results::{Outcome, Wanted};
 use crate::stats::{Pairs, median};
 
-/// Returns the settings with the highest rate. Settings whose run fails are ignored.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],
@@ -20,7 +19,6 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// If the other program was not measured, a note gives the gateway's figure.
 pub fn add(
     outcome: &mut Outcome,
     names: [&str; 2],

@@ -1,5 +1,3 @@
-//! The server that is measured, the origins that its calls go to, and the calls.
-
 use crate::calls::place::{Place, pass};
 use crate::calls::receiver::Arrival;
 use crate::calls::speed::run::{Run, each_once};
@@ -27,8 +25,7 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// Waits until all calls have arrived and are recorded. `is_booked` is a query that tells whether the calling
-    /// program has recorded all calls.
+    /// The query `is_booked` tells whether the calling program has recorded all calls.
     pub fn run(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<Run, String> {
         poll("all calls to arrive", LONGEST, || {
             let count = self.place.receiver.count() - from;

@@ -1,4 +1,4 @@
-//! Compares long and short lists. The first requests do not count, because they plan the statements.
+//! The first requests do not count, because they plan the statements.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -12,10 +12,9 @@ use std::time::Instant;
 
 const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
-/// Factor for the number of schedules in the last measurement.
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// The number is small, because a token allows a burst of only a hundred requests.
+/// A token allows a burst of only a hundred requests.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);
@@ -26,8 +25,7 @@ const LISTS: [(&str, &str); 4] = [
     ("the calls of one schedule", "/v1/schedules/{7}/attempts"),
     ("the calls of a schedule of a second", "/v1/schedules/{8}/attempts"),
 ];
-/// Number of calls that a schedule of each second makes in a day. The list of these calls is compared with a list of
-/// ten calls.
+/// A schedule of each second makes this number of calls in a day.
 const OF_A_DAY: i32 = 86_400;
 
 const ENDPOINTS: &str = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, at, created_by)

@@ -1,7 +1,4 @@
-//! Measures the calls per second of one gateway and their lateness, in comparison with other programs.
-//!
-//! Invariant: all programs are measured in turn, round by round, on one server with the same origins. A missing program
-//! is reported as missing.
+//! Invariant: all programs are measured in turn, round by round, on one server with the same origins.
 
 mod compare;
 mod field;
@@ -17,12 +14,11 @@ use compare::{add, best, per_second};
 use field::Field;
 use run::Calls;
 
-/// pg_net is tried once with each batch size, and the comparison uses the best size.
+/// pg_net is tried once with each batch size, and the comparison uses the best one.
 const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
 
-/// A run has 25 batches, and each batch takes more than a second.
 fn share(calls: u32, batch: u32) -> u32 {
     calls.min(25 * batch)
 }
@@ -56,7 +52,7 @@ pub fn speed(options: &Options) -> Result<Outcome, String> {
     } else {
         None
     };
-    // The first run does not count, because it warms up the machine for all programs.
+    // The first run warms up the machine for all programs.
     println!("gateway, not counted: {:.0}/s", ways::gateway(&mut field, &calls)?.rate());
     let mut rates = Rates::default();
     for round in 1..=options.rounds {

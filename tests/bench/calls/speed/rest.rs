@@ -1,5 +1,3 @@
-//! Measures the gateway's memory while calls hang, and its statements while no check is due.
-
 use crate::calls::Options;
 use crate::calls::place::{Place, pass};
 use crate::results::{Outcome, Wanted};
@@ -47,7 +45,6 @@ fn memory() -> Result<(u64, u64), String> {
     Ok((before, place.memory()))
 }
 
-/// Returns the gateway's statements, their bytes of write-ahead log, and the number of slots.
 fn idle(options: &Options) -> Result<(i64, i64, f64), String> {
     let mut place = Place::open_with(&[("shared_preload_libraries", "awty,pg_stat_statements")]);
     let origin = place.receiver.listen(false);

@@ -11,9 +11,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// awty_http's default for the number of simultaneous calls to one target. The other programs get the same limit.
+/// awty_http's default for the number of simultaneous calls to one target, which the other programs get too.
 const AT_ONCE: u32 = 10;
-/// Batch size of the bookkeeping in plain SQL: the leases of one claim, and the answers of one statement.
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
 
@@ -45,7 +44,6 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     run
 }
 
-/// One transaction requests all calls.
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
@@ -116,7 +114,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Measures the bookkeeping alone, without HTTP calls. Each lease is completed with the result of an earlier real call.
+/// Measures the bookkeeping without HTTP calls. Each lease is completed with the result of an earlier real call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
