@@ -1,7 +1,7 @@
-//! Tests rows that no function of awty writes, but that a superuser may write.
+//! A superuser may write rows that no function of awty writes.
 //!
-//! Every column gets NULL, the limits of its type, and nonsense, each in a row of its own. All rows are broken at the
-//! same time, because the server log names the row that fails.
+//! Every column gets NULL, the limits of its type, and nonsense, each in its own row. All rows are broken at once,
+//! because the server log names the row that fails.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -48,7 +48,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// For each table: statements for a valid row, and a statement that breaks a column. See [`break_each`].
+/// Statements that make a valid row, and a statement that breaks a column by [`break_each`].
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -84,8 +84,8 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// COLUMN, VALUE and NUMBER stand for the column, the bad value and a running number. Values that the server refuses
-/// are skipped.
+/// Replaces COLUMN, VALUE and NUMBER with the column, the bad value and a running number. Skips values that the server
+/// refuses.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -111,7 +111,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Tests awty before and after a crash, because it reads more rows after a crash than otherwise.
+/// awty reads more rows after a crash than before it.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {
@@ -210,8 +210,7 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// `-infinity` is earlier than every time of the clock. Such a check must not hide other work of the role from the
-/// launcher.
+/// `-infinity` is earlier than every time. Such a check must not hide the role's other work from the launcher.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();

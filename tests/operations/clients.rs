@@ -1,5 +1,3 @@
-//! A client that constantly schedules, cancels and replaces checks, and the verification of its checks.
-
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};
@@ -9,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Body of a job. It writes the check's id in the transaction that ends the check.
+/// Writes the check's id in the transaction that ends the check.
 pub const NOTE_ID: &str =
     "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text); RETURN NULL; END";
 
@@ -37,8 +35,8 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// The client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01`, the client ends
-/// at this SQLSTATE or when the connection is closed.
+/// The client repeats a call that fails with an SQLSTATE in `refused`. With `57P01` in `refused`, a broken connection
+/// only ends the client.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }

@@ -1,4 +1,4 @@
-//! Tests a server with many databases, of which a few have awty. `AWTY_DATABASES=200` sets the number of databases.
+//! `AWTY_DATABASES=200` sets the number of databases.
 
 use awty_testkit::fixture::{Shop, ready_at};
 use awty_testkit::{Cluster, PATIENCE};
@@ -80,7 +80,6 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
     );
     let (mut inspected, since) = (0, Instant::now());
     for round in 0.. {
-        // An inspection may end before the test observes it, so several rounds may be needed.
         if round >= 6 && (inspected > 0 || since.elapsed() > PATIENCE) {
             break;
         }

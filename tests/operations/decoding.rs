@@ -1,5 +1,3 @@
-//! Tests that logical decoding of awty's tables shows what has happened.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
@@ -33,7 +31,7 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.cluster.execute("postgres", &["VACUUM FULL awty.future_job"]);
     shop.run("SELECT awty.resume('note')");
     shop.await_all_ended();
-    // Decoding shows only flushed changes. This commit waits until all earlier changes are flushed.
+    // Decoding shows only flushed changes, and this commit flushes all earlier changes.
     shop.cluster.execute("postgres", &["CREATE TABLE public.last ()"]);
     let transactions = shop.cluster.superuser("postgres").query(TOLD, &[]).unwrap();
     let mut told: Vec<i64> = Vec::new();

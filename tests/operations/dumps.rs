@@ -1,5 +1,3 @@
-//! Tests dumps that are made while checks run, and servers on which such dumps are restored.
-
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -7,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The shop has more data than a pipe holds, and a paused job, so that each dump has pending checks.
+/// The shop has more data than a pipe holds, so that a dump can stop midway. A paused job keeps checks pending.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");
@@ -76,7 +74,7 @@ fn a_slow_dump_holds_up_nobody() {
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
     let mut dump = shop.cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
-    // No process reads the dump's output, so the dump stops in the middle and keeps its snapshot and its locks.
+    // No process reads the dump's output, so the dump stops midway and keeps its snapshot and its locks.
     let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
                                   WHERE a.application_name = 'pg_dump'
                                     AND l.relation = 'awty.future_job'::regclass)";

@@ -1,6 +1,4 @@
-//! Tests an administrator's work on a server while awty works. Each test has its own cluster.
-//!
-//! Operations on single databases and their dumps are in `tests/lifecycle` (`ddl`, `dump`, `standby`).
+//! Tests an administrator's work on a busy server. Tests of single databases and their dumps are in `tests/lifecycle`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

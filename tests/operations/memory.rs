@@ -1,17 +1,15 @@
-//! Tests that the arguments of a client cost the server no additional memory.
-
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of the text in bytes. The available memory is enough for the text, but not for a copy of the text.
+/// Bytes of the text. The available memory is enough for the text, but not for a copy.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// A function that copied the text would crash its process, which would end all sessions of the server.
+/// A function that copied the text would crash its process, and with it end all sessions.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // The random value keeps the planner from computing and copying the text as a constant.
+    // Because of the random value, the planner does not compute and copy the text as a constant.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",

@@ -1,5 +1,3 @@
-//! Tests `awty.status` on a server whose settings never leave a process for awty.
-
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
@@ -45,7 +43,6 @@ fn each_database_says_that_no_process_is_free() {
     shop.cluster.execute("template1", &["CREATE DATABASE last TEMPLATE postgres"]);
     shop.cluster.execute("last", &["SELECT awty.adopt()"]);
     for database in ["postgres", "last"] {
-        // After this inspection, the launcher knows the database.
         let inspected = "SELECT why IS NULL AND heartbeat IS NOT NULL FROM awty.status";
         shop.cluster.await_sql(database, "the inspection", inspected);
         shop.cluster

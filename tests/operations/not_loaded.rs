@@ -1,9 +1,8 @@
-//! Tests a server that was started without the library, because an update lost a line of postgresql.conf or the
-//! database was copied.
+//! After an update lost a line of postgresql.conf, or in a copy of the database, the server starts without the library.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The trigger in the first statement is the first use of awty in the session.
+/// The trigger in the first statement is the session's first use of awty.
 const CALLS: &str = "
     INSERT INTO shop.orders SELECT n FROM generate_series(1, 3) AS n;
     SELECT awty.schedule('orders', 4, 'note', after => '0');

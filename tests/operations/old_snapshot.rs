@@ -1,4 +1,4 @@
-//! Tests a session with an old snapshot, which prevents the removal of dead rows.
+//! A session with an old snapshot prevents the removal of dead rows.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;

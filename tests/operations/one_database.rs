@@ -1,11 +1,9 @@
-//! Tests DROP, CREATE … TEMPLATE and RENAME of a busy database. Clients must disconnect first, but awty disconnects by
-//! itself.
+//! Clients must leave a busy database before DROP, CREATE … TEMPLATE and RENAME, but awty leaves by itself.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Each run is short, because a worker disconnects between two runs. Together, the runs take longer than any pause of a
-/// busy machine.
+/// A worker disconnects between two runs, so each run is short. Together, the runs outlast any pause of a busy machine.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -1,5 +1,3 @@
-//! Tests a database, and tables of awty, whose owner changes.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::error::DbError;
 
@@ -46,7 +44,7 @@ fn tables_that_are_no_superusers_any_more_are_no_riddle() {
         .unwrap();
     shop.job("note", NOTE, "");
     shop.schedule("before", "note", "after => '2 s'");
-    // PostgreSQL refuses to give an event trigger to a role that is not a superuser.
+    // An event trigger can belong only to a superuser.
     let reassign = shop.cluster.superuser("postgres").batch_execute("REASSIGN OWNED BY boss TO successor");
     assert!(reassign.unwrap_err().as_db_error().is_some_and(|error| error.message().contains("awty_refuse_drop")));
     shop.cluster.execute("postgres", &["ALTER ROLE boss NOSUPERUSER"]);

@@ -1,5 +1,3 @@
-//! Tests a server with awty that subscribes to another server's tables by logical replication.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Builder, Cluster};
 use std::process::Command;
@@ -16,7 +14,6 @@ fn run(tool: &mut Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Follows the steps of docs/operations.md.
 #[test]
 fn a_database_moves_by_logical_replication() {
     let old = Shop::on(server("logical").start());
@@ -38,8 +35,8 @@ fn a_database_moves_by_logical_replication() {
     old.run(
         "SELECT awty.schedule('orders', 'pending ' || n, 'note', after => '9 days') FROM generate_series(1, 30) AS n",
     );
-    // The first inspection after a restart makes partitions only if it finds a job, so the jobs must be copied before
-    // this inspection.
+    // After a restart, the first inspection makes partitions only if it finds a job, so the copy of the jobs must come
+    // first.
     let copied = "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel";
     new.await_sql("postgres", "the copy of each table", copied);
     new.await_sql("postgres", "the pending checks", "SELECT count(*) = 30 FROM awty.future_job");

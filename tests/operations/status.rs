@@ -1,5 +1,3 @@
-//! Tests `awty.status` in each state in which some or all checks do not run, and after this state.
-
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
@@ -43,7 +41,7 @@ fn a_role_that_cannot_connect_is_shown() {
 /// Number of slots for background workers, without the launcher's slot.
 const FREE: u32 = 4;
 
-/// Queries that take all free slots for background workers until this value is dropped.
+/// Takes all free slots for background workers until the value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -129,7 +127,7 @@ fn a_server_that_is_not_enabled_is_shown() {
     expect(&shop, "the end of it", "enabled AND lag = '0' AND oldest_overdue IS NULL");
 }
 
-/// During a restore, the copied rows still belong to another database, so the database is held as well.
+/// The rows of a copy still belong to another database, so awty holds the copy.
 #[test]
 fn a_database_that_is_held_is_shown() {
     let shop = Shop::open();
@@ -159,7 +157,6 @@ fn a_database_that_is_held_is_shown() {
     clients::judge_effects(&shop.cluster, "d");
 }
 
-/// The script is removed when this value is dropped.
 struct Script(PathBuf);
 
 impl Drop for Script {
