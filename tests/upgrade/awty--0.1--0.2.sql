@@ -1,11 +1,10 @@
--- An upgrade script to a made-up version, for tests/upgrade. It follows the rules of CONTRIBUTING.md. made_up.rs makes
--- the same changes to the install script.
+-- An upgrade script to a made-up version. made_up.rs makes the same changes to the install script.
 
 \echo Use "ALTER EXTENSION awty UPDATE" to load this file. \quit
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- Adding the column together with its default would fail if a user's table has a column of type awty.future_job.
+-- A column that is added with its default fails if a user's table has a column of type awty.future_job.
 ALTER TABLE awty.future_job ADD COLUMN priority integer;
 ALTER TABLE awty.future_job ALTER COLUMN priority SET DEFAULT 0;
 ALTER TABLE awty.future_job ADD CONSTRAINT future_job_priority_is_not_negative CHECK (priority >= 0);
@@ -25,8 +24,8 @@ COMMENT ON SEQUENCE awty.label_id_seq IS 'Numbers of labels';
 SELECT pg_catalog.pg_extension_config_dump('awty.label', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');
 REVOKE ALL ON awty.label, awty.label_id_seq FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given rights on the new objects to other roles. Rights on older objects stay,
--- because an administrator has given them.
+-- ALTER DEFAULT PRIVILEGES may have given rights on the new objects to other roles. An administrator has given the
+-- rights on older objects, so these rights stay.
 DO $$
 DECLARE
     command text;

@@ -1,5 +1,3 @@
--- An upgrade script of awty_http to a made-up version, for tests/upgrade.
-
 \echo Use "ALTER EXTENSION awty_http UPDATE" to load this file. \quit
 
 SET LOCAL search_path = pg_catalog, pg_temp;

@@ -3,7 +3,7 @@
 use awty_testkit::Cluster;
 
 const DATABASE: &str = "postgres";
-/// Lists everything that awty_http has stored. The check is left out, because a claim changes it.
+/// A claim changes the check, so the check is left out.
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t

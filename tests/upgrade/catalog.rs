@@ -1,7 +1,7 @@
-//! Tests that the catalog entries of an updated installation equal those of a new installation. catalog.sql lists the
-//! entries as text (the picture).
+//! The catalog entries of an updated installation equal those of a new installation. catalog.sql lists the entries as
+//! text (the picture).
 //!
-//! Invariant: if a statement is missing in an upgrade script, the picture differs or the script fails.
+//! Invariant: if an upgrade script lacks a statement, the picture differs or the script fails.
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// Starts a server without awty's processes. Its default privileges reveal a script that forgets to revoke rights.
+/// The server has no processes of awty. Its default privileges reveal a script that forgets to revoke rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -28,8 +28,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// With this setting, which pg_dump's scripts also use, awty_http registers no jobs. Registering needs a running awty,
-/// which this server lacks.
+/// With this setting of pg_dump's scripts, awty_http registers no jobs, which would need a running awty.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -44,7 +43,6 @@ fn installed(client: &mut Client, of: &Extension) -> Picture {
     picture(client, of, &[NO_JOBS, "CREATE EXTENSION awty_http CASCADE"]).unwrap()
 }
 
-/// Both extensions exist when one of them is updated.
 fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<Picture, Error> {
     let create = |name: &str| format!("CREATE EXTENSION {name} VERSION '{from}'");
     let update = |name: &str| format!("ALTER EXTENSION {name} UPDATE TO '{to}'");
@@ -120,13 +118,11 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs an upgrade script again and again, each time without one of its statements. Returns the lines of the picture
-/// that are missing then. The script must have more than `least` statements.
+/// Runs an upgrade script once without each of its statements. Returns the missing lines of the pictures.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
     let (mut unseen, mut missed) = (Vec::new(), Picture::new());
-    // The first statement only sets the search path, so it is not left out.
     for (number, forgotten) in statements.iter().enumerate().skip(1) {
         let version = format!("without{number}");
         let script: String = statements.iter().filter(|statement| *statement != forgotten).cloned().collect();
@@ -142,8 +138,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// CONTRIBUTING.md forbids ADD COLUMN with a default for awty.future_job. No picture of the catalog would show a
-/// violation of this rule.
+/// CONTRIBUTING.md forbids ADD COLUMN with a default for awty.future_job, because no picture would show the violation.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

@@ -1,5 +1,5 @@
--- Draws the picture of an installed extension, awty or awty_http. The picture has a line for each thing in the catalog,
--- without OIDs. Only pictures of one server may be compared, because versions of PostgreSQL differ.
+-- The picture of an installed extension has a line for each thing in the catalog, without OIDs. Only pictures of one
+-- server may be compared, because versions of PostgreSQL differ.
 WITH ext AS (
     SELECT * FROM pg_extension WHERE extname = $1
 ), member AS (
@@ -38,8 +38,8 @@ SELECT line FROM (
         'acl', (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) AS a))
     FROM rel
     UNION ALL
-    -- Column numbers are shown because the library reads rows by them. The option pg_attver is left out, because it
-    -- only says when a column was last altered.
+    -- The library reads rows by column numbers. The option pg_attver only says when a column was last altered, so it is
+    -- left out.
     SELECT concat_ws(' ', 'column:', name, attnum, attname, format_type(atttypid, atttypmod), CASE WHEN attnotnull THEN 'not null' END,
         'collation', CASE WHEN attcollation <> 0 THEN attcollation::regcollation END, 'default', pg_get_expr(d.adbin, d.adrelid), 'identity',
         nullif(attidentity, ''), 'generated', nullif(attgenerated, ''), 'storage', attstorage, attcompression, 'statistics',

@@ -1,6 +1,4 @@
--- Creates more jobs of one role, so that there are checks in each state while the server is upgraded.
---
--- One job asks for another check an hour later. Another job does what its check's arguments say.
+-- More jobs of one role, so that checks of each state exist during the upgrade.
 
 CREATE FUNCTION camp.in_an_hour(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
 pub const HERE: &str = "0.1";
-/// `src/version.rs` serves this version with the feature `next-version`.
+/// With the feature `next-version`, `src/version.rs` serves this version.
 pub const NEXT: &str = "0.2";
 
 pub struct Extension {

@@ -1,6 +1,4 @@
-//! Tests upgrades of the extension. `made_up` makes the next version from the real files.
-//!
-//! `mod.rs` has the test of pg_upgrade, which the campaign runs.
+//! `mod.rs` tests pg_upgrade, and the campaign runs it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

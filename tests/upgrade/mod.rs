@@ -1,8 +1,6 @@
-//! Tests that awty continues after pg_upgrade has moved a busy server to a later major version.
-//!
-//! `scripts/upgrade-test` runs it by `campaign upgrade OLD_STAGE NEW_STAGE`. The campaign's load works before and after
-//! pg_upgrade. One upgrade copies the files to a server whose configuration lacks awty. Another links the files to a
-//! server that preloads awty.
+//! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after. One
+//! upgrade copies the files to a server whose configuration lacks awty. Another links the files to a server that
+//! preloads awty.
 
 mod calls;
 mod picture;
@@ -16,10 +14,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// Name of a cloned database in the old server, which was not adopted.
+/// A cloned database in the old server, which was not adopted.
 const CLONE: &str = "clone";
 
-/// Jobs whose checks fall due while the server is down.
 const MISSED: [&str; 3] = ["run", "next", "skip"];
 /// The campaign's checker knows the entities of these repetitions.
 const REPEAT: &str = "
@@ -133,7 +130,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Schedules the checks. Returns the key of each check, and the state that the check must keep until the end.
+/// Returns the keys of the checks, and the state that each check must keep until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -238,7 +235,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // Only the paused job and jobs for external workers may keep checks from running.
+        // Only the paused job and jobs of external workers may keep checks from running.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {
@@ -293,7 +290,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions new OIDs, so an inspection finds the functions of rules by name and signature.
+        // pg_upgrade gives functions new OIDs, so an inspection finds functions of rules by name and signature.
         let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false))
             FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule = 'kept'";
         new.await_sql(database, "the functions of the rule to be found", found);
@@ -306,7 +303,6 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     }
 }
 
-/// The slots of the frequent repetition follow each other without a gap or a repeat.
 fn repeats(new: &Cluster) {
     for database in DATABASES {
         let ticks = "SELECT count(*) >= 3 FROM awty.future_job_history WHERE job = 'tick' AND first_check_at > pg_postmaster_start_time()";

@@ -1,5 +1,3 @@
-//! Describes everything that awty has in one database, as text that can be compared.
-
 use awty_testkit::Cluster;
 use std::collections::BTreeSet;
 
@@ -9,8 +7,8 @@ pub struct Picture {
     pub last_id: i64,
 }
 
-/// Roles appear by name, and partitions with their bounds. Two things are left out because versions differ: an owner's
-/// explicit rights on its own objects, and whether row types are members of the extension.
+/// Roles appear by name, and partitions with their bounds. Versions differ in an owner's explicit rights on its own
+/// objects and in the row types that the extension has as members, so both are left out.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

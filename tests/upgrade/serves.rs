@@ -1,5 +1,3 @@
-//! Tests a library with SQL of the previous version, of its own version and of a future version.
-
 use crate::made_up::{self, HERE, NEXT};
 use awty_testkit::Cluster;
 use std::path::Path;
@@ -70,7 +68,7 @@ fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
 /// The update comes before the restart, so the server still has the old library in memory.
 #[test]
 fn sql_of_a_version_to_come_waits_for_the_restart() {
-    // This test replaces the library of its stage, so the stage has a library of its own.
+    // This test replaces the library of its own stage.
     let before = made_up::directory_for("before").join("libawty.so");
     std::fs::copy(made_up::library(), &before).unwrap();
     let stage = made_up::stage(&before);

@@ -1,4 +1,4 @@
-//! Tests that the library exports exactly the symbols that PostgreSQL looks up by name.
+//! The library exports exactly the symbols that PostgreSQL looks up by name.
 
 use crate::made_up::library;
 use awty_testkit::checkout;
@@ -8,7 +8,6 @@ use std::process::Command;
 
 const OWN: [&str; 5] = ["Pg_magic_func", "_PG_init", "awty_launcher_main", "awty_maintainer_main", "awty_worker_main"];
 
-/// Returns the symbols in the SQL files, including files of earlier versions and of the updates between them.
 fn named_in_sql() -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     for directory in ["sql", "sql/released", "http/sql", "http/sql/released"] {
@@ -25,7 +24,7 @@ fn named_in_sql() -> BTreeSet<String> {
     symbols
 }
 
-/// A symbol that is not exported cannot collide with a symbol of another library.
+/// A symbol that is not exported cannot collide with another library.
 #[test]
 fn the_library_exports_what_sql_names_and_no_more() {
     let named = named_in_sql();
