@@ -1,5 +1,4 @@
-//! Causes events such as a switchover or a crash of the primary. An event fails only if the cluster is not whole again
-//! in time.
+//! An event fails only if the cluster is not whole again in time.
 
 use crate::place::{Place, TTL};
 use crate::random::Random;
@@ -11,16 +10,16 @@ use std::time::Duration;
 pub enum Event {
     Switchover,
     KillPostmaster,
-    /// The primary's postmaster and Patroni get SIGKILL. Patroni is started again after the failover.
+    /// The primary's postmaster and Patroni get SIGKILL. Patroni starts again after the failover.
     KillBoth,
     /// The primary's Patroni gets SIGSTOP until some time after the failover.
     FreezePatroni,
-    /// etcd is killed, and is started again after 40 s.
+    /// etcd is killed, and starts again after 40 s.
     EtcdAway,
-    /// The cluster is restored to a point in time, on another server beside the original.
+    /// The cluster is restored to a point in time on another server.
     Pitr,
     PgBackRest,
-    /// awty is moved to another server by logical replication, after all other events.
+    /// Logical replication moves awty to another server, after all other events.
     Move,
 }
 
@@ -58,7 +57,6 @@ impl Event {
             Self::FreezePatroni => {
                 place.members[old].signal_patroni(Signal::STOP);
                 let other = await_other(place, old);
-                // Two servers now accept connections as primaries.
                 pass(Duration::from_secs(10));
                 place.members[old].signal_patroni(Signal::CONT);
                 other?;
@@ -76,7 +74,7 @@ impl Event {
 
 fn switchover(place: &Place, old: usize) -> Result<(), String> {
     let member = &place.members[old];
-    // Patroni refuses a switchover while its own record of the synchronous standby is older than the server's record.
+    // Patroni refuses a switchover while its record of the synchronous standby is older than the server's record.
     poll("Patroni to accept the switchover", Duration::from_secs(60), || {
         let body = format!("{{\"leader\": \"{}\"}}", member.name);
         match member.ask("POST /switchover", &body) {

@@ -1,5 +1,3 @@
-//! Finds lost, doubled and missed orders.
-
 use crate::marks::{Mark, Ready};
 use crate::orders::{Shipped, Told, WITHIN};
 use chrono::{DateTime, Utc};
@@ -21,7 +19,6 @@ pub struct Evidence {
     pub told: BTreeMap<i64, Told>,
     pub rows: BTreeMap<i64, Row>,
     pub begun: Vec<Mark>,
-    /// Marks of runs whose commit a listening client has seen.
     pub seen: Vec<Mark>,
     pub ready: Vec<Ready>,
 }
@@ -33,7 +30,7 @@ pub struct Verdict {
     pub alerts: usize,
     pub lost_by_failover: usize,
     pub repeated_by_failover: usize,
-    /// Number of runs that began on a timeline after a later timeline had begun.
+    /// Number of runs that began on a timeline after the next timeline had begun.
     pub on_cut_off: usize,
     pub violations: Vec<String>,
 }

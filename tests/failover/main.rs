@@ -1,8 +1,7 @@
-//! Counts what failovers, restores and a move lose, under a load of 200 orders a second. `make failover` runs `failover
-//! MINUTES SEED [EVENT …]`.
+//! Counts the orders that failovers, restores and a move lose, at 200 orders a second.
 //!
-//! Each mode (`place::Mode`) gets half of the time. With 0 minutes, each named event happens once, in synchronous mode.
-//! `AWTY_ETCD` is the path of etcd.
+//! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. Each mode (`place::Mode`) gets half of the time. With
+//! 0 minutes, each named event happens once, in synchronous mode. `AWTY_ETCD` is the path of etcd.
 //!
 //! Invariant: the exit status is 0 only if awty lost, doubled or missed nothing, and at least one event happened.
 
@@ -39,7 +38,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// A run of fewer minutes does not write the page in docs/.
+/// A shorter run does not write the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

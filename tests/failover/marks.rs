@@ -1,4 +1,4 @@
-//! Reads marks that runs and promotions leave outside the database: lines of the servers' logs, and notifications.
+//! Runs and promotions leave marks outside the database: lines of the servers' logs, and notifications.
 
 use crate::place::Place;
 use crate::reaper::pass;
@@ -58,7 +58,7 @@ fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// Connections that listen for the notifications of runs. Each member has one while it is a primary.
+/// Each member has a connection that listens for the notifications of runs while the member is a primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,

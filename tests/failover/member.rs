@@ -1,5 +1,3 @@
-//! A member of the cluster: Patroni, its server, and their logs.
-
 use crate::reaper;
 use awty_testkit::postgres::{Client, Config, NoTls};
 use awty_testkit::{Folder, Signal};
@@ -87,7 +85,7 @@ impl Member {
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // An attempt to connect would wait without end when a frozen Patroni's queue of connections is full.
+    // An attempt without a timeout would wait forever when a frozen Patroni's queue of connections is full.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

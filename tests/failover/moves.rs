@@ -1,4 +1,4 @@
-//! Moves awty to another server by logical replication, with the steps of docs/operations.md.
+//! The moves follow the steps of docs/operations.md.
 
 use crate::judge::Row;
 use crate::orders::Desk;
@@ -9,7 +9,6 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The last order arrives just before the cutover.
 pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row>, String> {
     let leader = place.await_whole()?;
     let port = place.members[leader].port.to_string();

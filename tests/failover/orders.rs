@@ -1,4 +1,4 @@
-//! Writers of orders follow the primary. An order is acknowledged only after its COMMIT has returned.
+//! An order is acknowledged only after its COMMIT has returned.
 
 use crate::member::Member;
 use crate::place::Place;
@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Each run leaves three marks: a log line at its start, which no failover undoes; a row; and a notification, which
-/// listeners get when the commit is visible.
+/// Each run leaves a log line at its start, which no failover undoes, a row, and a notification of its commit.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;
@@ -104,8 +103,7 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// The writers of a cut-off primary may hang in COMMIT until that primary stops, so the new writers do not wait for
-    /// them.
+    /// The new writers do not wait for the old ones, because a writer of a cut-off primary may hang in COMMIT.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {

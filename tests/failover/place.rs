@@ -1,5 +1,5 @@
-//! etcd and three members of Patroni, on loopback addresses. Each process works in one folder, so that all processes
-//! end with the folder.
+//! etcd and three members of Patroni on loopback addresses. All processes work in one folder, so that they end with the
+//! folder.
 
 use crate::member::Member;
 use crate::orders::TABLES;
@@ -36,8 +36,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// The ports are below the range of outgoing connections, because an outgoing connection could take the port of a
-/// server that is down for a moment.
+/// The ports are below the range of outgoing connections, so that no such connection takes the port of a stopped
+/// server.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -48,8 +48,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With the v3 interface, Patroni 3.0.2 takes the primary's key without checking who holds it. A Patroni that was
-/// frozen could then take the key from the new primary, whose commits would be lost.
+/// With the v3 interface, Patroni 3.0.2 takes the primary's key without checking who holds it. A thawed Patroni could
+/// then take the key from the new primary, whose commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))

@@ -26,7 +26,6 @@ pub fn pass(time: Duration) {
     }
 }
 
-/// This program starts no child named `postgres` itself.
 fn collect() {
     let Ok(entries) = std::fs::read_dir("/proc") else { return };
     for entry in entries.flatten() {

@@ -1,5 +1,3 @@
-//! Writes the results, as data in docs/results and as tables on the page in docs/.
-
 use crate::events::Event;
 use crate::judge::Verdict;
 use crate::place::Mode;
@@ -15,7 +13,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// Seconds from the log line "ready" to the first run, for each primary of the event.
+    /// Seconds from the log line "ready" to the first run, for each primary.
     first_run: Vec<f64>,
 }
 
@@ -35,7 +33,7 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// An event that gets stuck says nothing about awty, so it is neither a success nor a violation.
+    /// An event that gets stuck is neither a success nor a violation.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;
@@ -113,7 +111,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// Times are the median and the maximum, in seconds.
+/// Median and maximum in seconds.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,

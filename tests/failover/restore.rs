@@ -1,4 +1,4 @@
-//! The databases of a restored server are held until `awty.adopt()`. Afterwards, they must be complete.
+//! awty holds the databases of a restored server until `awty.adopt()`. Then they must be complete.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
@@ -114,7 +114,6 @@ pg1-port={port}\npg1-socket-path={0}\npg1-user=postgres\n",
     configure(place, copy, "")
 }
 
-/// Nothing may run before the adoption. After the adoption, each late order must have its alert.
 fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     let log = place.folder.path().join("copy.log");
     let _ = std::fs::remove_file(&log);

@@ -1,5 +1,3 @@
-//! Reads a server's orders with their alerts, runs and checks.
-
 use crate::judge::Row;
 use awty_testkit::poll;
 use awty_testkit::postgres::{Client, Error};
