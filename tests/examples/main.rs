@@ -1,9 +1,8 @@
-//! Tests the SQL in README.md and docs/: psql runs each block in order, and must print what the page shows.
+//! psql runs each block of SQL in README.md and docs/ in order, and must print what the page shows.
 //!
-//! Each page gets its own database, which belongs to the role `app`. A block that begins with `-- as a superuser` runs
-//! as `postgres`, and every other block runs as `app`. A block of `text` directly after a block of `sql` is psql's
-//! output. A query directly after a block that ends with `pg_sleep()` is repeated until it prints the output, because a
-//! busy machine may need longer than the page says.
+//! Each page has its own database of the role `app`. A block that begins with `-- as a superuser` runs as `postgres`. A
+//! block of `text` directly after a block of `sql` is psql's output. A query directly after a block that ends with
+//! `pg_sleep()` is repeated until it prints the output, because a busy machine may be slow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

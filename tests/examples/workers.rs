@@ -1,4 +1,4 @@
-//! Tests the workers of examples/workers. Each worker claims, fails, retries, dies and is replaced.
+//! Each worker of examples/workers claims, fails, retries, dies and is replaced.
 
 use awty_testkit::{Cluster, Signal};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Dropping the value ends the process.
 struct Worker(Child);
 
 impl Worker {
@@ -39,7 +38,7 @@ fn try_worker(command: &dyn Fn() -> Command) {
     let ended = "SELECT count(*) = 2 AND bool_and(CASE entity_key WHEN 'good' THEN outcome = 'done' AND attempts = 1
                      ELSE outcome = 'failed' AND attempts = 2 END) FROM awty.future_job_history";
     cluster.await_sql("postgres", "the good one to be done, and the bad one to have failed twice", ended);
-    // The lease of the first worker is short, because this worker dies. The lease of the next worker is long.
+    // The first worker dies, so its lease is short.
     app("SELECT awty.alter('mail', timeout => '3 s')");
     app(
         "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 60}')",
@@ -58,7 +57,7 @@ fn try_worker(command: &dyn Fn() -> Command) {
     assert!(cluster.value::<bool>("postgres", keys));
 }
 
-/// If the tool is missing, a message says that the test is skipped.
+/// If the tool is missing, the test is skipped.
 fn is_there(what: &str, found: bool) -> bool {
     if !found {
         eprintln!("skipped: {what} is not installed");
