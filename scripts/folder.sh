@@ -1,11 +1,10 @@
-# Makes and uses folders with another Debian and its PostgreSQL. Other scripts source this file after lib.sh, and it is never run.
+# Makes and uses folders with another Debian and its PostgreSQL. Other scripts source this file after lib.sh.
 # shellcheck shell=bash
 
-# Prints the folder of a major version. AWTY_FOLDER overrides it.
 folder_of() { echo "${AWTY_FOLDER:-/var/tmp/awty-folder-$1}"; }
 
-# make_folder MAJOR: installs the Debian release that has this version with mmdebstrap, about 1.6 GB, and keeps it. MIRROR replaces Debian's
-# servers. The folder uses this machine's Rust.
+# make_folder MAJOR: installs the Debian release that has this version with mmdebstrap (1.6 GB), and keeps the folder. MIRROR replaces
+# Debian's servers.
 make_folder() {
     local major=$1 folder release packages
     folder=$(folder_of "$major")
@@ -31,8 +30,8 @@ make_folder() {
     cargo fetch -q --locked
 }
 
-# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout, with the target directory outside of the folder.
-# The mounts end with the command, because it has a mount namespace of its own.
+# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs the command in the folder's checkout. The mounts end with the command, because the
+# command has its own mount namespace. The target directory is outside of the folder.
 enter_folder() {
     local major=$1 name passed=()
     shift

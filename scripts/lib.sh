@@ -1,4 +1,4 @@
-# Functions that all scripts share, for paths, messages and PostgreSQL. Other scripts source this file, and it is never run.
+# Functions for paths, messages and PostgreSQL, which the other scripts source.
 # shellcheck shell=bash
 
 ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,7 +18,7 @@ die() {
     exit 1
 }
 
-# step LABEL COMMAND...: runs the command and prints its elapsed time. The command's output is printed only if the command fails.
+# step LABEL COMMAND...: prints the command's time, and its output only if the command fails.
 step() {
     local label=$1 log start=$SECONDS ticker rc=0
     shift
@@ -41,8 +41,7 @@ step() {
 
 cargo_key() { sed -n "/^\[workspace\.package\]/,/^\[[^w]/s/^$1 *= *\"\(.*\)\"/\1/p" Cargo.toml; }
 
-# Prints the pg_config to use: $PG_CONFIG, or Debian's pg_config of the preferred major version, or the pg_config in the PATH. Prints
-# nothing if there is none.
+# Prints $PG_CONFIG, or Debian's pg_config of the preferred major version, or the pg_config in the PATH, or nothing.
 find_pg_config() {
     local major
     if [[ -n ${PG_CONFIG:-} ]]; then
@@ -58,7 +57,7 @@ find_pg_config() {
     command -v pg_config || true
 }
 
-# Returns whether the server of this pg_config can be built for, started and tested.
+# Whether awty can be built for and tested on the server of this pg_config.
 server_complete() {
     [[ -x $1 && -x $("$1" --bindir)/postgres && -f $("$1" --includedir-server)/postgres.h ]] &&
         [[ -x $(pgxs_test_dir "$1")/regress/pg_regress ]]
@@ -67,7 +66,7 @@ server_complete() {
 pgxs_test_dir() { echo "$(dirname "$(dirname "$("$1" --pgxs)")")/test"; }
 pg_major() { "$1" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
-# Sets the PostgreSQL and the paths of its build. Each major version has its own target directory, so that builds do not replace each other.
+# Each major version has its own target directory, so that builds do not replace each other.
 choose_pg_config() {
     PG_CONFIG=$(find_pg_config)
     [[ -n $PG_CONFIG ]] || die "no PostgreSQL is found: there is no pg_config; run: make setup"
@@ -81,7 +80,6 @@ choose_pg_config() {
     export PG_CONFIG PG_MAJOR
 }
 
-# Prints nothing if there is none.
 find_etcd() { command -v etcd || { [[ ! -x $TARGET/etcd/usr/bin/etcd ]] || echo "$TARGET/etcd/usr/bin/etcd"; }; }
 
 failover_complete() { [[ -n $(find_etcd) ]] && command -v patroni >/dev/null && command -v pgbackrest >/dev/null; }
