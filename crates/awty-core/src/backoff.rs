@@ -6,14 +6,7 @@ use std::time::Duration;
 /// Longest wait after a failed run.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns the wait after `failures` failed runs in a row: `retry_after`, doubled with each further failure. Zero
-/// failures count as one.
-///
-/// ```
-/// # use awty_core::backoff::failed_run;
-/// # use chrono::TimeDelta;
-/// assert_eq!(failed_run(TimeDelta::minutes(1), 3), TimeDelta::minutes(4));
-/// ```
+/// Returns the wait after `failures` failed runs in a row: `retry_after`, doubled with each further failure.
 pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     let factor = 2_i32.checked_pow(failures.saturating_sub(1));
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
@@ -26,21 +19,20 @@ pub struct Backoff {
     longest: Duration,
 }
 
-/// Wait before another worker of a role starts, if the role's last worker ran no check, or if a run ended the worker's
-/// process.
+/// Wait before a role gets another worker, if the role's last worker ran no check or its process ended in a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// Wait before the launcher tries again to start a worker, if the server had no room for another background worker.
+/// Wait before the launcher tries again, if the server had no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 /// Wait before a worker tries a check again, if a client had locked the check's row.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
-    /// Creates a backoff.
+    /// Creates a backoff that grows from `first` to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
 
-    /// Returns the wait after a failure. `failures` is the number of failures in a row before this one.
+    /// Returns the wait after a failure that follows `failures` others in a row.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

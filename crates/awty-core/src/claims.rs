@@ -1,7 +1,7 @@
 //! The checks that each worker runs or has prefetched.
 //!
-//! Invariant (promise P4): at most one worker claims a check at a time. The caller holds one lock for the lists of all
-//! workers.
+//! Invariant (promise P4): at most one worker claims a check at a time, because the caller holds one lock for the lists
+//! of all workers.
 
 /// A sorted list of at most `N` check ids.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl<const N: usize> Ids<N> {
         self.ids[..len].sort_unstable();
     }
 
-    /// The ids in ascending order.
+    /// Returns the ids in ascending order.
     pub fn as_slice(&self) -> &[i64] {
         &self.ids[..self.len.min(N)]
     }
@@ -37,8 +37,8 @@ impl<const N: usize> Ids<N> {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims and returns the new ones. They are the `wanted` checks that no other worker has,
-    /// as far as they fit into the list.
+    /// Replaces this worker's claims by those `wanted` checks that no other worker has, at most `N`. Returns the new
+    /// claims.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -46,8 +46,7 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds the `wanted` checks that no other worker has prefetched, and returns them. Checks that do not fit are
-    /// returned too, and run in the worker that claims them first.
+    /// Adds the `wanted` checks that no other worker has prefetched. Returns these checks, even if some do not fit.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

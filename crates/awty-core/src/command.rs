@@ -4,20 +4,13 @@
 
 /// Commands that a BEGIN ATOMIC function may contain.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// Commands that a function may contain only in a quoted body.
+/// Commands that need a quoted function body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",
 ];
 
 /// Returns a CREATE FUNCTION statement that runs `text`, if `text` is an SQL command.
-///
-/// ```
-/// # use awty_core::command::function_for;
-/// let function = function_for("tidy", "DELETE FROM session;");
-/// assert_eq!(function.as_deref(), Some("CREATE FUNCTION tidy() RETURNS void BEGIN ATOMIC DELETE FROM session; END;"));
-/// assert_eq!(function_for("tidy", "shop.tidy"), None);
-/// ```
 pub fn function_for(name: &str, text: &str) -> Option<String> {
     let command = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let (word, _) = command.split_once(char::is_whitespace)?;

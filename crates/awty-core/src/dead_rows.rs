@@ -1,7 +1,5 @@
-//! Decides when awty vacuums its table of pending checks without waiting for autovacuum.
-//!
-//! Autovacuum visits a database once per `autovacuum_naptime`, by default a minute. In a minute a busy server ends more
-//! than ten times as many checks as are pending, and the table would grow to hold all of them.
+//! Decides when awty vacuums its table of pending checks. Autovacuum comes once a minute by default, and in a minute a
+//! busy server ends ten times as many checks as are pending.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
 
@@ -11,13 +9,13 @@ use std::time::Duration;
 const LEAST: u64 = 30_000;
 /// Dead rows per page at which a large table is vacuumed. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Time between two vacuums. A vacuum also waits this long after the first dead row, so that it does not disturb
-/// workers that finish a short backlog of checks.
+/// Least time between two vacuums, and between the first dead row and a vacuum, so that a vacuum does not disturb a
+/// short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// Wait after a failed vacuum. Autovacuum may vacuum the table in the meantime.
+/// Wait after a failed vacuum.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// An estimate of the dead rows among the pending checks.
+/// An estimate of the dead rows in the table of pending checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadRows {
     rows: u64,
@@ -29,7 +27,7 @@ impl DeadRows {
     /// No dead rows, and a table of unknown size.
     pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
 
-    /// Adds dead rows.
+    /// Adds `rows` to the estimate.
     pub fn add(&mut self, rows: u64, mono: Mono) {
         if self.rows == 0 {
             self.not_before = self.not_before.max(mono.plus(PAUSE));
@@ -42,8 +40,7 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. If so, the estimate starts again from zero, because the caller now vacuums the
-    /// table.
+    /// Returns whether a vacuum is due. If so, the caller must vacuum now, because the estimate starts again from zero.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {

@@ -1,12 +1,11 @@
-//! Counters of the runs of one job, for `awty.job_status`.
+//! Counts the runs of one job, for the view `awty.job_status`.
 //!
-//! Invariant: each run counts in exactly one lateness class, so the sum of the classes is `runs`. Counters of parts of
-//! the runs add up to the counters of all runs.
+//! Invariant: each run counts in exactly one lateness class, so the classes add up to `runs`.
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the lateness classes, except for the last class, which has no bound.
+/// Upper bounds of the lateness classes. The last class has no bound.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -15,7 +14,7 @@ pub const LATE: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
 ];
 
-/// The result of a run for its check.
+/// What a run did to its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The job requested another check.
@@ -40,7 +39,7 @@ pub struct RunOf {
 /// Counters of a job's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// All runs.
+    /// Number of runs.
     pub runs: u64,
     /// Checks that ended as `done`.
     pub done: u64,
@@ -52,15 +51,15 @@ pub struct Figures {
     pub retries: u64,
     /// Checks that a run ended with another outcome.
     pub other: u64,
-    /// Rows that met a rule in time.
+    /// Watched rows that met a rule in time.
     pub met: u64,
-    /// Rows whose alert reached level 1.
+    /// Watched rows whose alert reached level 1.
     pub late_rows: u64,
-    /// Total duration. A run of a set of checks counts once.
+    /// Total duration of the runs. A run of several checks counts once.
     pub run_time: TimeDelta,
-    /// Longest duration.
+    /// Longest duration of a run.
     pub max_run_time: TimeDelta,
-    /// Runs in each lateness class. See [`LATE`].
+    /// Number of runs in each lateness class of [`LATE`].
     pub late: [u64; LATE.len() + 1],
     /// Start of the last run.
     pub last_run_at: Option<Time>,
@@ -68,12 +67,12 @@ pub struct Figures {
     pub last_end: Option<(Time, Outcome)>,
     /// End of the last run that did not fail.
     pub last_success_at: Option<Time>,
-    /// Last failed run, or last end of a check with a problem.
+    /// End of the last run that failed or ended its check with a problem.
     pub last_failure_at: Option<Time>,
 }
 
 impl Figures {
-    /// No runs.
+    /// A job without runs.
     pub const NONE: Self = Self {
         runs: 0,
         done: 0,

@@ -1,24 +1,24 @@
-//! Methods, headers and success statuses of the HTTP calls that the gateway makes.
+//! Lists the methods, headers and success statuses of HTTP calls that the gateway makes.
 
 use crate::label::labels;
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 
 labels! {
-    /// An HTTP method of a call.
+    /// The method of an HTTP call.
     #[derive(Default)]
     Method for "method" {
-        /// The default.
+        /// The default method.
         #[default] Post = "POST",
-        /// Has no body.
+        /// A call without a body.
         Get = "GET",
-        /// Has no body.
+        /// A call without a body.
         Head = "HEAD",
-        /// Has a body.
+        /// A call with a body.
         Put = "PUT",
-        /// Has a body.
+        /// A call with a body.
         Patch = "PATCH",
-        /// Has a body.
+        /// A call with a body.
         Delete = "DELETE",
     }
 }
@@ -46,13 +46,13 @@ pub const RESERVED_HEADERS: &[&str] = &[
 /// Why a header that a user sets is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Not a valid header name.
+    /// The name is not a valid header name.
     Invalid,
-    /// One of [`RESERVED_HEADERS`].
+    /// The name is one of [`RESERVED_HEADERS`].
     Reserved,
 }
 
-/// Refuses headers that a user may not set.
+/// Returns an error if a user may not set this header.
 pub fn check_header(name: &str) -> Result<(), HeaderError> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -63,7 +63,7 @@ pub fn check_header(name: &str) -> Result<(), HeaderError> {
     if RESERVED_HEADERS.iter().any(is_reserved) { Err(HeaderError::Reserved) } else { Ok(()) }
 }
 
-/// The HTTP statuses that count as success. The text `200,300-304` means 200, and 300 to 304.
+/// The HTTP statuses that count as success, for example `200,300-304`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(Vec<(u16, u16)>);
 

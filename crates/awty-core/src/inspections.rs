@@ -1,23 +1,19 @@
-//! Decides when each database of the server is inspected, and in which order.
+//! Decides when and in which order databases are inspected. An inspection finds out whether a database has awty.
 //!
 //! Invariant: each database is inspected once after it appears. A database with awty is inspected again within
-//! [`AUDIT`], and on request. Of the due databases, those with awty come first, unless another database has been due
-//! for [`AFTER_KNOWN`] longer.
+//! [`AUDIT`]. Due databases with awty come first, unless another database has been due for [`AFTER_KNOWN`] longer.
 
 use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time between two inspections of a database that has awty, and between two reads of the list of databases.
+/// Time between two inspections of a database with awty, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Time before another inspection, if an inspection failed or the extension needs an update. No event announces the
-/// update.
+/// Wait after an inspection that failed or found an outdated extension, because no event announces its update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// Wait before another try, if no process was free for the inspection, or if a command such as DROP DATABASE needed the
-/// database.
+/// Wait before another try, if no process was free, or if a command such as DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Delay for databases that may lack awty. An inspection costs about 10 ms of CPU, and a server may have hundreds of
-/// databases.
+/// Delay for databases that may lack awty, because each inspection costs about 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 /// What an inspection found.
@@ -25,16 +21,16 @@ pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 pub enum Finding {
     /// awty is not installed.
     Nothing,
-    /// awty is installed. An event will announce when this changes.
+    /// awty is installed.
     Awty,
     /// awty is installed in another version, or the inspection failed.
     Unclear,
 }
 
-/// The times of the next inspections, by a key of the database.
+/// The time of each database's next inspection. `K` identifies a database.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// A database without awty is `None`. Such a database is never inspected again.
+    /// `None` means that the database has no awty, so it needs no inspection.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -46,7 +42,7 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Makes the list of databases and all inspections due.
+    /// Makes all inspections and the next read of the list of databases due.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
@@ -56,7 +52,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Records the current databases. New ones become due.
+    /// Records the list of databases. New databases become due.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {
@@ -65,13 +61,12 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// Records an inspection's result. If another inspection was requested meanwhile, the database stays due.
+    /// Records an inspection's result. A database stays due if another inspection was requested meanwhile.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database has left the list of databases, because it no longer allows connections. If it returns to the
-        // list, it counts as new.
+        // The database left the list, because it no longer allows connections.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -83,7 +78,7 @@ impl<K: Copy + Ord> Inspections<K> {
         }
     }
 
-    /// Makes an inspection due now.
+    /// Makes an inspection of the database due now.
     pub fn ask(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now));
     }
@@ -98,8 +93,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases in the order of their inspections, and the time until the next database is due.
-    /// `is_known` says whether a database has awty.
+    /// Returns the due databases in their order, and the time until the next database is due.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

@@ -1,10 +1,9 @@
 //! Counters and log state of many jobs, in a table of fixed size.
 //!
-//! If the table is full, the job with the oldest last run loses its row. Its counters go to a row without a name, which
-//! the *other jobs* of its database share.
+//! In a full table, the job with the oldest last run loses its row. Its counters go to a row without a name, which the
+//! *other jobs* of its database share.
 //!
-//! Invariant: the sum of a database's rows includes every run in the database. A database has at most one row
-//! for each job name.
+//! Invariant: a database's rows together count each of its runs. A job has at most one row.
 
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
@@ -13,7 +12,7 @@ use crate::{Mono, Passed, Time};
 /// Maximum length of a job's name, in bytes.
 pub const NAME: usize = 63;
 
-/// One job, or the other jobs of a database.
+/// The row of one job, or of the other jobs of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
@@ -21,7 +20,7 @@ pub struct JobRow {
     len: u8,
     /// Counters of the runs since `since`.
     pub figures: Figures,
-    /// Start of the counting.
+    /// When counting began.
     pub since: Time,
     /// Whether the counters have changed since they were last stored.
     pub is_new: bool,
@@ -56,7 +55,7 @@ impl TargetName {
         Self { len: len as u8, ..copy }
     }
 
-    /// The name's bytes.
+    /// Returns the name's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -76,23 +75,22 @@ impl JobRow {
         target: TargetName::NONE,
     };
 
-    /// The job's name, empty for the other jobs.
+    /// Returns the job's name, empty for the other jobs.
     pub fn name(&self) -> &[u8] {
         &self.name[..usize::from(self.len)]
     }
 
-    /// OID of the job's database.
+    /// Returns the OID of the job's database.
     pub fn database(&self) -> u32 {
         self.database
     }
 }
 
-/// A table of `N` rows. `JOBS` of the rows are for one job each. Each of the other rows is for the other jobs of one
-/// database.
+/// A table of `N` rows: `JOBS` rows for one job each, and the others for the other jobs of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// For each row, a hash of its database and job name, or 0 if the row is free. A search compares hashes, because
-    /// comparing all names would take longer than many runs.
+    /// Hash of each row's database and job name, or 0 for a free row. Comparing all names would take longer than many
+    /// runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
@@ -121,8 +119,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Finds or creates the row of a job. Also returns the database whose oldest job was merged to make room. The row
-    /// is `None` if the name is too long or the table is full.
+    /// Finds or creates a job's row, which is `None` if the name is too long or the table is full. Also returns the
+    /// database whose oldest job lost its row.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -140,7 +138,6 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Returns the database of the merged job.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
@@ -162,7 +159,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         Some(row.database)
     }
 
-    /// Returns whether the job had a row.
+    /// Removes a job's row. Returns whether the job had one.
     pub fn forget(&mut self, database: u32, name: &[u8]) -> bool {
         let found = self.find(database, name);
         if let Some(index) = found {
@@ -182,19 +179,19 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         }
     }
 
-    /// The rows of a database.
+    /// Returns the rows of a database.
     pub fn of(&self, database: u32) -> impl Iterator<Item = &JobRow> {
         let is_used = move |(key, row): &(&u64, &JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// The rows of a database, to change them.
+    /// Returns the rows of a database, to change them.
     pub fn of_mut(&mut self, database: u32) -> impl Iterator<Item = &mut JobRow> {
         let is_used = move |(key, row): &(&u64, &mut JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the due summaries of suppressed log entries, with the jobs' names.
+    /// Returns the due summaries of unlogged failures, with the jobs' names.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

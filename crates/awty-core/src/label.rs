@@ -23,13 +23,10 @@ impl std::error::Error for UnknownLabel {}
 
 /// A value that SQL shows as a word.
 pub trait Word {
-    /// The value's word.
+    /// Returns the value's word.
     fn as_str(&self) -> &'static str;
 
-    /// Sets this value to the one that `word` stands for.
-    ///
-    /// # Errors
-    /// [`UnknownLabel`] if no value has this word.
+    /// Sets the value whose word is `word`, or returns an error.
     fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
 }
 
@@ -50,7 +47,7 @@ macro_rules! labels {
             /// The words of [`Self::ALL`].
             pub const LABELS: &'static [&'static str] = &[$($label,)+];
 
-            /// The value's word.
+            /// Returns the value's word.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }

@@ -1,52 +1,22 @@
-//! All decisions of awty about time, as pure functions.
+//! All decisions of awty about time, as pure functions. README.md shows how the modules work together.
 //!
-//! - [`slot`] rounds due times up to slots. [`lateness`] is the time from a slot to the start of its run.
-//! - [`limits`] has the options of a job. [`policy`] applies them before and after a run. [`outcome`] says why a check
-//!   ended.
-//! - [`plan`] decides which roles get a worker. [`pace`] decides how many checks a worker takes at once.
-//!   [`token_bucket`] limits how fast overdue checks start.
-//! - [`claims`] gives a check to one worker. [`pauses`] and [`backoff`] say when a worker tries again.
-//! - [`occupancy`] is the state of a worker's place in shared memory.
-//! - [`inspections`] decides when each database is inspected.
-//! - [`quarantine`] runs checks that may have crashed the server one at a time.
-//! - [`lease`] is an external worker's right to one check for a limited time.
-//! - [`watch`] decides when a row of a watched table is late, and which level its alert has.
-//! - [`watchdog`] decides when a run is cancelled and when its process is terminated.
-//! - [`dead_rows`] decides when the table of pending checks is vacuumed.
-//! - [`figures`] counts the runs of a job. [`job_table`] keeps the counters of many jobs.
-//! - [`log_rate`] limits log entries about failures.
-//! - [`repeat`] gives the moments and slots of `every` and `cron` in a time zone.
-//! - [`calendar`] decides when a calendar is open, and counts its open time.
-//! - [`http`] lists the methods, headers and success statuses of HTTP calls.
-//! - [`uri`] gives the normal spelling of an endpoint's URI, and the id of its schedule.
-//! - [`versions`] decides whether the library is compatible with the installed SQL.
-//! - [`mod@nearest`] and [`command`] give HINTs if a user wrote a mistyped name or a command.
-//!
-//! Invariant: the same arguments give the same answer, and the current time is an argument. No function panics or
-//! allocates more than its answer. Only [`repeat::Remembered`] caches answers, at most a thousand for a zone.
+//! Invariant: the same arguments give the same answer. The current time is an argument, because this crate must not
+//! read a clock. No function panics, or allocates more than its answer. Only [`repeat::Remembered`] keeps a cache.
 //!
 //! Example: an order placed at 10:05 is checked after three hours, with slots of 15 minutes.
 //!
 //! ```
 //! use awty_core::{After, Answer, Before, Check, Limits, Outcome, Time, Width, policy};
-//! use chrono::TimeDelta;
 //!
 //! let at = |time: &str| -> Time { format!("2026-03-01T{time}Z").parse().expect("a time") };
-//! let width = Width::new(15 * 60).expect("it divides a day");
-//! let limits = Limits::defaults(width);
+//! let limits = Limits::defaults(Width::new(15 * 60).expect("it divides a day"));
 //!
 //! let slot = policy::schedule(at("13:05:00"), &limits, at("10:05:00")).expect("it is not too far ahead");
 //! assert_eq!(slot, at("13:15:00"));
+//!
 //! let check = Check { slot, check_count: 0, attempt: 0 };
-//!
-//! // A check waits for its slot.
-//! let start = at("00:00:00"); // when the server became able to run checks
-//! assert_eq!(policy::before(&check, &limits, start, at("13:14:59")), Before::NotYet);
-//! assert_eq!(policy::before(&check, &limits, start, at("13:15:00")), Before::Run);
-//!
-//! // The job asks for another check in three hours, or says that nothing is left to check.
-//! let again = Answer::Again(at("13:15:01") + TimeDelta::hours(3));
-//! assert_eq!(policy::after(&check, &limits, again, at("13:15:01")), After::Again(at("16:30:00")));
+//! assert_eq!(policy::before(&check, &limits, at("00:00:00"), at("13:14:59")), Before::NotYet);
+//! assert_eq!(policy::before(&check, &limits, at("00:00:00"), at("13:15:00")), Before::Run);
 //! assert_eq!(policy::after(&check, &limits, Answer::Done, at("13:15:01")), After::End(Outcome::Done));
 //! ```
 
@@ -101,11 +71,11 @@ pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 pub use token_bucket::TokenBucket;
 
-/// A moment by the server's clock, in UTC. A `Time` may be finer than PostgreSQL's microseconds, because a rounded time
+/// A moment of the server's wall clock, in UTC. A `Time` holds nanoseconds, because a time rounded to microseconds
 /// could make a check run early.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// Returns the moment `delta` after `t`. If a `Time` cannot hold that moment, returns the last moment that it can hold.
+/// Returns the moment `delta` after `t`, or the last moment that a `Time` can hold.
 pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

@@ -60,16 +60,16 @@ labels! {
         Replace = "replace",
         /// The pending check stays.
         Keep = "keep",
-        /// The check with the earlier slot stays. If the slots are equal, the pending check stays.
+        /// The new check replaces the pending check if the new slot is earlier.
         Earliest = "earliest",
-        /// The check with the later slot stays. If the slots are equal, the pending check stays.
+        /// The new check replaces the pending check if the new slot is later.
         Latest = "latest",
-        /// An error.
+        /// The client gets an error.
         Error = "error",
     }
 }
 
-/// What a new check does to the entity's pending check.
+/// What happens if the entity already has a pending check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// The pending check ends with the outcome `replaced`.
@@ -81,7 +81,7 @@ pub enum Conflict {
 }
 
 impl OnConflict {
-    /// Decides between the check at the slot `pending` and a new check at the slot `wanted`.
+    /// Decides whether a new check at `wanted` replaces the pending check at `pending`.
     pub fn decide(self, pending: Time, wanted: Time) -> Conflict {
         let replace = match self {
             Self::Replace => true,
@@ -97,7 +97,7 @@ impl OnConflict {
 /// The options of a job that decide when its checks run and how they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The width of the job's slots. See [`crate::slot::effective`].
+    /// Effective width of the job's slots.
     pub width: Width,
     /// Longest duration of a run.
     pub timeout: TimeDelta,
@@ -118,7 +118,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The defaults.
+    /// Returns the options of a job that sets none.
     pub const fn defaults(width: Width) -> Self {
         Self {
             width,
@@ -133,10 +133,7 @@ impl Limits {
         }
     }
 
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// [`LimitError`] names the first such option.
+    /// Returns an error for the first option outside its range.
     pub fn check(&self) -> Result<(), LimitError> {
         within("timeout", self.timeout, &TIMEOUT, Bounds::Time)?;
         within("max_checks", self.max_checks, &MAX_CHECKS, Bounds::Count)?;
@@ -196,7 +193,7 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// Writes a duration as PostgreSQL writes its settings, in the largest unit that gives a whole number.
+/// Writes a duration in the largest unit that gives a whole number, as PostgreSQL writes its settings.
 pub struct Shown(
     /// The duration.
     pub TimeDelta,

@@ -1,31 +1,31 @@
 //! Limits the log entries about the failures of one job.
 //!
-//! Invariant: a job gets at most one entry per second and [`ENTRIES`] per minute. The next entry or a summary reports
-//! the number of the other failures.
+//! Invariant: a job gets at most one log entry per second and [`ENTRIES`] per minute. The next entry or summary gives
+//! the number of unlogged failures.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Maximum number of log entries about a job per minute.
+/// Maximum number of log entries about one job per minute.
 pub const ENTRIES: u32 = 10;
-/// Least time between two entries of a job.
+/// Least time between two log entries about one job.
 pub const APART: Duration = Duration::from_secs(1);
-/// Time after which suppressed failures are reported.
+/// After this time, a summary reports the unlogged failures.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Failures without a log entry.
+/// Numbers of failures, for example of unlogged ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Number of failed runs and of checks that ended with a problem.
     pub events: u64,
-    /// Checks that ended with a problem.
+    /// Number of checks that ended with a problem, which `events` includes.
     pub ends: u64,
 }
 
-/// The current minute of one job's log.
+/// The log entries about one job in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// First failure since the last report.
+    /// Time of the first failure since the last summary.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,
@@ -33,11 +33,11 @@ pub struct LogRate {
 }
 
 impl LogRate {
-    /// No failure.
+    /// A job without failures.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records failures. Returns `None` if they get no log entry. Otherwise the caller writes an entry about the first
-    /// failure, with the returned number of suppressed failures.
+    /// Records failures. `None` means that they get no log entry. Otherwise the caller logs one of them, with the
+    /// returned number of earlier unlogged failures.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -47,19 +47,19 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // If all failures were ends of checks, the entry reports one of them.
+        // The logged failure counts as the end of a check only if all `failed` do.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
     }
 
-    /// Records failures that get no log entry, because the caller cannot write to the log.
+    /// Records failures that the caller cannot log.
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
         self.pass(failed);
     }
 
-    /// Returns the suppressed failures if a summary is due.
+    /// Returns the number of unlogged failures, if a summary is due.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;

@@ -1,18 +1,17 @@
-//! Times of the monotonic clock, which is never set back.
-
 use std::time::Duration;
 
-/// A moment in microseconds. Only differences have a meaning.
+/// A moment of the monotonic clock, which is never set back. The unit is a microsecond, and only differences have a
+/// meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub i64);
 
 impl Mono {
-    /// Returns the time since `earlier`, or zero if `earlier` is the later moment.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// The moment `wait` later.
+    /// Returns the moment `wait` later.
     pub fn plus(self, wait: Duration) -> Mono {
         Mono(self.0.saturating_add(micros(wait)))
     }

@@ -1,7 +1,7 @@
 //! Guesses a mistyped name, for the HINT of an error.
 
-/// Returns the nearest name. Up to a third of the characters of `wanted`, and at least one, may be wrong, missing,
-/// added, or swapped with the next. The first in alphabetical order wins a tie.
+/// Returns the name nearest to `wanted`. A third of the characters of `wanted`, and at least one, may be wrong,
+/// missing, added, or swapped with the next. In a tie the alphabetically first name wins.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);

@@ -6,7 +6,7 @@
 //!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, if no other place is free
 //! ```
 
-/// State of a worker's place.
+/// The state of a worker's place in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occupancy {
     /// No worker has the place.
@@ -15,13 +15,12 @@ pub enum Occupancy {
     Starting,
     /// A worker is running.
     Taken,
-    /// The worker's process ended during a run, or the server ended it because a run ignored its timeout. The role's
-    /// next worker cleans up.
+    /// The worker's process ended during a run. The role's next worker cleans up.
     Abandoned,
 }
 
 impl Occupancy {
-    /// Whether the diagram has this arrow.
+    /// Whether the state may become `next`.
     pub fn may_become(self, next: Occupancy) -> bool {
         use Occupancy::{Abandoned, Free, Starting, Taken};
         matches!(

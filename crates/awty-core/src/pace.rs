@@ -1,19 +1,17 @@
 //! Decides how many checks a worker takes in one turn.
 //!
-//! Each turn costs one flush of the write-ahead log, so large turns are cheap. But a check that becomes due during a
-//! turn waits for the end of the turn, and after a crash all checks of the turn are suspected of having caused the
-//! crash. So a turn should last only [`TURN`].
+//! Each turn flushes the write-ahead log once, so large turns are cheap. But a check that becomes due during a turn
+//! waits for the turn's end, and a crash makes all checks of the turn suspects. So a turn should last only [`TURN`].
 
 use std::time::Duration;
 
 /// Intended duration of a turn.
 pub const TURN: Duration = Duration::from_millis(20);
-/// Checks in a worker's first turn.
+/// Number of checks in a worker's first turn.
 pub const FIRST: usize = 64;
 
-/// Returns the size of the next turn, between half and twice `size`. In the last turn, `ran` checks took the time
-/// `took`, and the flush took `flush`. A turn should last at least as long as its flush, so that flushes on a slow disk
-/// do not take most of the time.
+/// Returns the size of the next turn, after `ran` checks took the time `took`. A turn should last as long as its
+/// `flush`, so that a slow disk does not take most of the time.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -13,7 +13,7 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// The pause has ended. The next search for due checks forgets it.
+    /// The next search for due checks forgets a pause that is over.
     over: bool,
 }
 
@@ -24,14 +24,14 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The check's row is locked by a client.
+    /// Pauses a check whose row a client has locked.
     pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
         let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
         let until = now.plus(backoff::LOCKED_CHECK.after(locked));
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Another suspect is in the quarantine.
+    /// Pauses a suspect, because another suspect is in the quarantine.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
@@ -46,13 +46,12 @@ impl Pauses {
         self.by_id.get(&id).is_some_and(|pause| pause.until > now)
     }
 
-    /// Begins another search for due checks.
+    /// Forgets pauses that have ended, because another search for due checks begins.
     pub fn begin_pass(&mut self) {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause ends, and the first slot to search again because of pauses that have
-    /// ended.
+    /// Returns the time until the next pause ends, and the first slot to search again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

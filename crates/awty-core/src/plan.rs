@@ -1,8 +1,6 @@
 //! Decides which roles get another worker, and how long the launcher sleeps.
 //!
-//! Invariant: the number of workers stays within [`Caps`]. A role with a `parked_until` in the future gets no worker.
-//! The role that was served longest ago comes first. [`Role::due`] is only a hint, because the tables say which checks
-//! are due.
+//! Invariant: the number of workers stays within [`Caps`]. The role that was served longest ago comes first.
 
 use crate::{Mono, Time};
 use chrono::TimeDelta;
@@ -18,22 +16,22 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// A role of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Slot of the earliest check that may have no worker, as far as the launcher knows. If a worker finds no check, it
-    /// clears this slot.
+    /// Slot of the earliest check that may lack a worker. The slot is only a hint, and a worker that finds no check
+    /// clears it.
     pub due: Option<Time>,
-    /// Since when each worker has been busy with one run. `None` if a worker is free or the role has none.
+    /// Since when each worker has been busy with one run. `None` if a worker is free, or the role has no worker.
     pub behind_since: Option<Mono>,
     /// Whether a worker has repeatedly found more checks than fit into a turn.
     pub wants_help: bool,
-    /// Includes starting workers, but not stuck ones.
+    /// Number of workers, including starting ones but not stuck ones.
     pub workers: u32,
-    /// Workers whose run survived cancellation and termination. They count against the role's maximum but not against
-    /// the server's. So a role whose code cannot be stopped does not take all workers from other roles.
+    /// Number of workers whose run survived termination. Stuck workers count only against the role's maximum, so that
+    /// the role takes no workers from other roles.
     pub stuck: u32,
-    /// Until then the role gets no worker, because it cannot connect or the server had no room for a process.
+    /// The role gets no worker until then, because its workers cannot connect or cannot start.
     pub parked_until: Option<Mono>,
-    /// Value of a counter when the role was last served, or 0. The counter grows whenever a worker of any role starts
-    /// or leaves. So a role whose worker left to make room comes after the other roles.
+    /// Value of a counter when the role was last served. The counter grows whenever a worker starts or leaves, so that
+    /// a role whose worker made room comes last.
     pub last_served: u64,
 }
 
@@ -44,14 +42,14 @@ pub struct Caps {
     pub max_workers: u32,
     /// Maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// Number of workers of other roles. The caller does not list these roles, because they need no further worker.
+    /// Number of workers of roles that the caller does not list.
     pub elsewhere: u32,
     /// A worker may start this long before its role's slot, so that it is connected when the slot comes.
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Places for roles without a worker, so that a few roles with long runs do not take all workers.
+    /// Places that only roles without a worker get, so that roles with long runs do not take all places.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
@@ -62,14 +60,14 @@ impl Caps {
 pub struct Plan {
     /// Indexes of the roles that get another worker, in this order.
     pub start: Vec<usize>,
-    /// Number of roles that have due checks but no worker, because no place is free. While it is not 0, workers of
-    /// other roles leave after their turn to make room.
+    /// Number of roles that have due checks but no worker. While the number is not 0, workers of other roles leave
+    /// after their turn.
     pub waiting: u32,
-    /// How long to sleep.
+    /// How long the launcher sleeps.
     pub wake_in: Duration,
 }
 
-/// `now` is the current time by the wall clock, and `mono` is the same moment by the monotonic clock.
+/// Plans the launcher's next actions. `now` and `mono` are the same moment by two clocks.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;
@@ -87,8 +85,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Once a role gets no worker, no later role gets one, because roles without a worker come first and each new worker
-    // takes a free place.
+    // Roles without a worker come first. So once a role gets no worker, no later role gets one.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);
@@ -100,7 +97,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // The role's check is not due yet, so workers of other roles need not leave.
+            // The role's check is not due yet, so other roles keep their workers.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }
@@ -108,7 +105,6 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
 }
 
-/// Returns the time until the role should get another worker. Zero means now, and `None` means never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
     if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {
@@ -123,7 +119,7 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// `None` if one of the role's workers is free.
+/// Returns `None` if one of the role's workers is free.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);

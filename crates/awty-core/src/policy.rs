@@ -15,9 +15,9 @@ use std::fmt;
 pub struct Check {
     /// The column `next_check_at`.
     pub slot: Time,
-    /// Earlier checks.
+    /// Number of completed earlier runs.
     pub check_count: u32,
-    /// Failed runs in a row.
+    /// Number of failed runs in a row.
     pub attempt: u32,
 }
 
@@ -26,22 +26,23 @@ pub struct Check {
 pub enum Before {
     /// The slot has not come yet.
     NotYet,
-    /// Run the check.
+    /// The worker runs the check.
     Run,
-    /// Move the check to this slot.
+    /// The worker moves the check to this slot.
     Move(Time),
-    /// End the check without a run.
+    /// The worker ends the check without a run.
     End(Outcome),
 }
 
 /// A job function's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// NULL: nothing is left to check.
+    /// NULL: the entity needs no further check.
     Done,
-    /// The row of a rule met the condition in time.
+    /// The watched row met its rule in time.
     Met,
-    /// Check again at this time. `infinity` is [`Time::MAX_UTC`], `-infinity` is [`Time::MIN_UTC`].
+    /// The entity must be checked again at this time. `infinity` is [`Time::MAX_UTC`], `-infinity` is
+    /// [`Time::MIN_UTC`].
     Again(Time),
 }
 
@@ -52,9 +53,9 @@ pub struct Failed {
     pub timed_out: bool,
     /// Whether another attempt is ruled out.
     pub is_final: bool,
-    /// Time of the next attempt. It replaces the usual wait.
+    /// Requested time of the next attempt, in place of the usual wait.
     pub retry_at: Option<Time>,
-    /// Thousandths of the usual wait that are added to it, or subtracted if negative.
+    /// Thousandths of the usual wait that are added to it. May be negative.
     pub spread: i32,
 }
 
@@ -65,8 +66,6 @@ impl From<bool> for Failed {
 }
 
 impl Failed {
-    /// Returns the requested time of the next attempt. It is at most `max_lateness` ahead, or at most a day if the job
-    /// has no `max_lateness`.
     pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
@@ -90,12 +89,12 @@ pub enum After {
 /// The error for a time that is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar {
-    /// The job's option.
+    /// The job's option of this name.
     pub max_horizon: TimeDelta,
 }
 
 impl TooFar {
-    /// The horizon in the format of PostgreSQL's settings.
+    /// Returns `max_horizon` in the format of PostgreSQL's settings.
     pub fn horizon(&self) -> String {
         Shown(self.max_horizon).to_string()
     }
@@ -110,9 +109,6 @@ impl fmt::Display for TooFar {
 impl std::error::Error for TooFar {}
 
 /// Returns the slot of a new check at `t`, or the next slot if `t` has passed.
-///
-/// # Errors
-/// [`TooFar`] if `t` is beyond the job's `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > later(now, limits.max_horizon) {
         return Err(TooFar { max_horizon: limits.max_horizon });
@@ -120,16 +116,16 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Whether `slot` is more than a minute later than the time that the client asked for.
+/// Whether `slot` is more than a minute later than the client asked for.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
 /// Decides what to do with a claimed check.
 ///
-/// `able_since` is the last time at which this job's checks became able to run, because the server was started or
-/// promoted, or the job was enabled, adopted or resumed. If this time is ahead of the clock, the clock was set back.
-/// The caller then lowers it to `now` permanently.
+/// `able_since` is when this job's checks last became able to run, because the server was started or promoted, or the
+/// job was enabled, adopted or resumed. If the clock was set back before `able_since`, the caller must lower
+/// `able_since` to `now` permanently.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;
@@ -147,8 +143,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Whether the whole slot passed before the check could run. Waiting for earlier work is not a miss. An `able_since` in
-/// the future means that the clock was set back.
+/// Whether the whole slot passed before the check could run. A check that waits for earlier work does not miss its
+/// slot.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }

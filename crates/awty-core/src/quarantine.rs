@@ -1,13 +1,13 @@
 //! The quarantine runs suspects (checks that may have crashed the server) one at a time in the whole server, so that
 //! another crash shows which check is to blame.
 //!
-//! Invariant: a suspect enters the quarantine only if the quarantine is empty, or if the suspect inside entered longer
-//! than [`ALONE`] ago. A role whose suspects keep entering must let a waiting role enter after [`TURN`].
+//! Invariant: a suspect enters only if the quarantine is empty, or if the suspect inside entered longer than [`ALONE`]
+//! ago. After [`TURN`], a role must let a waiting role enter.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// How long a suspect runs alone. Most crashes come early in a run, and a long run must not delay other suspects.
+/// How long a suspect runs alone. Most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
 /// How long suspects of one role may enter one after another while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
@@ -34,11 +34,11 @@ impl Quarantine {
     /// An empty quarantine.
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Whether the worker at `place` may run a suspect of `role` now. Otherwise it must ask again.
+    /// Returns whether the worker at `place` may run a suspect of `role` now. A refused worker must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // Does not record the role whose turn it is, because it would replace the role that waits.
+            // The role whose turn it is must not replace the waiting role in `asked`.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }
@@ -58,8 +58,7 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records that a suspect's run or its worker has ended. Returns whether this suspect was the last one that
-    /// entered.
+    /// Records that a suspect's run or worker has ended. Returns whether this suspect was the last one that entered.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

@@ -1,13 +1,13 @@
 //! Slots are the boundaries in time at which checks run.
 //!
-//! Invariant: boundaries are aligned to UTC midnight, also before 1970. A check is never early, because its due time is
+//! Invariant: boundaries are aligned to UTC midnight, also before 1970. No check runs early, because its due time is
 //! rounded up. A width divides the UTC day, so daylight saving time cannot move a boundary.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// Seconds in a day, the widest slot.
+/// Seconds of a day, which is the largest width.
 pub const DAY_SECONDS: u32 = 86_400;
 
 /// The time between two slots: from 1 second to 1 day, and a divisor of the day.
@@ -16,12 +16,12 @@ pub struct Width {
     seconds: u32,
 }
 
-/// Why a number of seconds is no width.
+/// Why a number of seconds cannot be a width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WidthError {
-    /// Less than a second or more than a day.
+    /// The number is below 1 or above 86400.
     OutOfRange(i64),
-    /// The boundaries would differ from day to day.
+    /// The number does not divide a day.
     DoesNotDivideDay(u32),
 }
 
@@ -40,10 +40,7 @@ impl Width {
     /// The default of the setting `awty.slot`.
     pub const MINUTE: Width = Width { seconds: 60 };
 
-    /// A width in seconds.
-    ///
-    /// # Errors
-    /// [`WidthError`] unless `seconds` is between 1 and 86400 and divides 86400.
+    /// Returns an error unless `seconds` is between 1 and 86400 and divides 86400.
     pub fn new(seconds: i64) -> Result<Self, WidthError> {
         match u32::try_from(seconds) {
             Ok(width @ 1..=DAY_SECONDS) if DAY_SECONDS.is_multiple_of(width) => Ok(Self { seconds: width }),
@@ -52,56 +49,46 @@ impl Width {
         }
     }
 
-    /// From 1 to 86400.
+    /// Returns the width in seconds, from 1 to 86400.
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
 
-    /// The width as a duration.
+    /// Returns the width as a duration.
     pub fn delta(self) -> TimeDelta {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Whether every boundary of this width is also a boundary of `other`.
+    /// Whether each boundary of this width is also one of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
 
-    /// The last boundary at or before `t`.
+    /// Returns the last boundary at or before `t`.
     pub fn floor(self, t: Time) -> Time {
         let second = t.timestamp();
         let boundary = second - second.rem_euclid(i64::from(self.seconds));
         Time::from_timestamp(boundary, 0).unwrap_or(Time::MIN_UTC)
     }
 
-    /// The first boundary at or after `t`, or [`Time::MAX_UTC`].
-    ///
-    /// ```
-    /// # use awty_core::{Time, Width};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let due: Time = "2030-05-01T13:05:00Z".parse()?;
-    /// assert_eq!(Width::new(900)?.round_up(due), "2030-05-01T13:15:00Z".parse::<Time>()?);
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Returns the first boundary at or after `t`, or [`Time::MAX_UTC`].
     pub fn round_up(self, t: Time) -> Time {
         let floor = self.floor(t);
         if floor == t { t } else { later(floor, self.delta()) }
     }
 
-    /// The first boundary after `t`, or [`Time::MAX_UTC`].
+    /// Returns the first boundary after `t`, or [`Time::MAX_UTC`].
     pub fn after(self, t: Time) -> Time {
         later(self.floor(t), self.delta())
     }
 
-    /// Returns the slot of a check that is due at `t`. If `t` has passed, this is the next slot.
+    /// Returns the slot of a check that is due at `t`. If `t` has passed, the check gets the next slot.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }
 }
 
-/// Returns the wider of a job's own width and `awty.slot`. The job's width need not be a multiple of `awty.slot`,
-/// because the setting may have changed.
+/// Returns the wider of the job's width and `awty.slot`, which may have changed since the job was defined.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

@@ -6,7 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// At `r` tokens per second, each microsecond brings `r` units.
+/// A token has a million units, so that `r` tokens per second bring `r` units per microsecond.
 const TOKEN: u64 = 1_000_000;
 
 /// A token bucket.
@@ -17,12 +17,12 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket, so that the overdue checks of the first second may start at once.
+    /// Returns a full bucket, so that the first overdue checks start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
     }
 
-    /// Takes up to `want` tokens, and returns how many. A rate of 0 means no limit.
+    /// Takes up to `want` tokens and returns how many. A rate of 0 means no limit.
     pub fn take(&mut self, rate_per_s: u32, want: u32, mono: Mono) -> u32 {
         if rate_per_s == 0 {
             self.last = mono;
@@ -35,7 +35,7 @@ impl TokenBucket {
         granted
     }
 
-    /// How long until [`take`](Self::take) grants a check, if no other worker takes a token.
+    /// Returns the time until [`take`](Self::take) grants a token, if no other worker takes one.
     pub fn ready_in(&self, rate_per_s: u32, mono: Mono) -> Duration {
         if rate_per_s == 0 {
             return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Normal spelling and ids of the URIs of HTTP endpoints.
+//! Normalises the URIs of HTTP endpoints, and computes the ids of their schedules.
 //!
 //! Invariant: a URI's id never changes, and normalising twice equals normalising once.
 //!
@@ -10,12 +10,9 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use url::{Host, Position, Url};
 
-/// Maximum length of scheme, host and port, in bytes.
 const MAX_ENTITY_NAME: usize = 255;
-/// Maximum length of path and query, in bytes.
 const MAX_ENTITY_KEY: usize = 1_024;
 const MAX_TEXT: usize = 4_096;
-/// Length of a schedule's id without the prefix `s_`.
 const ID_LENGTH: usize = 22;
 
 /// Why a text is not the URI of an endpoint. The message continues a sentence that begins with the argument's name.
@@ -28,23 +25,23 @@ pub enum UriError {
         /// Maximum length in bytes.
         max: usize,
     },
-    /// A control character.
+    /// The text has a control character.
     Control,
-    /// Not a URI.
+    /// The text is not a URI.
     Malformed(url::ParseError),
-    /// Neither `http` nor `https`.
+    /// The scheme is neither `http` nor `https`.
     Scheme(String),
-    /// A user name or a password.
+    /// The URI has a user name or a password.
     User,
-    /// A fragment.
+    /// The URI has a fragment.
     Fragment,
-    /// The text is not in the normal spelling, which is this URI.
+    /// The text is not in its normal spelling, which is this URI.
     OtherSpelling(Uri),
-    /// An IPv6 address that contains an IPv4 address.
+    /// The host is an IPv6 address that contains an IPv4 address.
     MappedAddress,
-    /// No host between `//` and the path.
+    /// The URI has no host.
     NoHost,
-    /// A port that the gateway never calls.
+    /// The gateway never calls this port.
     Port(u16),
 }
 
@@ -105,7 +102,7 @@ impl Uri {
         if url.fragment().is_some() {
             return Err(UriError::Fragment);
         }
-        // The standard reads `http:///x` and `http:x` as `http://x/`.
+        // The URL standard reads `http:///x` and `http:x` as `http://x/`.
         let after = text.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
         if after.is_none_or(|rest| rest.starts_with(['/', '\\'])) {
             return Err(UriError::NoHost);
@@ -120,8 +117,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Accepts a text that differs from the normal spelling only by upper case in scheme and host, a default port, or a
-    /// missing path. Refuses ports that are never called.
+    /// Accepts a text that differs from its normal spelling only by upper case in scheme and host, a default port, or a
+    /// missing path.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {
@@ -141,34 +138,34 @@ impl Uri {
         }
     }
 
-    /// The URI of a lease. The key of a single send follows `#` in `entity_key`, and is left out.
+    /// Returns the URI of a lease. In `entity_key`, `#` separates path and query from the key of a single send.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))
     }
 
-    /// The normal spelling.
+    /// Returns the URI's text.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
 
-    /// The target: scheme, host and port.
+    /// Returns the target: scheme, host and port.
     pub fn entity_name(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// Path and query.
+    /// Returns path and query.
     pub fn entity_key(&self) -> &str {
         &self.url[Position::BeforePath..Position::AfterQuery]
     }
 
-    /// The parsed URL.
+    /// Returns the parsed URL.
     pub fn url(&self) -> &Url {
         &self.url
     }
 }
 
-/// The id of a schedule, from the tenant's number and the URI in its normal spelling.
+/// Returns the id of a schedule, from the tenant's number and the URI in its normal spelling.
 pub fn id(tenant: i64, uri: impl AsRef<[u8]>) -> String {
     let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);

@@ -6,12 +6,11 @@
 pub enum Unserved {
     /// The SQL is older, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is needed.
     Older,
-    /// The SQL is newer, because the server still has the old library in memory. It must be restarted.
+    /// The SQL is newer, because the server still has the old library in memory. The server must be restarted.
     Newer,
 }
 
-/// Returns `None` if the library supports the installed version. `served` lists the supported versions. The last of
-/// them is the library's own.
+/// Returns `None` if `served` lists the installed version. The last version in `served` is the library's own.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Time between the cancellation of a run and the termination of its process.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// Delay of the watchdog, because the worker's own timer should end the run first. That timer is late if the wall clock
-/// was set back.
+/// The watchdog acts this much later than the worker's own timer, which should end the run first. That timer is late if
+/// the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
 /// A run that continues this long after its termination is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
@@ -26,12 +26,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run without interventions.
+    /// Returns a run that was neither cancelled nor terminated.
     pub const fn new(began: Mono, timeout: Duration) -> Self {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// If the run must be cancelled or terminated now, records this and returns the number of interventions so far.
+    /// Records that the run must be cancelled or terminated now. Returns the new `strikes`, or `None` if it is not
+    /// time.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
@@ -39,7 +40,7 @@ impl Run {
         })
     }
 
-    /// Whether it is time to cancel or terminate the run.
+    /// Whether the run must be cancelled or terminated now.
     pub fn is_over_time(&self, now: Mono) -> bool {
         self.strikes_due(now) > self.strikes
     }
@@ -48,7 +49,7 @@ impl Run {
         self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
-    /// Returns the time until the next intervention, or `None` after the termination.
+    /// Returns the time until the run must be cancelled or terminated. `None` means that both times have passed.
     pub fn next_strike_in(&self, now: Mono) -> Option<Duration> {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }

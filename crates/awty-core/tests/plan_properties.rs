@@ -1,5 +1,3 @@
-//! Tests the launcher's plan and the token bucket with random roles.
-
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
 use awty_core::{Caps, Mono, Role, Time, TokenBucket};
 use chrono::TimeDelta;
@@ -159,7 +157,7 @@ proptest! {
 
     #[test]
     fn a_bucket_that_is_always_emptied_grants_exactly_its_rate(
-        // The bucket cannot become full within 0.9 s.
+        // A wait is so short that the bucket never becomes full.
         rate in 10_u32..2000, waits in prop::collection::vec(0_i64..900_000, 1..40),
     ) {
         let mut bucket = TokenBucket::full(MONO);

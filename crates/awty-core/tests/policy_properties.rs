@@ -1,5 +1,3 @@
-//! The decisions of `policy` with random checks and limits.
-
 mod strategies;
 
 use awty_core::backoff::{self, MAX_RETRY_WAIT};

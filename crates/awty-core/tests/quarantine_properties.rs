@@ -1,4 +1,4 @@
-//! The quarantine (promises P5 and P7) with random runs.
+//! Tests promises P5 and P7 with random runs of suspects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

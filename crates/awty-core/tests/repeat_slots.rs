@@ -48,7 +48,6 @@ fn slots(repetition: &Repetition<Fixed>, t: Time) -> impl Iterator<Item = (Time,
     })
 }
 
-/// A jitter above the distance once put most entities into the slot of the next moment.
 #[test]
 fn a_jitter_above_the_distance_spreads_entities_over_the_distance() {
     let mut counts = [0; 10];
@@ -95,7 +94,7 @@ proptest! {
         repetition in any_repetition(), since in -3_000_000_i64..90_000, length in 0_i64..3_000_000,
     ) {
         let (since, until) = (second(since), second(since + length));
-        // The period may have so many moments that the search must work by bisection.
+        // The period may have so many moments that `last` must bisect.
         let plan = &repetition.plan;
         match plan.last(since, until) {
             Some(last) => {

@@ -1,5 +1,3 @@
-//! Rounding of random times to slots.
-
 mod strategies;
 
 use awty_core::Width;

@@ -1,4 +1,4 @@
-//! The circuit breaker of a target stops calls after ten failures in a row.
+//! A target's circuit breaker stops calls to the target after ten failures in a row.
 //!
 //! ```text
 //! closed ── ten failures over at least 10 s ──► open ── wait is over ──► half open ── answer ──► closed
@@ -6,46 +6,44 @@
 //!                                                └── failure: wait doubles ──┘
 //! ```
 //!
-//! Invariant: a breaker is open for at most [`LONGEST`], and [`FORGET`] longer if the clock is set back.
+//! Invariant: a breaker stays open for at most [`LONGEST`], plus [`FORGET`] if the clock is set back.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
 const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// How long a breaker is open at first. The time doubles if the next call fails.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If a breaker opened at a time that lies more than this in the future, the clock was set back. The breaker is then
-/// half open.
+/// If `opened_at` lies further in the future than this, the clock was set back, and the breaker becomes half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// The recent failures of calls to a target.
+/// The recent failed calls to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// Failed calls in a row.
+    /// Number of failed calls in a row.
     pub failures: u32,
-    /// Time of the first of these failures.
+    /// Time of the first failed call in the row.
     pub since: Time,
-    /// `None` if the breaker is closed.
+    /// When the breaker last opened. `None` if the breaker is closed.
     pub opened_at: Option<Time>,
     /// How often the breaker opened since the target last answered a call.
     pub opens: u32,
 }
 
-/// How many calls a breaker lets through.
+/// How many calls a circuit breaker lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// All calls.
+    /// All calls may begin.
     Closed,
-    /// No call until this time.
+    /// No call may begin before this time.
     Open(Time),
-    /// One call at a time.
+    /// Only one call may be in progress.
     HalfOpen,
 }
 
 impl Breaker {
-    /// Returns the state at `now`.
+    /// Returns the breaker's state at `now`.
     pub fn state(&self, now: Time) -> State {
         let Some(opened_at) = self.opened_at else { return State::Closed };
         let until = later(opened_at, self.wait());
@@ -62,7 +60,7 @@ impl Breaker {
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // This failure changes nothing, because its call began before the breaker opened.
+            // The failed call began before the breaker opened.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })
@@ -74,8 +72,7 @@ impl Breaker {
         }
     }
 
-    /// Whether an answer to a call closes the breaker. An answer does not close an open breaker, because the call began
-    /// before the breaker opened.
+    /// Whether an answer to a call closes the breaker. An open breaker ignores answers to earlier calls.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

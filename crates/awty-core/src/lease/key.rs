@@ -1,7 +1,7 @@
-//! Computes the key of an answer. Two leases have the same key if, and only if, they are for the same answer of the
-//! same check.
+//! Computes the key of a lease. Two leases have the same key if, and only if, they ask for the same answer of the same
+//! check.
 //!
-//! Invariant: a key is RFC 4648 base32 of the first 130 bits of a SHA-256, which gives 26 characters of `A–Z2–7`.
+//! Invariant: a key is RFC 4648 base32 of the first 130 bits of a SHA-256: 26 characters of `A–Z2–7`.
 
 use crate::Time;
 use sha2::{Digest, Sha256};
@@ -9,16 +9,16 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH: usize = 26;
 
-/// The database of a key.
+/// The database that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The random number of the installation.
+    /// Random number of the awty installation.
     pub identity: i64,
     /// OID of the database.
     pub database: u32,
 }
 
-/// Returns the key for the next answer of a check that has `check_count` answers.
+/// Returns the key for a check's next answer.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());

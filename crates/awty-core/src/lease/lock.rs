@@ -1,14 +1,14 @@
-//! The PostgreSQL locks of external workers.
+//! Computes the numbers of the PostgreSQL locks for external workers.
 //!
-//! Invariant: a user needs the installation's random number to choose a job name whose locks collide with another job's
-//! locks.
+//! Invariant: without the installation's random number, a user cannot choose a job name whose locks collide with
+//! another job's locks.
 
 use sha2::{Digest, Sha256};
 
 /// Object number and sub-object number of a PostgreSQL object lock.
 pub type Number = (u32, u16);
 
-/// Locks for the targets of one job, so that one job cannot fill the server's lock table.
+/// All targets of a job share this many locks, so that one job cannot fill the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {
@@ -19,13 +19,12 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock of a job's claims. With a chance of one in 2⁴⁸, two jobs have the same lock, and their claims then
-/// wait for each other.
+/// Returns the lock that claims of a job take. Two jobs share this lock with a chance of one in 2⁴⁸.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }
 
-/// Returns the lock of a target's state. Two targets of the job may share it.
+/// Returns the lock of a target's state.
 pub fn of_target(identity: i64, job: &[u8], target: &[u8]) -> Number {
     let (_, part) = numbers(identity, target);
     (numbers(identity, job).0, part % TARGETS)

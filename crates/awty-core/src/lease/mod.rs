@@ -19,36 +19,35 @@ use std::ops::RangeInclusive;
 
 /// Range of the option `heartbeat`.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// Longest wait of an idle external worker, because it gets no notification of checks that become due between two
-/// slots.
+/// Longest wait of an idle external worker, because nothing notifies it of checks that become due between slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Largest variation of a retry's wait, in thousandths.
+/// Largest change of a retry's wait, in thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
     /// How often awty may hand out the same check.
     Delivery for "delivery" {
-        /// Again and again, until a worker answers.
+        /// awty hands out the check until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// Only once, unless the worker reports that the work has not started.
+        /// awty hands out the check once, unless the worker reports that it has not started the work.
         AtMostOnce = "at_most_once",
     }
 }
 
 labels! {
-    /// Which leases go to the history.
+    /// Which ended leases go to the history.
     KeepAttempts for "keep_attempts" {
-        /// Every lease.
+        /// All leases go to the history.
         All = "all",
-        /// Leases that ended with a problem.
+        /// Only leases that ended with a problem go to the history.
         Problems = "problems",
-        /// No lease.
+        /// No lease goes to the history.
         None = "none",
     }
 }
 
 impl KeepAttempts {
-    /// Whether awty keeps a lease whose work succeeded (`ok`) or failed.
+    /// Whether the history keeps a lease. `ok` says whether the lease's work succeeded.
     pub fn keeps(self, ok: bool) -> bool {
         match self {
             Self::All => true,
@@ -65,25 +64,22 @@ pub struct LeaseOptions {
     pub heartbeat: Option<TimeDelta>,
     /// How often awty may hand out a check.
     pub delivery: Delivery,
-    /// Which leases go to the history.
+    /// Which ended leases go to the history.
     pub keep_attempts: KeepAttempts,
 }
 
 impl LeaseOptions {
-    /// The defaults.
+    /// The options of a job that sets none.
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// [`LimitError`] names the first such option.
+    /// Returns an error for an option outside its range.
     pub fn check(&self) -> Result<(), LimitError> {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Returns how a reported failure affects the check. `chance` varies the wait before the retry. With
-    /// `at_most_once`, `retry_at` is ignored, so that the failure does not delay the next occurrence.
+    /// Converts a worker's report of a failure. `chance` varies the wait before the retry. If only `at_most_once` makes
+    /// the failure final, `retry_at` is ignored, so that it does not delay the next occurrence.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -97,14 +93,14 @@ fn spread(chance: u64) -> i32 {
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
 }
 
-/// An external worker's right to a check.
+/// An external worker's right to one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// When the worker got the check.
     pub leased_at: Time,
-    /// No other worker gets the check until this time. Heartbeats move this time.
+    /// No other worker gets the check before this time. A heartbeat postpones this time.
     pub expires_at: Time,
-    /// An answer is refused from this time on.
+    /// awty refuses an answer from this time on.
     pub deadline: Time,
 }
 
@@ -124,16 +120,16 @@ pub enum State {
 /// What happens to a check without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// Nothing yet.
+    /// The worker may still answer.
     Wait,
-    /// The worker has presumably crashed, and the check can be handed out again.
+    /// The worker has presumably crashed, so awty may hand out the check again.
     Crash,
-    /// The run failed.
+    /// The check's run failed.
     Failure(Failed),
 }
 
 impl Lease {
-    /// A lease that begins now.
+    /// Returns a lease that begins now.
     pub fn begin(now: Time, timeout: TimeDelta, heartbeat: Option<TimeDelta>) -> Self {
         let deadline = later(now, timeout);
         Self { leased_at: now, expires_at: heartbeat.map_or(deadline, |beat| later(now, beat).min(deadline)), deadline }
@@ -154,14 +150,13 @@ impl Lease {
         now < self.deadline
     }
 
-    /// Returns the lease after a heartbeat, which never shortens it, or `None` after the deadline.
+    /// Returns the lease after a heartbeat, or `None` after the deadline. A heartbeat never shortens a lease.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// Decides what happens to a check that its worker has not answered. With `at_most_once`, an expired lease ends the
-    /// check, which is not handed out again.
+    /// Decides what happens to a check that its worker has not answered.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };
@@ -176,7 +171,7 @@ impl Lease {
 /// The next work of an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Whether a check is due and no other worker has it.
+    /// Whether a due check has no worker.
     pub is_due: bool,
     /// The next slot of a pending check.
     pub slot: Option<Time>,
@@ -184,7 +179,7 @@ pub struct Ahead {
     pub expiry: Option<Time>,
 }
 
-/// How long an external worker should wait before its next claim.
+/// Returns how long an external worker should wait before its next claim.
 pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
     if ahead.is_due {
         return TimeDelta::zero();

@@ -1,10 +1,9 @@
 //! Divides the checks of a claim among roles and targets.
 //!
-//! Invariant: no role gets a second check while another role waits for its first. The role that was served longest ago
-//! comes first. So one role's backlog delays another role's single check by at most one claim.
+//! Invariant: no role gets a second check while another role waits for its first check. The role that was served
+//! longest ago comes first.
 //!
-//! The targets of a job take turns by name, beginning after the last target of the previous claim. Within a target the
-//! oldest check comes first.
+//! A job's targets take turns by name, after the last target of the previous claim.
 
 use crate::Time;
 
@@ -13,7 +12,7 @@ use crate::Time;
 pub struct Waiting {
     /// When a worker last got a check of this role.
     pub served_at: Option<Time>,
-    /// Checks that could be handed out now.
+    /// Number of checks that can be handed out now.
     pub due: usize,
 }
 
@@ -27,7 +26,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Divides at most `max` checks among roles or targets. In each round, each of them gets one of its due checks.
+/// Divides at most `max` checks among roles or targets, which get one due check each in every round.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {

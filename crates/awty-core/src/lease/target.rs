@@ -1,4 +1,4 @@
-//! Decides how many calls a target allows. The entity name of a check for external workers is its target.
+//! Decides how many calls to a target may run. A check's target is its entity name.
 //!
 //! Invariant: a target has at most `concurrency` live leases, none while it is blocked or its breaker is open, and one
 //! while its breaker is half open.
@@ -13,40 +13,40 @@ pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
 /// Range of the limit `rate`, in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// A target's limits, and the state that its recent calls have left.
+/// A target's limits, and its state after recent calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
     /// Maximum number of live leases.
     pub concurrency: Option<u32>,
     /// Maximum rate at which calls may begin.
     pub pace: Option<Pace>,
-    /// All calls are blocked until this time, by a user or by the target itself.
+    /// A user or the target itself blocks all calls until this time.
     pub blocked_until: Option<Time>,
-    /// Live leases.
+    /// Number of live leases.
     pub in_flight: u32,
     /// The token bucket after the last call.
     pub tokens: Option<Tokens>,
-    /// `None` if no call has failed lately.
+    /// The circuit breaker. `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
 }
 
-/// Whether a target can be called.
+/// Whether calls to a target may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The target can be called.
+    /// Calls may begin.
     Ready,
-    /// Blocked by a user or by the target itself until this time.
+    /// A user or the target itself blocks calls until this time.
     Blocked(Time),
-    /// The breaker is open until this time.
+    /// The circuit breaker is open until this time.
     Open(Time),
-    /// The breaker lets one call at a time through.
+    /// The circuit breaker lets one call at a time through.
     HalfOpen,
-    /// No lease is free, or the rate is used up until this time.
+    /// The target has its maximum of live leases, or has used up its rate until this time.
     Full(Option<Time>),
 }
 
 impl Standing {
-    /// Returns the word that the view `awty.target` shows for this state.
+    /// Returns this state's word in the view `awty.target`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -57,7 +57,7 @@ impl Standing {
         }
     }
 
-    /// When this state ends, if known.
+    /// Returns when this state ends, if known.
     pub fn until(self) -> Option<Time> {
         match self {
             Self::Blocked(until) | Self::Open(until) => Some(until),
@@ -68,7 +68,7 @@ impl Standing {
 }
 
 impl Target {
-    /// How many more checks may be handed out now.
+    /// Returns how many more checks may be handed out now.
     pub fn allows(&self, now: Time) -> usize {
         let most = self.concurrency.map_or(usize::MAX, |most| most.saturating_sub(self.in_flight) as usize);
         let tokens = self.pace.map_or(usize::MAX, |pace| pace.grants(pace.level(self.tokens, now)));
@@ -79,7 +79,7 @@ impl Target {
         }
     }
 
-    /// If several states apply, returns the most restrictive one.
+    /// Returns the target's state. If several states apply, returns the most restrictive one.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);
@@ -98,8 +98,7 @@ impl Target {
         }
     }
 
-    /// Returns the tokens after new leases, and the time at which the bucket will be full. Returns `None` if the target
-    /// has no rate.
+    /// Returns the tokens after new leases, and when the bucket will be full, if the target has a rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

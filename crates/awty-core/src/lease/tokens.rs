@@ -1,5 +1,4 @@
-//! A target's token bucket limits how many calls to the target begin per second. All workers share it in the row of the
-//! target.
+//! A target's token bucket limits how many calls to the target begin per second.
 //!
 //! Invariant: in any period the bucket grants at most the calls of the rate plus one burst, if the clock is not set
 //! back. A clock that is set back delays calls by at most [`FORGET`].
@@ -9,7 +8,7 @@ use chrono::TimeDelta;
 
 /// If a bucket's time lies more than this in the future, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// Maximum rounding error of a token. A token that lacks no more than this counts as whole.
+/// A token that lacks no more than this counts as whole, because fractions have rounding errors.
 const NEARLY: f64 = 1e-6;
 
 /// How fast calls to a target may begin.
@@ -19,18 +18,17 @@ pub struct Pace {
     burst: f64,
 }
 
-/// The content of a bucket.
+/// The content of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// Number of tokens, which may have a fraction.
+    /// Number of tokens, with a fraction.
     pub left: f64,
     /// When the bucket had these tokens.
     pub at: Time,
 }
 
 impl Pace {
-    /// At most `burst` calls may begin at once. By default, `burst` is the number of calls per second. It is at least
-    /// 1.
+    /// `burst` calls may begin at once: by default the calls of a second, but at least 1.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
@@ -45,17 +43,17 @@ impl Pace {
         }
     }
 
-    /// How many calls may begin.
+    /// Returns how many calls may begin.
     pub fn grants(&self, level: f64) -> usize {
         (level + NEARLY).floor() as usize
     }
 
-    /// When the bucket will have a whole token.
+    /// Returns when the bucket will have a whole token.
     pub fn next_at(&self, level: f64, now: Time) -> Time {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// When the bucket will be full. A full bucket need not be stored.
+    /// Returns when the bucket will be full. A full bucket need not be stored.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
@@ -65,7 +63,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Converts seconds to a time, rounded up to a microsecond. The result is at most 366 days.
+/// Rounds up to a microsecond, to at most 366 days.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

@@ -13,12 +13,12 @@ use chrono::TimeDelta;
 /// New zone data move a moment by at most this much, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// What another plan does to the pending occurrence.
+/// What a new plan does to the pending occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The occurrence is due, so it stays.
+    /// The occurrence stays, because it is due or has begun.
     Stays {
-        /// The new [`Occurrence::passed`]. It includes the moments of the new plan that this occurrence uses up.
+        /// The new [`Occurrence::passed`], with the moments of the new plan that the occurrence uses up.
         passed: Option<Passed>,
     },
     /// The occurrence moves to this slot. `None` ends the repetition.
@@ -26,8 +26,7 @@ pub enum Change {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Decides what `new` does to the pending occurrence. A moment that is still ahead is kept if `new` has it too. A
-    /// moment that is used up does not come again, even if the jitter changes.
+    /// Decides what `new` does to the pending occurrence. Its moment is kept if it is still ahead and `new` has it too.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -37,11 +36,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled stands for no moment of the plan, so the moments up to now are used up.
+        // A check that a client scheduled has no moment of the plan, so all moments up to now are used up.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, this moment would be over. With the old jitter, it is still ahead, so it is kept.
+            // The moment would be over with the new jitter, but is still ahead with the old jitter.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -49,7 +48,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the time up to which this occurrence uses up moments of `new`, delay included. Returns `None` if the
+    /// Returns the time up to which this occurrence uses up moments of `new`, delay included. `None` means that the
     /// occurrence's slot implies this time.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
@@ -57,20 +56,20 @@ impl<Z: Zone> Repetition<Z> {
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // `first` may be no slot of the plan. It then does not show which moments are used up.
+            // `first` may be no slot of the plan, and then does not show which moments are used up.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// Returns the last moment that, with its delay, is at or before `used`. Ignores early moments, whose slots in
-    /// `new` cannot be after `t`.
+    /// Returns the last moment that is at or before `used`, delay included. Ignores moments so early that their slots
+    /// in `new` cannot be after `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// If new zone data remove the slot from the plan, the nearest slot replaces it. The slot stays if the occurrence
-    /// is due, has begun, or was scheduled by a client.
+    /// Returns the nearest slot if new zone data remove the occurrence's slot from the plan. The slot stays if the
+    /// occurrence is due, has begun, or was scheduled by a client.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

@@ -1,12 +1,10 @@
-//! Zones in memory.
-
 use super::Zone;
 use super::civil::micros;
 use super::zone::Span;
 use crate::Time;
 use std::cell::RefCell;
 
-/// A zone with all its offset changes.
+/// A zone as a list of its offset changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
@@ -14,7 +12,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// `before` is the offset in seconds until the first change. The changes may be in any order.
+    /// `before` is the offset in seconds until the first change.
     pub fn new(before: i32, changes: Vec<(Time, i32)>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().map(|(t, offset)| (micros(t), offset)).collect();
         changes.sort_by_key(|&(t, _)| t);
@@ -37,12 +35,12 @@ pub const MOST: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// The known spans, in order and disjoint. Each span has the moment from which it is known.
+    /// Known spans in order, each with the moment from which it is known.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
 impl<Z: Zone> Remembered<Z> {
-    /// An empty cache.
+    /// Creates an empty cache of `zone`.
     pub fn new(zone: Z) -> Self {
         Self { zone, known: RefCell::new(Vec::new()) }
     }
@@ -62,7 +60,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The cache knew this span only from a later moment on. From now on it knows the span from `t` on.
+            // The cache knew this span only from a later moment on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),
@@ -105,7 +103,6 @@ mod tests {
             assert_eq!(zone.span_at(t), Restless::default().span_at(t), "{t}");
         }
         assert_eq!(zone.zone.0.get(), 4);
-        // The zone is asked once more for a moment before the known part of a span.
         for t in [2000, 2100, 2999] {
             assert_eq!(zone.span_at(t).offset, 2);
         }

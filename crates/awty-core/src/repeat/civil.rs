@@ -1,7 +1,6 @@
 //! Dates of the Gregorian calendar as day numbers.
 //!
-//! Invariant: each date and its day number convert into each other, also before 1970 and in every year that [`Time`]
-//! can hold.
+//! Invariant: a date and its day number convert into each other, in every year that [`Time`] can hold.
 
 use crate::Time;
 
@@ -9,7 +8,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// Converts to microseconds, rounded down. So a whole microsecond is after the result if, and only if, it is after `t`.
+/// Rounds down, so that a whole microsecond is after the result if, and only if, it is after `t`.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }
@@ -27,7 +26,7 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Day 0 is 1970-01-01. The computation lets years begin in March, so that a leap day is a year's last day.
+    /// Day 0 is 1970-01-01. Here a year begins in March, so that a leap day is a year's last day.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));

@@ -1,6 +1,4 @@
-//! Errors that say why a plan cannot be repeated.
-//!
-//! Invariant: a message names the argument or value. It begins in lower case and ends without a full stop.
+//! Invariant: each message names the argument or value, begins in lower case, and ends without a full stop.
 
 use super::cron::Unreadable;
 use super::every::EveryError;
@@ -13,16 +11,16 @@ use std::fmt;
 /// Why a plan cannot be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatError {
-    /// Both `every` and `cron`, or neither.
+    /// `every` and `cron` were both given, or neither was.
     EveryOrCron {
-        /// Whether both were given. Otherwise neither was given.
+        /// Whether both were given.
         both: bool,
     },
-    /// A cron expression that cannot be read.
+    /// The cron expression cannot be read.
     Unreadable(Unreadable),
-    /// An interval that `every` cannot use.
+    /// `every` cannot use the interval.
     Every(EveryError),
-    /// The moments depend on the time zone, and none was given.
+    /// The moments depend on the time zone, but none was given.
     NeedsZone(String),
     /// The plan has no moment.
     NeverComes(String),
@@ -91,10 +89,7 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Takes the months, days and microseconds of `every`, or the text of `cron`.
-    ///
-    /// # Errors
-    /// [`RepeatError`] if both `every` and `cron` are given, if neither is given, or if the given one is invalid.
+    /// Takes either the months, days and microseconds of `every`, or the text of `cron`.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -103,24 +98,18 @@ impl Rhythm {
         }
     }
 
-    /// Checks that the rhythm can run in UTC, because the user gave no time zone.
-    ///
-    /// # Errors
-    /// [`RepeatError::NeedsZone`].
+    /// Returns an error if the rhythm needs a time zone, because the user gave none.
     pub fn without_zone(&self) -> Result<(), RepeatError> {
         if self.needs_zone() { Err(RepeatError::NeedsZone(self.to_string())) } else { Ok(()) }
     }
 }
 
-/// Checks the range of `jitter` or `catch_up`.
+/// Returns an error if `jitter` or `catch_up` is out of range.
 pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), RepeatError> {
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// Checks the number of moments that a client requests from `occurrences`.
-///
-/// # Errors
-/// [`RepeatError::Max`].
+/// Returns an error if a client requests too many moments, or none, from `occurrences`.
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
     match u16::try_from(max) {
         Ok(max @ 1..=MAX_OCCURRENCES) => Ok(usize::from(max)),

@@ -1,7 +1,7 @@
 //! `every` repeats a check at a fixed distance of clock time or calendar time, counted from an anchor.
 //!
-//! Invariant: each moment is computed from the anchor and its number. So moments do not drift, and after a short month
-//! a monthly plan returns to its day.
+//! Invariant: each moment is computed from the anchor, so that moments do not drift, and a monthly plan returns to its
+//! day after a short month.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
@@ -10,13 +10,13 @@ use std::fmt;
 /// The distance between two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// Microseconds of clock time.
+    /// Clock time in microseconds.
     Clock(i64),
     /// Calendar time: the wall clock shows the same time again, even if clocks change.
     Calendar {
-        /// Months.
+        /// Number of months.
         months: u32,
-        /// Days.
+        /// Number of days.
         days: u32,
     },
 }
@@ -24,9 +24,9 @@ pub enum Every {
 /// Why an interval cannot be used for `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
-    /// Zero, or a negative part.
+    /// The interval is zero or has a negative part.
     NotPositive,
-    /// Both calendar units and clock units.
+    /// The interval has both calendar units and clock units.
     Mixed,
 }
 
@@ -43,9 +43,6 @@ impl std::error::Error for EveryError {}
 
 impl Every {
     /// Takes the parts of a PostgreSQL interval.
-    ///
-    /// # Errors
-    /// [`EveryError`] if the interval is empty, has negative parts, or mixes calendar time and clock time.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),
@@ -60,8 +57,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the local time from which a plan without a start counts. It is the start of 1970, or the first Monday of
-    /// 1970 for whole weeks.
+    /// Returns the local time from which a plan without a start counts: the start of 1970, or its first Monday for
+    /// whole weeks.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -69,15 +66,14 @@ impl Every {
         }
     }
 
-    /// Returns the first moment after `after`, which may be before the anchor. For calendar time, all arguments and the
-    /// result are local times.
+    /// Returns the first moment after `after`, which may be before the anchor. Calendar time takes and returns local
+    /// times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month has 30.436875 days on average, and any number of consecutive months is within six days of
-                // that average.
+                // A month has 30.436875 days on average, and consecutive months are within six days of that average.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;

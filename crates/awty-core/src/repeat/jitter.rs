@@ -1,12 +1,13 @@
 //! Delays the occurrences of each entity, so that many entities do not share one slot.
 //!
-//! Invariant: the delay of a job and an entity is the same in all versions of awty. `hash` is the 64-bit FNV-1a hash of
-//! the three texts, each preceded by its length as 8 bytes (little-endian), with the final mix of MurmurHash3, because
-//! the delay uses the high bits, which FNV-1a mixes badly.
+//! Invariant: the delay of a job and an entity is the same in all versions of awty.
+//!
+//! [`hash`] is FNV-1a, followed by `fmix64` of MurmurHash3, because the delay uses the high bits, which FNV-1a mixes
+//! badly.
 
 use chrono::TimeDelta;
 
-/// The hash of a job and an entity.
+/// Returns the hash of a job and an entity.
 pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for text in [job, entity_name, entity_key] {
@@ -17,7 +18,6 @@ pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     finish(hash)
 }
 
-/// `fmix64` of MurmurHash3.
 fn finish(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -27,15 +27,15 @@ fn finish(mut hash: u64) -> u64 {
 /// An entity's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
-    /// The [`hash`] of the job and the entity.
+    /// [`hash`] of the job and the entity.
     pub hash: u64,
     /// Upper bound of the delay.
     pub at_most: TimeDelta,
 }
 
 impl Jitter {
-    /// Returns the delay of a moment. `distance` is the time from this moment to the next one. The delay is shorter, so
-    /// that entities also spread between close moments.
+    /// Returns the delay of a moment. The delay is shorter than the `distance` to the next moment, so that entities
+    /// also spread between close moments.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_mixing_is_that_of_murmurhash3() {
-        // MurmurHash3's reference code gives the value for 1. Another program computed all values here.
+        // The value for 1 comes from MurmurHash3's reference code.
         assert_eq!(finish(0), 0);
         assert_eq!(finish(1), 0xb456_bcfc_34c2_cb2c);
         assert_eq!(finish(0x1234_5678_9abc_def0), 0x18b8_c062_f6f4_2398);

@@ -1,7 +1,7 @@
 //! Repetitions check one entity again and again.
 //!
-//! Invariant: the moments of a plan do not drift and do not come twice when the clocks of its zone change. Each answer
-//! takes bounded work. The caller passes PostgreSQL's zone data.
+//! Invariant: the moments of a plan do not drift, and do not come twice when clocks change. Each answer takes bounded
+//! work.
 
 mod change;
 mod changes;

@@ -1,8 +1,7 @@
 //! Decides what happens to the pending check of a repetition, and which slot comes next.
 //!
 //! Invariant: a repetition never moves to a slot that is used up, even if the clock is set back. It ends only when its
-//! plan has no moment left. The transaction that ends a check inserts the check of `next`, or removes the repetition if
-//! `next` is `None`.
+//! plan has no moment left. The transaction that ends a check also inserts the next check, or removes the repetition.
 
 use super::Repetition;
 use super::plan::{earlier, just_before};
@@ -28,9 +27,9 @@ pub struct Occurrence {
 /// Which slots of the plan are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// All slots before this one are used up. A client replaced the occurrence of this slot before it ran.
+    /// All slots before this one are used up, because a client replaced the occurrence of this slot before it ran.
     Before(Time),
-    /// All moments that come at or before this time, delay included, are used up.
+    /// All moments at or before this time, delay included, are used up.
     Through(Time),
 }
 
@@ -39,11 +38,11 @@ pub enum Passed {
 pub enum Before {
     /// The slot has not come yet.
     NotYet,
-    /// Run the occurrence.
+    /// The worker runs the occurrence.
     Run,
-    /// Replace the occurrence by the next one at this slot, without an entry in the history.
+    /// The worker replaces the occurrence by the next one at this slot, without an entry in the history.
     Replace(Time),
-    /// End the occurrence without a run.
+    /// The worker ends the occurrence without a run.
     End {
         /// Why the occurrence ends.
         outcome: Outcome,
@@ -55,7 +54,7 @@ pub enum Before {
 /// What a run does to its occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The occurrence stays pending. Its next check is at this slot, which is before the slot of the next occurrence.
+    /// The occurrence stays pending, with its next check at this slot. The slot is before the next occurrence.
     Again(Time),
     /// The occurrence ends.
     End {
@@ -67,7 +66,7 @@ pub enum After {
 }
 
 impl Occurrence {
-    /// An occurrence that has not run.
+    /// Returns an occurrence that has not run.
     pub fn new(slot: Time) -> Self {
         Self { first: slot, check: Check { slot, check_count: 0, attempt: 0 }, passed: None }
     }
@@ -76,14 +75,14 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Returns which slots are used up now, and stay so even if this check does not run again.
+    /// Returns the slots that are used up even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// Returns the occurrence after a call of `check_now`. If the occurrence's slot is still ahead, the check becomes
-    /// an extra occurrence, and the slot is not used up.
+    /// Returns the occurrence after a call of `check_now`. If the occurrence's slot is still ahead, the check is extra,
+    /// and the slot is not used up.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -92,26 +91,24 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// Returns the occurrence that replaces this one if a client calls `schedule`. The plan continues after its slot.
+    /// Returns the occurrence that replaces this one if a client calls `schedule`.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the occurrence that follows this one if `schedule` is called during the run. This occurrence is then
-    /// done. The plan continues after its slot.
+    /// Returns the occurrence that follows this one if a client calls `schedule` during the run.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the first slot of a new repetition, or of a repetition whose check was lost.
+    /// Returns the first slot of a new repetition, or of one whose check was lost.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
 
-    /// Returns the slot of the next occurrence. It is after this occurrence, and after `now` minus `catch_up`. A slot
-    /// in the past is due at once.
+    /// Returns the slot of the next occurrence, which is after this occurrence and after `now` minus `catch_up`.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -142,8 +139,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// `able_since` has the same meaning as in [`policy::before`]. `on_missed` takes precedence over `catch_up`, unless
-    /// it is `run`.
+    /// Decides what a worker does with a claimed occurrence. `on_missed` takes precedence over `catch_up`, unless
+    /// `on_missed` is `run`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -159,7 +156,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what an answer does to the occurrence. If the requested check would not be before the next occurrence,
+    /// Decides what an answer does to the occurrence. If the requested check would not come before the next occurrence,
     /// this occurrence is done.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
@@ -175,8 +172,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// A retry that would not come before the next occurrence is dropped. If the failure is final and requests a time,
-    /// the next occurrence does not come before that time.
+    /// Decides what a failed run does to the occurrence. A retry must come before the next occurrence, and is dropped
+    /// otherwise. A final failure can postpone the next occurrence to its `retry_at`.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
@@ -191,7 +188,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time so early that, for any slot width, each moment up to this time has its slot at or before `t`.
+    /// Returns a time so early that moments up to it have slots at or before `t`, whatever the slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

@@ -15,13 +15,13 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// Maximum number of moments in closed time that a search skips. A daily plan may miss the open time for ten years.
+/// A search skips at most this many moments in closed time, which are ten years of a daily plan.
 const MISSES: u32 = 4_000;
 
 /// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
-    /// A fixed distance.
+    /// A fixed distance between moments.
     Every(Every),
     /// The matches of a cron expression.
     Cron(Cron),
@@ -53,14 +53,13 @@ pub struct Plan<Z> {
     zone: Z,
     starts: Option<Time>,
     ends: Option<Time>,
-    /// Only the open time of this calendar belongs to the plan.
     calendar: Option<Rc<Calendar<Z>>>,
     /// The point from which `every` counts: a moment for clock time, and a local time for calendar time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// `starts` and `ends` may themselves be moments of the plan.
+    /// Creates a plan. `starts` and `ends` may themselves be moments.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -73,28 +72,17 @@ impl<Z: Zone> Plan<Z> {
         Self { rhythm, zone, starts, ends, calendar: None, anchor }
     }
 
-    /// Leaves out moments in closed time.
+    /// Leaves out moments in the calendar's closed time.
     pub fn within(self, calendar: Option<Rc<Calendar<Z>>>) -> Self {
         Self { calendar, ..self }
     }
 
-    /// The rule of the plan.
+    /// Returns the rule of the plan.
     pub fn rhythm(&self) -> &Rhythm {
         &self.rhythm
     }
 
     /// Returns the first moment after `after`.
-    ///
-    /// ```
-    /// # use awty_core::Time;
-    /// # use awty_core::repeat::{Changes, Plan, Rhythm};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let berlin = Changes::new(3600, vec![("2026-03-29T01:00:00Z".parse()?, 7200)]);
-    /// let nightly = Plan::new(Rhythm::new(None, Some("30 3 * * *"))?, berlin, None, None);
-    /// assert_eq!(nightly.next("2026-03-28T12:00:00Z".parse()?), Some("2026-03-29T01:30:00Z".parse::<Time>()?));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn next(&self, after: Time) -> Option<Time> {
         let next = match &self.calendar {
             Some(calendar) => self.next_open(calendar, after)?,
@@ -105,15 +93,13 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // The start is the anchor of `every`, so it is the first moment, even if clocks have shown the same local
-            // time before.
+            // The start is the first moment of `every`, even if clocks showed the same local time before.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),
         }
     }
 
-    /// After a moment in closed time, the search continues at the next opening.
     fn next_open(&self, calendar: &Calendar<Z>, after: Time) -> Option<Time> {
         let mut next = self.next_planned(after)?;
         let last = later(next, REACH);
@@ -131,7 +117,7 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Whether the calendar is closed at every moment within ten years, whatever the plan's end.
+    /// Whether the calendar is closed at every moment within ten years, even moments after the plan's end.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)
@@ -148,12 +134,12 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// The moments after `after`, in order.
+    /// Returns the moments after `after`, in order.
     pub fn moments(&self, after: Time) -> impl Iterator<Item = Time> {
         std::iter::successors(self.next(after), |&last| self.next(last))
     }
 
-    /// The number of moments after `after` and up to `until`.
+    /// Returns the number of moments after `after` and up to `until`.
     pub fn count(&self, after: Time, until: Time) -> u64 {
         let Some(first) = self.next(after).filter(|&first| first <= until) else { return 0 };
         let until = self.ends.map_or(until, |end| end.min(until));
@@ -170,7 +156,7 @@ impl<Z: Zone> Plan<Z> {
         self.next(just_before(t)) == Some(t)
     }
 
-    /// The last moment that is after `since` and not after `until`.
+    /// Returns the last moment after `since` and up to `until`.
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
         let mut last = self.next(since).filter(|&first| first <= until)?;
         let mut high = until;
@@ -184,7 +170,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// The least time between two moments, at most a day. Changes of the clocks are ignored.
+    /// Returns the least time between two moments, at most a day. Ignores changes of the clocks.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -193,10 +179,8 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Checks that the plan can be repeated from `now` on at the server's slots.
-    ///
-    /// # Errors
-    /// [`RepeatError`] if moments are too close together, the end is too early, or the plan has no moment.
+    /// Returns an error if moments are closer together than slots, the end is too early, or the plan has no moment
+    /// after `now`.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });
@@ -224,7 +208,6 @@ pub(super) fn just_before(t: Time) -> Time {
     earlier(t, TimeDelta::microseconds(1))
 }
 
-/// Returns the time `delta` before `t`, or the first moment that a `Time` can hold.
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

@@ -12,9 +12,9 @@ use chrono::TimeDelta;
 /// The repeated checks of one entity.
 #[derive(Clone, Debug)]
 pub struct Repetition<Z> {
-    /// Gives the moments.
+    /// The plan that gives the moments.
     pub plan: Plan<Z>,
-    /// Delays each occurrence.
+    /// The delay of each occurrence.
     pub jitter: Jitter,
     /// The effective slot width of the job.
     pub width: Width,
@@ -23,12 +23,12 @@ pub struct Repetition<Z> {
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// The slot of a moment.
+    /// Returns the slot of a moment.
     pub fn slot(&self, moment: Time) -> Time {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Returns the moment with its delay. The result is before the next moment.
+    /// Returns the moment with its delay, which is before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         if self.jitter.delay(TimeDelta::MAX).is_zero() {
             return moment;
@@ -37,14 +37,14 @@ impl<Z: Zone> Repetition<Z> {
         later(moment, self.jitter.delay(distance))
     }
 
-    /// The first slot after `t`.
+    /// Returns the first slot after `t`.
     pub fn slot_after(&self, t: Time) -> Option<Time> {
         self.moment_of_slot_after(t).map(|moment| self.slot(moment))
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // A moment's slot is after `t` if, and only if, the moment with its delay is after the last boundary at or
-        // before `t`, because slots are rounded up.
+        // Slots are rounded up. So a slot is after `t` exactly if its delayed moment is after the last boundary up to
+        // `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 
@@ -54,12 +54,11 @@ impl<Z: Zone> Repetition<Z> {
         if first > t {
             return Some(first);
         }
-        // A delay ends before the next moment.
         let last = self.plan.last(since, t).filter(|last| self.delayed(*last) > t);
         last.or_else(|| self.plan.next(t))
     }
 
-    /// The first slot at or after `t`.
+    /// Returns the first slot at or after `t`.
     pub fn slot_from(&self, t: Time) -> Option<Time> {
         self.slot_after(just_before(t))
     }

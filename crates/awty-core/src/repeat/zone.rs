@@ -1,8 +1,9 @@
-//! How far local time is from UTC, and which moment a local time means when clocks change.
+//! Converts between moments and the local times of a zone.
 //!
 //! Invariant: later local times give later or equal moments. A local time that clocks skip means the end of the gap. A
-//! local time that clocks show twice means the first time. PostgreSQL provides the zone data, because a second copy of
-//! the data would sooner or later differ.
+//! local time that clocks show twice means the first time.
+//!
+//! Does not: contain zone data, because a second copy of PostgreSQL's data could differ from them.
 
 use super::civil::SECOND;
 use super::steps::step;
@@ -14,7 +15,7 @@ pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 pub struct Span {
     /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
-    /// In microseconds since 1970. [`i64::MAX`] means never. The next period may have the same offset.
+    /// End of the period, in microseconds since 1970. [`i64::MAX`] means never.
     pub until: i64,
 }
 
@@ -26,7 +27,7 @@ impl Span {
 
 /// A source of periods, such as PostgreSQL's `pg_next_dst_boundary()`.
 pub trait Zone {
-    /// The period that contains `t`, in microseconds since 1970-01-01 00:00 UTC, and ends after it.
+    /// Returns the period that contains `t`, in microseconds since 1970 in UTC.
     fn span_at(&self, t: i64) -> Span;
 }
 
@@ -50,7 +51,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// The zone of UTC.
+    /// UTC as a zone.
     pub const UTC: Fixed = Fixed { offset: 0 };
 }
 
@@ -60,7 +61,7 @@ impl Zone for Fixed {
     }
 }
 
-/// Returns the period that contains `t`. It always ends after `t`, so that every loop over periods ends.
+/// The returned period ends after `t`, so that every loop over periods ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

@@ -4,7 +4,6 @@ use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
-/// One array of bits per field, as Vixie cron keeps it.
 pub struct Vixie {
     minutes: Vec<bool>,
     hours: Vec<bool>,
@@ -49,7 +48,7 @@ impl Vixie {
     }
 }
 
-/// A step counts from the low end of its range.
+/// A step counts from the low end of its range, as in Vixie cron.
 fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     let mut bits = vec![false; high + 1];
     let low = if high == 31 { 1 } else { low };

@@ -80,7 +80,7 @@ impl World {
         self.latch = true;
     }
 
-    /// The clock jumps at most once before the launcher reads it again. The launcher reads the clock once a second.
+    /// The clock jumps at most once before the launcher reads it again.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;
@@ -93,7 +93,7 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// The restart loses processes, open transactions and hints. After a crash, the checks that were running are held.
+    /// A restart loses processes, open transactions and hints. A crash also holds the checks that were running.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {
@@ -118,7 +118,6 @@ impl World {
         self.launcher_acts();
     }
 
-    /// Checks keep their slots.
     fn slot_is_changed(&mut self) {
         self.server_width = width(self.dice.pick(&WIDTHS));
         for job in &mut self.jobs {

@@ -13,7 +13,7 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// Number of the check's version. A run may commit only if this is still the version that the run has read.
+    /// A run may commit only if the check still has the version that the run has read.
     version: u64,
     not_before: Time,
     since: Mono,
@@ -133,7 +133,6 @@ impl Ledger {
         assert!(self.entries[id].running.take().is_some(), "check {id} was not running");
     }
 
-    /// The check must still have the version that the run has read (promise P4).
     pub fn booked(&mut self, id: Id) {
         self.log("booked", id as i64, 0);
         let entry = &mut self.entries[id];
@@ -150,7 +149,7 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// Asserts that the job was unable to run for a time since the slot was chosen.
+    /// The job must have been unable to run at some time since the slot was chosen.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");

@@ -17,7 +17,6 @@ use awty_core::Outcome;
 use ledger::Tally;
 use world::World;
 
-/// Prints on a panic how to replay the history.
 struct Replay {
     seed: u64,
     steps: u64,
@@ -36,7 +35,7 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history, so the simulation makes only about twenty audits.
+        // An audit reads the whole history, so there are only about twenty audits.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }
@@ -65,7 +64,7 @@ fn a_million_steps_keep_every_promise() {
     }
     println!("{all:?}");
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
-        // Only a check of a rule ends as met.
+        // Only a check of a watched row ends as `met`.
         assert!(count > 0 || *outcome == Outcome::Met, "no check ended as {outcome}");
     }
     for (what, count) in all.events() {

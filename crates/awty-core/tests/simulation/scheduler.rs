@@ -113,7 +113,7 @@ impl World {
 
     fn look(&mut self, worker: usize) {
         let role = self.workers[worker].role;
-        // A worker that starts shortly before the slot of its first check polls until the slot comes.
+        // A worker that starts before the slot of its first check polls until the slot comes.
         match self.earliest(role).filter(|(slot, _)| *slot <= self.now + self.caps.lead) {
             Some((_, id)) if self.waiting == 0 || self.dice.one_in(2) => self.workers[worker].doing = Doing::Found(id),
             None if self.dice.one_in(2) => self.hint(role),
@@ -176,7 +176,6 @@ impl World {
         }
     }
 
-    /// The run commits if the row still has the version that the run has read.
     fn finish(&mut self, worker: usize) {
         let Doing::Running(run) = std::mem::replace(&mut self.workers[worker].doing, Doing::Looking) else { return };
         let role = self.workers[worker].role;

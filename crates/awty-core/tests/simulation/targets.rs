@@ -26,7 +26,7 @@ struct Seen {
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Number of claims in a row that left out this target although it could have got a check.
+    /// Number of claims in a row that could have served this target, but did not.
     waited: usize,
 }
 

@@ -176,7 +176,6 @@ impl World {
         }
     }
 
-    /// Some transactions stay open and keep the row locked.
     fn client_begins(&mut self, locked: Option<Id>, change: Change) {
         let open = Open { locked, change };
         if !self.dice.one_in(8) {

@@ -1,9 +1,7 @@
-//! Time zones and random numbers.
-
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// Unusual offsets, unusual times of clock changes, missing days, or daylight saving with a negative offset.
+/// Zones with unusual offsets or clock changes, missing days, or negative daylight saving.
 #[rustfmt::skip]
 pub const ZONES: [&str; 60] = [
     "Africa/Abidjan", "Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Juba", "Africa/Monrovia",

@@ -6,7 +6,7 @@ use chrono::{NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 const SECOND: i64 = 1_000_000;
-/// The data of `chrono-tz` end at this second of Unix time.
+/// Unix time at which the data of `chrono-tz` end.
 const LAST: i64 = 4_133_980_800;
 
 /// Reads the offset day by day to find the changes.

@@ -1,4 +1,4 @@
-//! Why a text is not a cron expression, with a suggestion.
+//! Says why a text is not a cron expression, and suggests another text.
 //!
 //! Invariant: a message is at most as long as the expression, [`MOST_SHOWN`] bytes and one sentence together.
 
@@ -11,7 +11,7 @@ pub const MOST_SHOWN: usize = 1024;
 /// A cron expression that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The expression, cut if it is too long.
+    /// The expression, shortened if it is too long.
     pub expression: String,
     pub(super) fault: Fault,
 }
@@ -34,23 +34,14 @@ impl std::error::Error for Unreadable {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Longer than [`MOST_SHOWN`] bytes.
     TooLong,
-    /// The expression has this many fields instead of 5 or 6.
     Fields(usize),
-    /// A number outside its field's range.
     OutOfRange(&'static Field, String),
-    /// A word without a meaning in its field.
     Unknown(&'static Field, String),
-    /// An empty item, or a range or step without a number.
     Gap(&'static Field, String),
-    /// Zero, or longer than the field's range.
     Step(&'static Field, String),
-    /// A step after a single number, which cron programs interpret in different ways.
     NoRange(&'static Field, String),
-    /// From a higher number to a lower one.
     Wraps { range: String, instead: String },
-    /// Syntax of another cron program.
     Foreign { found: String, instead: &'static str },
 }
 

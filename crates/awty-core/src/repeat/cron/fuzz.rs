@@ -6,9 +6,9 @@ use crate::repeat::steps::counted;
 use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
-/// Maximum number of steps for each byte of a text. Texts that repeat `*` and a comma take the most steps.
+/// Steps for each byte of a text. Texts that repeat `*` and a comma take the most steps.
 const STEPS_PER_BYTE: u64 = 60;
-/// A search visits the months of 41 years. Each takes at most five steps, because clocks change once or twice in it.
+/// A search visits the months of 41 years, and takes at most five steps for each of them.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
 struct Busy;

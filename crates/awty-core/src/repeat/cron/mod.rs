@@ -19,7 +19,7 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// A leap day falls on a given weekday again after at most 40 years.
+/// 41 years in seconds, because a leap day falls on the same weekday again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
 /// A cron expression. Each field is a set of bits.
@@ -29,12 +29,11 @@ pub struct Cron {
     seconds: u64,
     minutes: u64,
     hours: u64,
-    /// Bit 0 means the last day.
     days: u64,
     months: u64,
     /// Bit 0 means Sunday.
     weekdays: u64,
-    /// Whether a day must match in both fields, because one of them begins with `*`. Otherwise one match is enough.
+    /// Whether a day must match both day fields, because one of them begins with `*`. Otherwise one match is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
@@ -42,21 +41,6 @@ pub struct Cron {
 
 impl Cron {
     /// Reads a cron expression of 5 or 6 fields, or a word such as `@daily`.
-    ///
-    /// ```
-    /// # use awty_core::repeat::Cron;
-    /// let error = Cron::new("0 25 * * *").unwrap_err();
-    /// assert_eq!(error.to_string(), r#"cron expression "0 25 * * *" cannot be read: hour 25 is not between 0 and 23"#);
-    /// ```
-    ///
-    /// # Errors
-    /// [`Unreadable`], with a suggestion.
-    ///
-    /// ```
-    /// # use awty_core::repeat::Cron;
-    /// let error = Cron::new("0 25 * * *").unwrap_err();
-    /// assert_eq!(error.to_string(), r#"cron expression "0 25 * * *" cannot be read: hour 25 is not between 0 and 23"#);
-    /// ```
     pub fn new(text: &str) -> Result<Self, Unreadable> {
         let fields = parse::fields(text).map_err(|fault| Unreadable::new(text, fault))?;
         let [second, minute, hour, day, month, weekday] = fields;
@@ -78,7 +62,7 @@ impl Cron {
         })
     }
 
-    /// The expression as written.
+    /// Returns the expression as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -88,7 +72,7 @@ impl Cron {
         self.needs_zone
     }
 
-    /// In microseconds. `None` if no moment matches within 41 years.
+    /// Takes and returns microseconds.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -107,7 +91,6 @@ impl Cron {
             if let Some(local) = self.next_local(after.saturating_add(offset), until.saturating_add(offset)) {
                 return Some(local - offset);
             }
-            // An offset that holds for ever is the last one.
             if until == end || span.until == i64::MAX {
                 return None;
             }
@@ -116,7 +99,6 @@ impl Cron {
         }
     }
 
-    /// The least time between two matches on a wall clock, at most a day.
     pub(super) fn closest(&self) -> TimeDelta {
         let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
         let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());

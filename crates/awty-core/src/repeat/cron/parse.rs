@@ -1,13 +1,13 @@
 //! Reads a cron expression of 5 fields, of 6 fields with the second first, or of a word such as `@daily`.
 //!
-//! Invariant: ambiguous text is refused, with a suggestion. The length of the text limits the work. Only an error
-//! message allocates memory.
+//! Invariant: ambiguous text is refused, with a suggestion. The work is proportional to the text's length. Only an
+//! error message allocates memory.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// In a set of days, bit 0 means the last day of the month. The bit is free, because days count from 1.
+/// In a set of days, bit 0 means the last day of the month, because days count from 1.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,7 @@ fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
         None => {
             let value = number(field, range)?;
             if every.is_some() {
+                // Cron programs disagree about a step after a single number.
                 return Err(Fault::NoRange(field, item.to_owned()));
             }
             (value, value)
@@ -129,7 +130,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// Among weekdays, 7 means Sunday.
+/// The range after the wrap begins with weekday 1, because 0 and 7 are both Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };

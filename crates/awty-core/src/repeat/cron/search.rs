@@ -1,13 +1,13 @@
 //! Finds the next local time that a cron expression matches, in a bounded number of months.
 //!
-//! Times are those of a wall clock, in seconds since 1970-01-01 00:00.
+//! Times are those of a wall clock, in seconds since 1970.
 
 use super::Cron;
 use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// Has every seventh bit set. A set of weekdays, multiplied by this number, is repeated for six weeks.
+/// A set of weekdays, multiplied by this number, is repeated for six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
@@ -34,7 +34,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// Bit 1 is the first day.
+    /// In the result, bit 1 is the first day of the month.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
@@ -75,7 +75,7 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// The pattern of weekdays and leap years repeats after 28 years.
+    /// Looks at 28 years, because weekdays and leap years repeat after 28 years.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {

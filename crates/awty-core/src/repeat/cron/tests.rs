@@ -77,7 +77,7 @@ fn one_day_field_is_enough_unless_either_begins_with_a_star() {
 fn leap_days_come_in_leap_years_only() {
     let leap_days = moments("0 0 29 2 *", "2095-01-01T00:00:00Z", 2);
     assert_eq!(leap_days, ["2096-02-29 00:00:00", "2104-02-29 00:00:00"]);
-    // The longest possible wait is 40 years. It occurs here because 2100 is not a leap year.
+    // The longest possible wait is 40 years, because 2100 is not a leap year.
     let sundays = moments("0 0 29 2 */7", "2088-02-29T00:00:00Z", 2);
     assert_eq!(sundays, ["2128-02-29 00:00:00", "2156-02-29 00:00:00"]);
     assert_eq!(moments("0 0 30 2 *", "2026-01-01T00:00:00Z", 1), [""; 0]);
@@ -175,7 +175,6 @@ fn two_ways_to_write_one_plan_are_equal() {
     assert!(equal("0 9 * * mon-fri", "0 0 9 * * 1,2,3,4,5"));
     assert!(equal("@daily", "0 0 * * *"));
     assert!(!equal("0 9 * * mon", "0 9 1-31 * mon"));
-    // When clocks are set back, only the first expression matches the repeated hour twice.
     assert!(!equal("0 * * * *", "0 0-23 * * *"));
 }
 

@@ -13,7 +13,6 @@ fn by(rhythm: Rhythm) -> Repetition<Fixed> {
     Repetition { plan, jitter: Jitter::default(), width: width(60), catch_up: TimeDelta::zero() }
 }
 
-/// Returns a plan for each day at nine with a delay in minutes.
 fn daily(minutes: i64) -> Repetition<Fixed> {
     let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
     let jitter = Jitter { hash: 1 << 63, at_most: TimeDelta::minutes(2 * minutes) };
@@ -62,14 +61,13 @@ fn with_catch_up_they_follow_one_after_the_other() {
 fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
     assert_eq!(catching_up(60).next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
-    // A check that a client schedules while the clock is wrong.
     let extra = ten().replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:00:00")));
     let extra = ten().now(clock("08:05:00")).now(clock("07:00:00")).replaced_at(clock("06:00:00"));
     assert_eq!(quarters().next(&extra, clock("06:00:01")), Some(clock("10:00:00")));
     let extra = ten().followed_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
-    // An occurrence that has run is used up, even if it is replaced while it waits for its next check.
+    // An occurrence that has run is used up, even if a client replaces it.
     let begun = Occurrence { check: Check { slot: clock("10:05:00"), check_count: 1, attempt: 0 }, ..ten() };
     let extra = begun.replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
@@ -77,7 +75,6 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
 
 #[test]
 fn a_slot_that_grows_repeats_no_moment() {
-    // The slot width grows from a minute to an hour.
     let hours = Repetition { width: width(3600), ..quarters() };
     let quarter_past = Occurrence::new(clock("10:15:00"));
     assert_eq!(hours.next(&quarter_past, clock("10:15:01")), Some(clock("11:00:00")));
@@ -87,7 +84,6 @@ fn a_slot_that_grows_repeats_no_moment() {
 
 #[test]
 fn a_slot_that_changes_loses_no_moment_to_check_now() {
-    // The slot width was an hour.
     let nine = by(Rhythm::new(None, Some("5 9 * * *")).unwrap());
     let extra = Occurrence::new(clock("10:00:00")).now(clock("09:01:00"));
     for seconds in [60, 900, 3600] {
@@ -266,7 +262,6 @@ fn a_check_that_a_client_has_put_there_gives_way_to_another_plan_too() {
 
 #[test]
 fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
-    // Daily at nine. The country has moved its clocks by an hour.
     let plan = |offset| {
         let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
         let plan = Plan::new(rhythm, Changes::new(offset, vec![]), None, None);
@@ -277,7 +272,6 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(0, "06:00:00"), clock("09:00:00"));
     assert_eq!(moved(3600, "06:00:00"), clock("08:00:00"));
     assert_eq!(moved(-3600, "06:00:00"), clock("10:00:00"));
-    // Today's occurrence comes at the next slot if its new time has passed.
     assert_eq!(moved(3600, "08:30:10"), clock("08:31:00"));
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));

@@ -88,7 +88,7 @@ impl Ledger {
         }
     }
 
-    /// If only the jitter has changed, `pending` is the moment of the pending check.
+    /// `pending` is the moment of the pending check, if only the jitter has changed.
     pub fn changed(
         &mut self,
         key: Key,
@@ -105,7 +105,6 @@ impl Ledger {
             assert!(open().next().is_some_and(|(_, slot)| slot <= next), "{key:?}: {next} is over, as {gone}");
         }
         if let Some(pending) = pending {
-            // The new plan still contains the pending moment.
             let slot = open().find(|&(moment, _)| moment == pending).map(|(_, slot)| slot);
             let latest = slot.map(|slot| slot.max(width.after(now)));
             assert!(next.is_some() && next <= latest, "{key:?}: {next:?} comes after {latest:?}");
@@ -114,8 +113,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The new check stands for the last slot of the plan that is not after its own slot. Moments with earlier slots
-        // are skipped.
+        // The new check stands for the last slot up to its own, and moments with earlier slots are skipped.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

@@ -92,7 +92,6 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// If the check was held, the next check is held too.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);
@@ -170,7 +169,7 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
         all.add(&play(seed, steps));
     }
     println!("{all:?}");
-    // Only a check of a rule ends as met.
+    // Only a check of a watched row ends as `met`.
     let outcomes = Outcome::ALL.iter().filter(|outcome| **outcome != Outcome::Met).map(|outcome| outcome.as_str());
     for what in outcomes.chain(EVENTS) {
         assert!(all.of(what) > 0, "never: {what}");

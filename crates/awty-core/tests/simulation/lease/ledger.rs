@@ -121,7 +121,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// Commits that were not flushed are lost.
+    /// The server loses commits that were not flushed.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
         // A new check may get the id of a lost one, with a new key.
