@@ -67,8 +67,6 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
     }
 }
 
-/// Returns the bytes of a PostgreSQL text without copying them.
-///
 /// # Safety
 ///
 /// The value must be a text that lives for `'a`.

@@ -1,8 +1,5 @@
-//! Lets an SQL function run with its owner's rights and still know which role called it.
-//!
-//! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is then the function's
-//! owner. So roles call [`awty_with_caller`]. It calls the function of the same name with the suffix `_as` and passes
-//! the caller's OID as the first argument.
+//! A SECURITY DEFINER function cannot see its caller, because `current_user` is then the function's owner. So roles
+//! call [`awty_with_caller`], which passes the caller's OID to the function of the same name with the suffix `_as`.
 //!
 //! Invariant: only the owner has EXECUTE on the `_as` function, which checks all rights.
 
@@ -44,8 +41,6 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
     }
 }
 
-/// Finds the `_as` function and stores it in `fn_extra`, so that repeated calls need no lookup.
-///
 /// # Safety
 ///
 /// As for `awty_with_caller`.

@@ -1,16 +1,16 @@
-//! Reads PostgreSQL's caches of catalogs. PostgreSQL invalidates these caches, so every answer is current.
+//! PostgreSQL invalidates its caches of catalogs, so every answer is current.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
 pub fn extension() -> Option<pg_sys::Oid> {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open.
     let oid = unsafe { pg_sys::get_extension_oid(c"awty".as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
 pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
-    // SAFETY: catalog lookups in a transaction, with valid C strings.
+    // SAFETY: a transaction is open, and the C strings are valid.
     let oid = unsafe {
         let schema = pg_sys::get_namespace_oid(schema.as_ptr(), true);
         pg_sys::get_relname_relid(name.as_ptr(), schema)
@@ -18,11 +18,9 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// The owner of awty's tables. This is the role that created the extension, unless the tables were given to another
-/// role.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
-    // SAFETY: a catalog lookup; the tuple is released after its one field is read.
+    // SAFETY: a transaction is open. The tuple is released after the read.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(relation));
         if tuple.is_null() {
@@ -40,22 +38,22 @@ pub fn database() -> pg_sys::Oid {
 }
 
 pub fn database_name() -> String {
-    // SAFETY: a catalog lookup in a transaction; the string is copied.
+    // SAFETY: a transaction is open. The string is copied.
     unsafe { to_string(pg_sys::get_database_name(database())) }.unwrap_or_default()
 }
 
 pub fn current_role() -> pg_sys::Oid {
-    // SAFETY: a getter.
+    // SAFETY: the call only reads a variable.
     unsafe { pg_sys::GetUserId() }
 }
 
 pub fn is_alone(role: pg_sys::Oid) -> bool {
-    // SAFETY: getters.
+    // SAFETY: the call only reads a variable.
     unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
 }
 
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: a catalog lookup in a transaction; the string is copied.
+    // SAFETY: a transaction is open. The string is copied.
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
@@ -64,14 +62,13 @@ pub fn role_label(role: pg_sys::Oid) -> String {
 }
 
 pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open.
     let oid = unsafe { pg_sys::get_role_oid(name.as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Whether `member` may use SET ROLE to become `role`.
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: catalog lookups in a transaction.
+    // SAFETY: a transaction is open.
     unsafe {
         #[cfg(feature = "pg15")]
         return pg_sys::is_member_of_role(member, role);
@@ -82,17 +79,17 @@ pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 
 /// A superuser counts as a member of every role.
 pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: catalog lookups in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::is_member_of_role(member, role) }
 }
 
 pub fn is_monitor(role: pg_sys::Oid) -> bool {
-    // SAFETY: catalog lookups in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }
 }
 
 pub fn database_owner() -> Option<pg_sys::Oid> {
-    // SAFETY: a catalog lookup in a transaction; the tuple is released after its one field is read.
+    // SAFETY: a transaction is open. The tuple is released after the read.
     unsafe {
         let here = pg_sys::Datum::from(database());
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, here);
@@ -106,7 +103,7 @@ pub fn database_owner() -> Option<pg_sys::Oid> {
 }
 
 pub fn owns_database(role: pg_sys::Oid) -> bool {
-    // SAFETY: catalog lookups in a transaction.
+    // SAFETY: a transaction is open.
     unsafe {
         #[cfg(feature = "pg15")]
         return pg_sys::pg_database_ownercheck(database(), role);
@@ -119,9 +116,9 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
 const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
-/// Whether the role is so powerful that a HINT must not suggest membership in it.
+/// A HINT must not suggest membership in such a role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are read.
+    // SAFETY: a transaction is open. The tuple is released after the read.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::AUTHOID as i32, pg_sys::Datum::from(role));
         if tuple.is_null() {
@@ -144,7 +141,7 @@ pub enum CannotConnect {
 }
 
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
-    // SAFETY: catalog lookups in a transaction; each tuple is released after its one field is read.
+    // SAFETY: a transaction is open. Each tuple is released after the read.
     unsafe {
         let tuple =
             pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, pg_sys::Datum::from(database));
@@ -179,8 +176,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Whether the role may connect because it has the rights of the database's owner. PostgreSQL knows the members of
-/// `pg_database_owner` only within the database, and the launcher is connected to no database.
+/// Checks the rights of `pg_database_owner` through the database's `owner`, because PostgreSQL knows the members of
+/// `pg_database_owner` only within the database. The launcher is connected to no database.
 ///
 /// # Safety
 ///

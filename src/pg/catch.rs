@@ -53,8 +53,6 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     }
 }
 
-/// Catches an ERROR like [`catch`], and copies the whole ERROR into the memory context `copy_in`.
-///
 /// # Safety
 ///
 /// The conditions of [`catch`] apply.

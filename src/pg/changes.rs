@@ -1,6 +1,3 @@
-//! Counts changes of PostgreSQL's catalogs and of awty's registered objects. The counts grow as invalidation messages
-//! arrive.
-//!
 //! Invariant: cached data is current as long as the count of its kind of changes stays the same. A session sees its own
 //! changes at the end of their statement, and changes of other sessions whenever it takes a lock or calls [`listen`].
 
@@ -10,15 +7,14 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
-/// Number of changes of functions, roles, memberships and schemas.
+/// Also counts changes of roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Number of changes to rows in `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the
-/// type `awty_internal.change`, whose OID is `TYPE`.
+/// Changes to rows in `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
+/// `awty_internal.change`, whose OID is `TYPE`.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Receives pending invalidation messages, so that the counts include the changes of other sessions.
 pub fn listen() {
     // SAFETY: a transaction is open.
     unsafe { pg_sys::AcceptInvalidationMessages() };
@@ -50,8 +46,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// The invalidation names a type and not the table, because PostgreSQL rebuilds the description of an open table
-/// recursively for each message. With 3,000 messages about `awty.job`, queries that read the table would fail.
+/// PostgreSQL rebuilds the description of an open table recursively for each message, so the invalidation names a type
+/// and not the table. With 3,000 messages about `awty.job`, queries that read the table would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.
@@ -91,14 +87,14 @@ unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, table: pg
 
 /// # Safety
 ///
-/// PostgreSQL calls this function when an invalidation arrives.
+/// Only PostgreSQL may call this function.
 unsafe extern "C-unwind" fn function_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// # Safety
 ///
-/// PostgreSQL calls this function when an invalidation arrives.
+/// Only PostgreSQL may call this function.
 unsafe extern "C-unwind" fn schema_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
     FUNCTIONS.fetch_add(1, Ordering::Relaxed);
     RELATIONS.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Takes locks, so that only one transaction at a time claims checks of a job or writes the state of a target.
 //!
 //! The locks are PostgreSQL's object locks. Their class is the OID of a table of awty instead of a catalog, so no SQL
-//! command can take them. A claim that finds no check writes nothing, and the locks end with the (sub)transaction.
+//! command can take them. The locks end with the (sub)transaction.
 
 use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
@@ -27,7 +27,7 @@ pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     is_free
 }
 
-/// Returns a random number of 53 bits for a lease. Every client language can represent such a number exactly.
+/// A lease number has 53 bits, so that every client language can represent the number exactly.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];
     // SAFETY: the buffer has the given length.
@@ -37,7 +37,7 @@ pub fn lease_number() -> i64 {
     (i64::from_ne_bytes(bytes) & ((1 << 53) - 1)).max(1)
 }
 
-/// Makes this transaction's COMMIT wait until its WAL is flushed, even if `synchronous_commit` is off.
+/// Makes COMMIT wait until the WAL is flushed, even if `synchronous_commit` is off.
 pub fn flush_at_commit() {
     // SAFETY: sets a flag of the transaction.
     unsafe { pg_sys::ForceSyncCommit() };

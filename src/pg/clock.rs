@@ -18,7 +18,6 @@ pub type Timestamp = i64;
 thread_local! {
     /// Microseconds by which `awty.travel()` has moved this session's clock forward.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
-    /// Time to which `awty.travel()` last moved the clock.
     static ARRIVED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
@@ -27,22 +26,20 @@ pub fn now() -> Time {
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
-/// After `awty.travel()`, returns the time to which the clock was moved.
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
-        // SAFETY: a getter.
+        // SAFETY: the call only reads a variable.
         0 => unsafe { pg_sys::GetCurrentTransactionStartTimestamp() },
         _ => ARRIVED.get(),
     }
 }
 
 pub fn statement_start() -> Timestamp {
-    // SAFETY: a getter.
+    // SAFETY: the call only reads a variable.
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Moves this session's clock ahead to a time. From there the clock continues to run, and it stays ahead until
-/// [`set_ahead`] is called.
+/// The moved clock continues to run, and stays ahead until [`set_ahead`] is called.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
     ARRIVED.set(to_timestamp(now()));
@@ -94,8 +91,7 @@ pub enum Woken {
     Timeout,
 }
 
-/// The duration is rounded up to whole milliseconds, because with rounding down the process would spin through the last
-/// millisecond before each slot.
+/// Rounds up to whole milliseconds. Otherwise the process would spin through the last millisecond before each slot.
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
     // SAFETY: MyLatch is this process's own latch, set up before the extension's code runs.
@@ -118,8 +114,7 @@ pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// Converts an interval as PostgreSQL's `extract(epoch)` does: a year has 365.25 days, a month has 30 days, and a day
-/// has 24 hours.
+/// As in `extract(epoch)`, a year has 365.25 days, a month has 30 days, and a day has 24 hours.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

@@ -1,5 +1,3 @@
-//! Looks up columns of a user's table in PostgreSQL's own caches.
-
 use super::catalog;
 use super::table::{kind_name, quoted};
 use super::text::{self, Text, utf8};
@@ -7,7 +5,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Number of the column, from 1. Renaming the column does not change the number.
+    /// Renaming the column does not change its number.
     pub number: i16,
     pub name: String,
     pub kind: pg_sys::Oid,
@@ -17,7 +15,7 @@ pub struct Column {
 impl Column {
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
-        // SAFETY: catalog lookups in a transaction; the name is copied. A missing column has no name, and a dropped one
+        // SAFETY: a transaction is open. The name is copied. A missing column has no name, and a dropped one
         // has no type.
         unsafe {
             let name = pg_sys::get_attname(table, number, true);
@@ -30,7 +28,7 @@ impl Column {
     }
 
     pub fn by_name(table: pg_sys::Oid, name: &Text) -> Option<Self> {
-        // SAFETY: a catalog lookup in a transaction, with a valid C string.
+        // SAFETY: a transaction is open, and the C strings are valid.
         let number = unsafe { pg_sys::get_attnum(table, catalog::c_name(name.as_bytes()).as_ptr()) };
         if number > 0 { Self::by_number(table, number) } else { None }
     }
@@ -49,7 +47,7 @@ impl Column {
 
     /// `None` if the collation is the type's default.
     pub fn own_collation(&self) -> Option<String> {
-        // SAFETY: catalog lookups in a transaction; the name is copied.
+        // SAFETY: a transaction is open. The name is copied.
         unsafe {
             let differs = self.collation != pg_sys::InvalidOid && self.collation != pg_sys::get_typcollation(self.kind);
             differs.then(|| utf8(pg_sys::generate_collation_name(self.collation)))

@@ -1,5 +1,4 @@
-//! Parses a user's expression over the row of a table with PostgreSQL's own parser, and writes it back with qualified
-//! names.
+//! Parses a user's expression over the row of a table, and writes it back with qualified names.
 //!
 //! Invariant: this module never executes the expression, and parses its text before the text is combined with other
 //! text.
@@ -11,15 +10,13 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Alias of the table's row while an expression is parsed. PostgreSQL's deparser writes columns of this row without the
-/// alias.
+/// Alias of the table's row. PostgreSQL's deparser writes columns of this row without the alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
     pub text: String,
-    /// Distinct numbers of the columns that the expression uses, from 1.
     pub columns: Vec<i16>,
-    /// Type of the expression, or its base type if the type is a domain.
+    /// The base type, if the type is a domain.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -157,8 +154,6 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
-/// Searches for functions and keywords that read the clock, and stores the first of them in `found`.
-///
 /// # Safety
 ///
 /// `node` is a node or null, and `found` points to an `Option<String>`.
@@ -220,9 +215,8 @@ unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c
     }
 }
 
-/// Returns the name of a function in the schema `awty`.
 fn awtys(function: pg_sys::Oid) -> Option<String> {
-    // SAFETY: catalog lookups in a transaction.
+    // SAFETY: a transaction is open.
     unsafe {
         let is_awtys = pg_sys::get_func_namespace(function) == pg_sys::get_namespace_oid(c"awty".as_ptr(), true);
         is_awtys.then(|| utf8(pg_sys::get_func_name(function)))
@@ -231,7 +225,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
 
 /// Settings cannot change the result of an SQL function that uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog lookup in a transaction. PostgreSQL's parser has written the column. The tuple is released
+    // SAFETY: a transaction is open. PostgreSQL's parser has written the column. The tuple is released
     // after the column is read.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(function));
@@ -265,9 +259,8 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     // SAFETY: guaranteed by the caller. A node's tag gives its type.
     unsafe {
         match (*node).type_ {
-            // Casts to text count as mutable, because many depend on settings although PostgreSQL marks them as
-            // immutable. Casts to a domain also count as mutable, because the domain's constraint may be any
-            // expression.
+            // Many casts to text depend on settings although PostgreSQL marks them as immutable. The constraint of a
+            // domain may be any expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction
@@ -287,7 +280,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: catalog lookups.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
-    // Output functions such as float8out() return `cstring`. A call of such a function is also a cast to text.
+    // A call of an output function such as float8out() is also a cast to text.
     function.to_u32() >= pg_sys::FirstNormalObjectId
         || volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
         || result == pg_sys::CSTRINGOID

@@ -1,6 +1,3 @@
-//! Finds numbers in a jsonb that are long as text. Strings are ignored, because the text of a string is at most six
-//! times as long as the string.
-
 use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;

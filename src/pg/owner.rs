@@ -1,9 +1,8 @@
-//! Runs code as the owner of awty's tables, with a fixed `search_path`. awty reads and writes its tables in no other
-//! way.
+//! Runs code as the owner of awty's tables, with a fixed `search_path`. No other code reads or writes awty's tables.
 //!
 //! Invariant: no code of a user runs inside [`as_owner`]. Only the owner can put triggers, rules or policies on awty's
-//! tables, their columns have core types, and all names in the statements are qualified or in `pg_catalog`. An ERROR
-//! aborts the (sub)transaction, which restores the user and the settings.
+//! tables. Their columns have core types, and the statements use only names that are qualified or in `pg_catalog`. An
+//! ERROR aborts the (sub)transaction, which restores the user and the settings.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;
@@ -15,7 +14,7 @@ const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
         pin_search_path();
-        // SAFETY: a setting of this session. With another value than the default, PostgreSQL would plan awty's
+        // SAFETY: reads a setting of this session. With another value than the default, PostgreSQL would plan awty's
         // statements at each execution.
         if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
             set_local(c"plan_cache_mode", c"auto");
@@ -45,8 +44,7 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// `flags` are added to PostgreSQL's security context. Settings that `body` changes with [`set_local`] are restored
-/// when `body` returns.
+/// `flags` are added to PostgreSQL's security context.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
@@ -67,7 +65,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// Sets a configuration parameter for the rest of the enclosing call of `as_user`.
+/// Sets a configuration parameter until the enclosing call of `as_user` returns.
 pub fn set_local(name: &CStr, value: &CStr) {
     // SAFETY: valid C strings. awty changes only settings that any user may change.
     unsafe {

@@ -1,5 +1,3 @@
-//! Looks up functions by OID and by name in PostgreSQL's own caches.
-
 use super::table::{kind_name, name_of_schema, quoted};
 use super::text::{self, type_name, utf8};
 use pgrx::pg_sys;
@@ -49,7 +47,7 @@ impl Procedure {
 }
 
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
-    // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are copied.
+    // SAFETY: a transaction is open. The tuple is released after the copy.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {

@@ -49,7 +49,7 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Number of relations at the start of `RELATIONS` that are locked for every purpose.
+/// This many relations, from the start of `RELATIONS`, are locked for every purpose.
 const COMMON: usize = 14;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -57,16 +57,13 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// Says whether the caller reads or writes the relations. A relation that will be written is locked for writing at
-/// once, without an earlier lock for reading.
-///
-/// REINDEX first excludes writers and then readers, so a transaction that reads a relation and writes it later would
-/// deadlock with REINDEX.
+/// A caller that will write a relation locks it for writing at once. If the caller locked the relation for reading
+/// first, it could deadlock with REINDEX, which first excludes writers and then readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    /// The caller writes awty's tables, but locks the history for writing only when a check ends. A long client
-    /// transaction must not block the creation of partitions.
+    /// Locks the history for writing only when a check ends, because a long client transaction must not block the
+    /// creation of partitions.
     Write,
     Run,
     Lease,
@@ -79,13 +76,10 @@ impl Purpose {
 }
 
 thread_local! {
-    /// OIDs of `RELATIONS`, and the number of catalog changes when they were looked up.
     static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// Describes the locks that this session holds. The description is valid until the (sub)transaction ends or a relation
-/// changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),
@@ -161,21 +155,21 @@ fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
 }
 
 pub fn row_type() -> pg_sys::Oid {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
 }
 
 pub fn row_array_type() -> pg_sys::Oid {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
 pub fn alert_type() -> pg_sys::Oid {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }
 }
 
 pub fn alert_array_type() -> pg_sys::Oid {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open.
     unsafe { pg_sys::get_array_type(alert_type()) }
 }

@@ -1,5 +1,5 @@
-//! Writes log messages that carry the error of a user's code, with its SQLSTATE and CONTEXT. pgrx can log neither a
-//! CONTEXT nor a user's own SQLSTATE.
+//! Writes log messages with the SQLSTATE and CONTEXT of a user's error. pgrx can log neither a CONTEXT nor a user's own
+//! SQLSTATE.
 //!
 //! Invariant: the database's encoding can represent the text of each message.
 

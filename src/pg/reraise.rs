@@ -1,7 +1,5 @@
 //! Carries an ERROR of a user's code through Rust with all its fields, and raises it again.
 //!
-//! pgrx would turn the ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT.
-//!
 //! Invariant: Rust's frames are unwound before the ERROR jumps to PostgreSQL's handler.
 
 use super::catch::catch_error;
@@ -11,7 +9,6 @@ use pgrx::pg_sys::panic::{ErrorReport, pgrx_extern_c_guard};
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Copy of an ERROR that unwinds through Rust. The copy lives in the memory of the transaction.
 struct Carried(*mut pg_sys::ErrorData);
 
 // SAFETY: a PostgreSQL process has one thread. The payload of a panic must be `Send`.
@@ -31,7 +28,6 @@ pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Raises an ERROR again for PostgreSQL, after [`carried`] has caught it within `body`.
 pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => return result,
@@ -45,8 +41,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// Runs `body` in a function that pgrx wraps. An ERROR that `body` carries becomes a panic for pgrx, which reports only
-/// standard SQLSTATEs.
+/// pgrx wraps the caller, and reports only standard SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {

@@ -7,14 +7,13 @@ use super::owner::{as_user, pin_search_path, set_local};
 use super::scalar;
 use pgrx::pg_sys;
 
-/// Runs `body` as a role in a security-restricted operation, so that `body` can change no setting or role of the
-/// session and leaves no work behind.
+/// In a security-restricted operation, `body` can change no setting or role of the session.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// `by_settings` says whether the body's result depends on session settings. If it does not, the function sets only the
-/// search path to a fixed value.
+/// If `by_settings` is false, the result of `body` does not depend on session settings, so only the search path is
+/// pinned.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -1,5 +1,3 @@
-//! Collects the result rows of a set-returning SQL function in a tuplestore.
-
 use pgrx::pg_sys;
 
 pub struct Sink(*mut pg_sys::ReturnSetInfo);

@@ -1,14 +1,13 @@
-//! Writes a scalar value as the text of a key. The text is the same under all session settings. Arrays and rows are
-//! refused, because their text is impractical as a key.
+//! Session settings do not change the text of a key. Arrays and rows are refused, because their text is impractical as
+//! a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// If values of this type cannot be part of a key, returns the type's name as the error.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
-    // SAFETY: catalog lookups in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         let is_one = !matches!(pg_sys::get_typtype(base) as u8, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO);
@@ -24,8 +23,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // The text of a boolean is that of the cast to text, because the type's output function would write `t` or
-            // `f`.
+            // The cast of a boolean to text writes `true`. The type's output function would write `t`.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);
@@ -40,8 +38,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Sets the text formats and the search path to fixed values. PostgreSQL restores the old values when the caller ends
-/// its level of settings (NewGUCNestLevel()).
+/// PostgreSQL restores the old values when the caller ends its level of settings (NewGUCNestLevel()).
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

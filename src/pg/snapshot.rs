@@ -2,7 +2,6 @@
 
 use pgrx::pg_sys;
 
-/// Runs the body with a new snapshot, which the body may replace.
 pub fn with_new<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: a transaction is open. The snapshot is popped below, or by the abort of the (sub)transaction.
     unsafe {

@@ -1,4 +1,3 @@
-/// SQLSTATE of a run that the timeout, the watchdog or `pg_cancel_backend()` has cancelled.
 pub const QUERY_CANCELED: &str = "57014";
 /// SQLSTATE that a check gets when its external worker has sent no heartbeat.
 pub const CONNECTION_FAILURE: &str = "08006";

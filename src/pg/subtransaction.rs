@@ -1,5 +1,3 @@
-//! Runs code in a subtransaction of a client's transaction.
-//!
 //! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. Only sequences and
 //! effects outside the database stay. The body's result must not point into the subtransaction's memory.
 
@@ -83,7 +81,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
 
 /// Whether the transaction keeps its first snapshot, and so cannot see later commits of other transactions.
 pub fn has_one_snapshot() -> bool {
-    // SAFETY: a getter.
+    // SAFETY: the call only reads a variable.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 

@@ -1,5 +1,3 @@
-//! Looks up the properties and the primary key of a user's table in PostgreSQL's own caches.
-
 use super::scalar;
 use super::text::{self, Text, utf8};
 use pgrx::pg_sys;
@@ -48,7 +46,7 @@ impl Described {
 }
 
 pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
-    // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are copied.
+    // SAFETY: a transaction is open. The tuple is released after the copy.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -76,7 +74,7 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
 }
 
 pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog lookup in a transaction.
+    // SAFETY: a transaction is open.
     unsafe {
         pg_sys::pg_class_aclcheck(table, role, pg_sys::ACL_SELECT as pg_sys::AclMode) == pg_sys::AclResult::ACLCHECK_OK
     }
@@ -84,7 +82,7 @@ pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 
 pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
     let name = text::server(schema);
-    // SAFETY: catalog lookups in a transaction, with a valid C string.
+    // SAFETY: a transaction is open, and the C strings are valid.
     unsafe {
         let schema = pg_sys::get_namespace_oid(name.as_ptr(), true);
         #[cfg(feature = "pg15")]
@@ -104,7 +102,7 @@ pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 /// Returns `None` if no B-tree index supports a primary key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: catalog lookups in a transaction. The caller holds a lock on the table, and opened relations are closed.
+    // SAFETY: a transaction is open. The caller holds a lock on the table, and opened relations are closed.
     unsafe {
         let table = pg_sys::try_relation_open(oid, MODE);
         if table.is_null() {
@@ -176,7 +174,7 @@ unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyCo
 }
 
 fn operator(oid: pg_sys::Oid) -> String {
-    // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are copied.
+    // SAFETY: a transaction is open. The tuple is released after the copy.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::OPEROID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -205,12 +203,12 @@ pub fn quoted(name: &str) -> String {
 /// Returns the type's qualified name, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
-    // SAFETY: a catalog lookup in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
 pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
-    // SAFETY: a catalog lookup in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
         if name.is_null() { String::new() } else { utf8(name) }

@@ -1,12 +1,12 @@
 use pgrx::pg_sys;
 
-/// Locks a table against writers until the transaction ends, as CREATE TRIGGER does.
+/// As CREATE TRIGGER does, locks a table against writers.
 pub fn against_writes(table: pg_sys::Oid) {
     // SAFETY: a lock on an OID, which need not exist, in an open transaction.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE) };
 }
 
-/// Locks a table against writers and readers until the transaction ends, as DROP TRIGGER does.
+/// As DROP TRIGGER does, locks a table against writers and readers.
 pub fn exclusively(table: pg_sys::Oid) {
     // SAFETY: as above.
     unsafe { pg_sys::LockRelationOid(table, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) };

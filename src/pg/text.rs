@@ -1,7 +1,5 @@
-//! Holds text as the server stores it, which is bytes in the database's encoding and may not be UTF-8.
-//!
-//! Invariant: text from a table is written back byte for byte. Only messages are converted, with replacements for
-//! characters that cannot be shown.
+//! Invariant: text is in the database's encoding, and text from a table is written back byte for byte. Only messages
+//! are converted, with replacements for characters that cannot be shown.
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
@@ -53,7 +51,6 @@ impl fmt::Display for Text {
         if is_utf8() {
             return f.write_str(&String::from_utf8_lossy(&self.0));
         }
-        // The client expects the database's encoding and not UTF-8, so characters outside ASCII are replaced.
         self.0.iter().try_for_each(|byte| f.write_char(if byte.is_ascii() { char::from(*byte) } else { '?' }))
     }
 }
@@ -98,7 +95,7 @@ unsafe impl SqlTranslatable for Text {
 }
 
 fn is_utf8() -> bool {
-    // SAFETY: a getter.
+    // SAFETY: the call only reads a variable.
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
@@ -126,7 +123,7 @@ pub unsafe fn utf8(text: *const c_char) -> String {
 }
 
 pub fn type_name(kind: pg_sys::Oid) -> String {
-    // SAFETY: a catalog lookup in a transaction; the name is copied.
+    // SAFETY: a transaction is open. The name is copied.
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 

@@ -1,4 +1,4 @@
-//! The data of a trigger call is valid until the trigger function returns.
+//! Invariant: the data of a trigger call is used only until the trigger function returns.
 
 use super::text::utf8;
 use super::unbound;
@@ -38,7 +38,7 @@ impl Firing {
 
     pub fn is_on(self, table: pg_sys::Oid) -> bool {
         let here = self.table();
-        // SAFETY: a catalog lookup in a transaction. The list belongs to PostgreSQL.
+        // SAFETY: a transaction is open. The list belongs to PostgreSQL.
         here == table
             || unsafe {
                 let is_partition = (*(*self.relation()).rd_rel).relispartition;

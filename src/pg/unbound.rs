@@ -14,26 +14,24 @@ mod c {
     use super::{TimeoutHandler, c_char, c_int, c_long, pg_sys};
 
     unsafe extern "C-unwind" {
-        // PostgreSQL declares these functions in utils/timeout.h.
+        // Declared in utils/timeout.h.
         pub fn RegisterTimeout(id: c_int, handler: Option<TimeoutHandler>) -> c_int;
         pub fn enable_timeout_after(id: c_int, delay_ms: c_int);
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
-        // PostgreSQL declares this function in commands/sequence.h.
+        // Declared in commands/sequence.h.
         pub fn ResetSequenceCaches();
-        // PostgreSQL declares these functions in tcop/tcopprot.h and postmaster/interrupt.h. pgrx's wrappers cannot be
-        // signal handlers.
+        // Declared in tcop/tcopprot.h and postmaster/interrupt.h. pgrx's wrappers cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
-        // PostgreSQL declares this function in commands/async.h.
+        // Declared in commands/async.h.
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
-        // PostgreSQL declares these functions in access/xact.h, fmgr.h and commands/trigger.h. pgrx's wrappers turn an
-        // ERROR into a panic without its SQLSTATE and context.
+        // Declared in access/xact.h, fmgr.h and commands/trigger.h. pgrx's wrappers turn an ERROR into a panic without
+        // its SQLSTATE and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // PostgreSQL declares these functions in executor/spi.h and utils/elog.h. pgrx's wrappers turn an ERROR into a
-        // panic without its SQLSTATE and context.
+        // Declared in executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
         pub fn SPI_execute_plan(
             plan: pg_sys::SPIPlanPtr,
             values: *mut pg_sys::Datum,
@@ -52,10 +50,10 @@ mod c {
         ) -> c_int;
         pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
         pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
-        // PostgreSQL declares this function in catalog/partition.h.
+        // Declared in catalog/partition.h.
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // PostgreSQL declares these functions in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's
-        // wrappers lose an ERROR's SQLSTATE and position.
+        // Declared in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's
+        // SQLSTATE and position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -71,7 +69,6 @@ mod c {
     }
 }
 
-/// PostgreSQL's `USER_TIMEOUT`, which differs between versions of PostgreSQL.
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 const USER_TIMEOUT: c_int = 12;
 #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -98,7 +95,7 @@ pub unsafe fn disable_timeout(id: c_int) {
     unsafe { c::disable_timeout(id, false) };
 }
 
-/// Sends a NOTIFY to a channel, whose name must have 1 to 63 bytes.
+/// The channel's name must have 1 to 63 bytes.
 pub fn async_notify(channel: &CStr, payload: &CStr) {
     // SAFETY: valid C strings, which PostgreSQL copies. An ERROR becomes a panic, as in pgrx's wrappers.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
@@ -165,7 +162,7 @@ pub unsafe fn after_trigger_fire_deferred() {
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
-/// Returns the ancestors of a partition, its parent first.
+/// The parent comes first.
 ///
 /// # Safety
 ///

@@ -1,5 +1,4 @@
-//! Reads PostgreSQL's own time zone data, so that the answers agree with `AT TIME ZONE` in this process.
-//!
+//! PostgreSQL's own time zone data is used, so that the answers agree with `AT TIME ZONE` in this process.
 //! [`canonical`] recognises names of zones, but no abbreviations and no POSIX forms.
 
 use awty_core::repeat::{Remembered, Span, Zone};
