@@ -1,8 +1,8 @@
 //! A run reads its check's row by key without a lock. At the end, the run locks the row without waiting.
 //!
-//! The lock is taken through the table's access method and not by SQL, because only the access method says who has
-//! changed the row. If another transaction has changed it, the run must be undone. If the run itself has changed it,
-//! the run has ended its own check.
+//! The run locks the row through the table's access method and not by SQL, because only the access method says who has
+//! changed the row. If another transaction has changed the row, the run must be undone. If the run itself has changed
+//! the row, the run has ended its own check.
 //!
 //! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
 //! snapshot that sees the row, so the row stays where it is.
@@ -23,23 +23,20 @@ pub struct Table {
     relation: pg_sys::Relation,
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
-    /// Whether a snapshot was pushed for this table, so that `drop` must pop it.
     is_latest: bool,
-    /// Whether a lock on a row is given back as soon as it is taken, as in `awty.travel()`.
+    /// Whether a lock on a row is released at once, as in `awty.travel()`.
     gives_back: bool,
 }
 
 pub struct Row {
     pub id: i64,
     tid: pg_sys::ItemPointerData,
-    /// Whether this transaction has written the row, as in `awty.travel()`.
     is_own: bool,
     pub slot: Time,
     pub check_count: i32,
     pub attempt: i32,
     pub held: bool,
     pub datum: pg_sys::Datum,
-    /// Values of the row's columns, which point into `datum`, and a flag for each NULL.
     columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
@@ -68,12 +65,12 @@ const SCHEDULED_BY: usize = 11;
 const SCHEDULED_AT: usize = 12;
 
 impl Table {
-    /// Takes a snapshot under the table's lock, which keeps out ALTER, DROP and every rewrite until the transaction
+    /// Takes a snapshot under the table's lock. The lock keeps out ALTER, DROP and every rewrite until the transaction
     /// ends.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // SAFETY: the snapshot of `transaction` is on top. It must be replaced, because a table that ALTER has
-        // rewritten since looks empty to a snapshot that is older than the lock.
+        // SAFETY: the snapshot of `transaction` is on top. It must be replaced, because a rewritten table looks empty
+        // to a snapshot that is older than the lock.
         unsafe {
             pg_sys::PopActiveSnapshot();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -81,7 +78,7 @@ impl Table {
         Some(table)
     }
 
-    /// Opens the table in a client's transaction with a new snapshot, so that reads see what is committed now.
+    /// Later reads see the latest commits.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -121,7 +118,8 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // Without an index, each check is read separately, because a sequential scan cannot search for several ids.
+        // If an administrator has dropped the primary key, each check is read separately, because a sequential scan
+        // cannot search for several ids.
         // SAFETY: the code only reads a setting of this session.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
@@ -145,7 +143,6 @@ impl Table {
                 key,
             );
             id.sk_flags |= flags;
-            // If an administrator has dropped the primary key, the whole table is scanned.
             let has_key = self.key != pg_sys::InvalidOid;
             let snapshot = pg_sys::GetActiveSnapshot();
             let scan = pg_sys::systable_beginscan(self.relation, self.key, has_key, snapshot, 1, &mut id);
@@ -211,7 +208,7 @@ impl Table {
         }
     }
 
-    /// Locks a check, and waits for other sessions. The table must have been opened by [`Table::open_latest`].
+    /// Waits for other sessions. [`Table::open_latest`] must have opened the table.
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -227,9 +224,9 @@ impl Table {
         }
     }
 
-    /// Locks a check without waiting. The table must have been opened by [`Table::open_latest`].
+    /// Does not wait. [`Table::open_latest`] must have opened the table.
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
-        // The first attempt may use an old snapshot, and another transaction may have changed and unlocked the check
+        // The first attempt may use an old snapshot, so another transaction may have changed and unlocked the check
         // since. The second attempt uses a new snapshot.
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
@@ -281,7 +278,8 @@ impl Table {
         }
     }
 
-    /// The caller has locked the row. An administrator's triggers, foreign keys and rules see a DELETE.
+    /// The caller has locked the row. A table with triggers, foreign keys or rules of an administrator needs an SQL
+    /// DELETE.
     pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.
@@ -319,7 +317,6 @@ impl Drop for Table {
     }
 }
 
-/// Only an administrator can have written an invalid row.
 fn say_invalid(id: i64) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();

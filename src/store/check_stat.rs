@@ -1,20 +1,16 @@
-//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check, and
-//! stores their times and the last error.
-
 use super::arg;
 use super::typed::statement;
 use pgrx::pg_sys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suspicion {
-    /// A worker crashed while it ran the check or was about to run it.
     Crash,
     /// A run of the check ended the worker's process.
     Exit,
 }
 
-// The check's row is locked first, then its row in check_stat. A client may have locked the check's row and wait for
-// the row in check_stat. SKIP LOCKED avoids a deadlock with this client.
+// The check's row is locked before its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has locked
+// the check's row and waits for the row in check_stat.
 statement!(
     count_suspicion,
     [INT8ARRAYOID, INT4OID, INT4OID],
@@ -31,8 +27,7 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
-// The condition is IS DISTINCT FROM true instead of NOT f.held. With NOT f.held, a planner without statistics might
-// read the whole index of checks that are not held.
+// With NOT f.held, a planner without statistics might read the whole index of checks that are not held.
 statement! {
     /// The caller has locked the check's row.
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
@@ -42,7 +37,7 @@ statement! {
         AND f.held IS DISTINCT FROM true"
 }
 
-// OFFSET 0 fixes the order of the join, so that the plan starts from the few suspected checks and not from all pending
+// OFFSET 0 fixes the order of the join. The plan then starts from the few suspected checks and not from all pending
 // checks of the role.
 statement!(
     select_suspects,
@@ -73,9 +68,7 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// Reads the table by key and in pieces, because the table is large if many checks are pending again after a run. A
-// piece that is not full is the last piece. The loop does not wait for an empty piece, because new rows may arrive all
-// the time.
+// The table may be large, so it is read by key and in pieces.
 statement!(
     select_piece,
     [INT8OID, INT8OID],
@@ -94,16 +87,13 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     count_suspicion().execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)]) >= pending.unsigned_abs()
 }
 
-/// The least suspected checks come first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
     select_suspects()
         .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
 }
 
-/// Returns the id after which the next call continues.
-///
-/// A check that has ended may still have a row, because a worker that had read the suspects earlier may have ended it
+/// A check that has ended may still have a row, because a worker with an old list of suspects may have ended the check
 /// without removing the row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece()

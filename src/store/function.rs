@@ -27,7 +27,6 @@ statement!(
         AND CASE WHEN $3 = 0::pg_catalog.oid THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 );
 
-// A role has the rights of the roles that it is a member of. Membership in pg_database_owner gives no further rights.
 statement!(
     select_privileged,
     [OIDOID],
@@ -45,8 +44,7 @@ statement! {
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 }
 
-/// Finds a function with one argument of the type `argument`, or a function without arguments if `argument` is
-/// `InvalidOid`.
+/// If `argument` is `InvalidOid`, finds a function without arguments.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
     select_function().query(
         &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],

@@ -1,5 +1,3 @@
-//! Copies checks that end to the history, and deletes them from `awty.future_job`.
-
 use super::record::{End, RunRecord};
 use super::typed::statement;
 use super::{arg, context, interval, message, time};
@@ -11,8 +9,8 @@ use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
 
-// A check is copied and deleted by separate statements, because PostgreSQL does not support an administrator's rules on
-// a DELETE inside WITH.
+// PostgreSQL does not support an administrator's rules on a DELETE inside WITH, so a separate statement deletes the
+// check.
 statement!(
     archive_run,
     [
@@ -38,7 +36,7 @@ statement!(
       WHERE f.id = $1"
 );
 
-// The caller has deleted the check's row, and check_stat has no row of this check.
+// The caller has deleted the check's row, and check_stat has no row of the check.
 statement!(
     archive_one,
     [
@@ -90,8 +88,7 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
-// If a run has ended its own check, the check's history row was written during the run. This statement adds the run to
-// that row.
+// A run that has ended its own check already has a history row, to which this statement adds the run.
 statement!(
     answer_own,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
@@ -135,7 +132,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// The run was the first run of all of the checks. The caller has deleted their rows.
+/// The caller has deleted the rows of the checks, for all of which this run was the first.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {
@@ -185,7 +182,6 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// The history already has these checks, unless their job keeps no history.
 pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);

@@ -1,5 +1,3 @@
-//! SQL statements on `awty_internal.in_flight`, which lists the checks that each worker is about to run.
-
 use super::statement::Arg;
 use super::typed::row;
 use super::typed::statement;
@@ -22,9 +20,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes only rows that have not changed since they were read. A new worker may have replaced a row by its own. The
-// statement returns single ids and no arrays, because an administrator may have written an array that this program
-// cannot read.
+// A new worker may have replaced a row, so only unchanged rows are deleted. Ids are returned singly, because an
+// administrator may have written an array that this program cannot read.
 statement!(
     delete_read,
     [INT4ARRAYOID, INT8ARRAYOID],
@@ -51,8 +48,6 @@ pub struct Read {
 
 row!(Read { worker, xid });
 
-/// Deletes rows that were read, and returns the ids in them. If the database is idle, there are no such rows, and
-/// nothing is written.
 pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     if read.is_empty() {
         return Vec::new();

@@ -1,5 +1,3 @@
-//! SQL statements of the maintainer on all pending checks.
-//!
 //! Each statement goes by index from one job to the next, so its cost grows with the number of jobs and not of checks.
 
 use super::future_job::ids;
@@ -29,7 +27,7 @@ statement!(
 );
 
 statement! {
-    /// If the database has no job, a restore may be in progress, and the restore must create its own tables.
+    /// If the database has no job, a restore may be in progress, and it must create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
@@ -64,7 +62,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Locks checks that were committed after `awty.unregister()` had looked for checks of the job.
+/// Such checks were committed after `awty.unregister()` had looked for checks of the job.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     let found = select_orphans().query(&[arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)

@@ -1,6 +1,3 @@
-//! Each option has a name, and positions among the arguments of a call, the columns of `awty.job` and the values of a
-//! job.
-
 use super::statement::Arg;
 use super::{arg, interval};
 use crate::pg::text::Text;
@@ -11,7 +8,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// Limits of the job's runs. `width` is the job's slot width under the current `awty.slot`.
+    /// `width` is the job's slot width under the current `awty.slot`.
     pub limits: Limits,
     pub terms: LeaseOptions,
 }
@@ -31,9 +28,9 @@ pub enum Field<'a> {
 
 pub struct JobOption {
     pub name: &'static str,
-    /// Position of the option among the arguments of `awty.register()` and `awty.alter()`.
+    /// Position among the arguments of `awty.register()` and `awty.alter()`.
     pub argument: usize,
-    /// Number of the option's column in the column lists of `store::job`.
+    /// Number of the column in the column lists of `store::job`.
     pub column: i32,
     pub field: fn(&mut Options) -> Field,
 }
@@ -54,7 +51,6 @@ pub const LIMITS: [JobOption; 9] = [
     option("keep_history", 10, 14, |options| Field::Word(&mut options.limits.keep_history)),
 ];
 
-/// Options that only jobs of external workers have, in the order of their columns.
 pub const EXTERNAL: [JobOption; 3] = [
     option("heartbeat", 13, 20, |options| Field::OptionalTime(&mut options.terms.heartbeat)),
     option("delivery", 14, 21, |options| Field::Word(&mut options.terms.delivery)),

@@ -1,7 +1,5 @@
-//! SQL statements that read or write many checks of `awty.future_job` at once, in the order of the given keys.
-//!
-//! Invariant: rows are written and locked in that order, so that callers with overlapping keys wait for each other and
-//! cannot deadlock. One statement both writes and locks, because two statements would go through the keys twice.
+//! Invariant: rows are written and locked in the order of the given keys, so callers with overlapping keys cannot
+//! deadlock. One statement both writes and locks, because two statements would go through the keys twice.
 
 use super::statement::Arg;
 use super::typed::statement;
@@ -10,8 +8,7 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// unnest() is in the select list, because in FROM its rows would first be written to disk. The statement has no ON
-// CONFLICT, because ON CONFLICT would double the cost per row.
+// In FROM, the rows of unnest() would first be written to disk. ON CONFLICT would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -21,8 +18,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// ON CONFLICT locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index,
-// because the lock is then as strong as that of FOR UPDATE.
+// ON CONFLICT locks the conflicting row even if the WHERE condition is false. SET names a column of a unique index, so
+// that the lock is as strong as FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -34,8 +31,8 @@ statement!(
       RETURNING f.id"
 );
 
-// OFFSET 0 makes the planner look up each key by index. Without OFFSET 0, a planner with few statistics might compare
-// each key with each check.
+// OFFSET 0 makes the planner look up each key by index. Otherwise, a planner with few statistics might compare each key
+// with each check.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -79,7 +76,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// Slots of the checks, or NULL if all checks have the same slot.
+    /// NULL if all checks have the same slot.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,
@@ -100,7 +97,7 @@ impl NewChecks {
     }
 }
 
-/// Inserts checks. None of the keys may have a pending check.
+/// None of the keys may have a pending check.
 pub fn insert(checks: &NewChecks, values: Values) {
     insert_all().execute(&checks.with(values));
 }
@@ -109,7 +106,7 @@ pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
-/// Returns position (from 0), id and slot of each pending check, in the order of the keys. Takes no locks.
+/// Returns position (from 0), id and slot of each pending check, in the order of the keys.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -119,14 +116,12 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
         .query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
-/// A pending check of an entity, or a repetition without a pending check.
 pub struct EntityCheck {
     pub place: usize,
     pub check: Option<i64>,
     pub job: Text,
 }
 
-/// Returns the pending checks and the repetitions of entities, ordered by key and job. Takes no locks.
 pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<EntityCheck> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -134,7 +129,6 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
     };
     let mut found: Vec<EntityCheck> = select_of_entities()
         .query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| rows.all(|row| read(rows, row)));
-    // A check sorts before the repetition of the same job and key, so that removing duplicates keeps the check.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found
 }

@@ -1,6 +1,3 @@
-//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or
-//! from a backup.
-
 use super::arg;
 use super::statement::Arg;
 use super::typed::statement;
@@ -10,11 +7,11 @@ use crate::settings;
 use crate::store::typed::number;
 use pgrx::datum::TimestampWithTimeZone;
 
-// A restore of a dump fills this table last. If the database has jobs or checks but this table has no row, a restore is
-// therefore in progress.
+// A restore of a dump fills this table last. So a restore is in progress if the database has jobs or checks but this
+// table has no row.
 //
-// After a restore of the server, an inspection writes the OID 0, which no database has. The database therefore stays
-// held, even after pg_upgrade or a dump.
+// After a restore of the server, an inspection writes the OID 0, which no database has. So the database stays held,
+// even after pg_upgrade or a dump.
 statement!(
     select_hold,
     [OIDOID, TIMESTAMPTZOID],
@@ -27,7 +24,7 @@ statement!(
 );
 
 statement! {
-    /// Marks the rows as restored from a backup. A dump or a clone copies the mark with the rows.
+    /// A dump or a clone copies this mark with the rows.
     pub fn mark_as_restored() = query,
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
@@ -41,7 +38,7 @@ statement!(
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 );
 
-// Writes nothing if the table has a row, because two sessions that register jobs would otherwise wait for each other.
+// Writes nothing if the table has a row. Otherwise two sessions that register jobs would wait for each other.
 statement!(
     claim_own,
     [OIDOID, TIMESTAMPTZOID],
@@ -49,7 +46,7 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
-// Moves the sequence past all used ids, because logical replication copies rows but no sequences.
+// Logical replication copies rows but no sequences.
 statement!(
     pass_used_ids,
     [],
@@ -61,7 +58,7 @@ statement!(
 );
 
 statement! {
-    /// Number of this installation of the extension, which a dump does not include.
+    /// A dump does not include the number of this installation.
     pub fn identity() -> i64 = query_latest(number),
     c"SELECT i.last_value FROM awty_internal.identity AS i"
 }
@@ -70,7 +67,7 @@ pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// Returns whether the table says that the database is held. The setting `awty.auto_adopt` is ignored.
+/// Ignores the setting `awty.auto_adopt`.
 pub fn stored_hold() -> Option<Hold> {
     match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),
@@ -92,7 +89,6 @@ pub fn adopt() -> bool {
     was_held
 }
 
-/// The first registration of a job calls this function.
 pub fn claim_if_new() {
     if stored_hold().is_none() {
         claim_own().execute(&here());

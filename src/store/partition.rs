@@ -1,6 +1,3 @@
-//! Creates the daily partitions of `awty.future_job_history` and `awty_internal.attempt` in advance, and drops
-//! partitions that are too old.
-//!
 //! Invariant: history is removed by whole days. Only rows that move out of the default partition are deleted one by
 //! one. A client waits for a lock of this module no longer than the caller's `lock_timeout`. The module does not run
 //! while the database has no job, so that a restore can create the partitions under their own names.
@@ -15,7 +12,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 const AHEAD: i64 = 7;
-/// Maximum number of rows that are moved out of the default partition. Writers wait during the move.
+/// Writers wait during the move of rows out of the default partition.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +43,7 @@ impl Partitioned {
         }
     }
 
-    /// Columns for which no statistics are collected, so that EXPLAIN does not disclose their values.
+    /// No statistics are collected for these columns, so that EXPLAIN does not disclose their values.
     fn hidden(self) -> &'static [&'static str] {
         match self {
             Self::History => &["job", "entity_name", "entity_key", "args", "sqlstate", "message", "context"],
@@ -115,7 +112,6 @@ fn present(parted: Partitioned) -> Vec<NaiveDate> {
     })
 }
 
-/// Takes no lock if no partition is missing.
 pub fn make(parted: Partitioned, now: Time) {
     let (today, present) = (now.date_naive(), present(parted));
     let missing: Vec<NaiveDate> = (0..=AHEAD)
@@ -128,9 +124,9 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Both tables are locked before the partition is created. Readers and writers then wait before they look
-            // for partitions. A reader that waited only for the default partition would miss the rows that moved to the
-            // new partition. A writer that had already chosen the default partition would violate its constraint.
+            // Both tables are locked first, so that readers and writers wait before they look for partitions. A reader
+            // that waited only for the default partition would miss the moved rows. A writer that had already chosen
+            // the default partition would violate its constraint.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -143,8 +139,7 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Drops old partitions. If all rows of the default partition are old, empties it too. Takes no lock if no partition is
-/// old.
+/// The default partition is emptied when all of its rows are old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
@@ -191,13 +186,12 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // Revokes all rights on the new partition, as the install script does, because ALTER DEFAULT PRIVILEGES may have
-    // granted rights, even to roles that may read or write all data.
+    // ALTER DEFAULT PRIVILEGES may have granted rights, even to roles that may read or write all data.
     for role in grantees(&name) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
     run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
-    // The database's owner needs SELECT, because pg_dump reads each partition as a table of its own.
+    // pg_dump reads each partition as a table of its own.
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
     run(&format!(
         "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"
@@ -222,7 +216,7 @@ fn grantees(name: &str) -> Vec<Text> {
     select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }
 
-/// The only variable parts of the command are dates, and names of roles that PostgreSQL has quoted.
+/// The only variable parts are dates, and role names that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

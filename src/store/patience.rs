@@ -1,5 +1,3 @@
-//! Limits how long a statement waits for locks of other transactions.
-
 use crate::error::Error;
 use crate::pg::owner::{self, as_owner};
 use pgrx::pg_sys;
@@ -7,8 +5,8 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// Maximum time that a statement waits for a lock: first as the value of a setting, then in milliseconds. The wait is
-/// limited, because a prepared transaction may hold its lock for days.
+/// Longest wait for a lock, as a setting's value and in milliseconds. A prepared transaction may hold its lock for
+/// days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {

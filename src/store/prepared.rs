@@ -1,5 +1,3 @@
-//! Looks for prepared transactions that are not finished yet.
-
 use super::typed::statement;
 use crate::settings;
 
@@ -10,8 +8,8 @@ statement!(
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 );
 
-/// Whether there are young prepared transactions. Their checks are announced already, but appear only with COMMIT
-/// PREPARED. After a minute, an audit finds these checks.
+/// Checks of a prepared transaction are already announced, but appear only with COMMIT PREPARED. After a minute, an
+/// audit finds these checks.
 pub fn any_young() -> bool {
     if settings::max_prepared_transactions() == 0 {
         return false;

@@ -58,7 +58,7 @@ statement!(
 
 pub struct Granted {
     pub job: Text,
-    /// Members of the role have all rights to the job.
+    /// Members of this role have all rights to the job.
     pub role: pg_sys::Oid,
     pub paused: bool,
     readers: Vec<pg_sys::Oid>,

@@ -1,5 +1,3 @@
-//! Prepares a statement on awty's tables, and keeps its plan until the process ends.
-//!
 //! Invariant: a statement is planned once for all parameters, and reads tables by index. A table that was empty at
 //! planning time may later have ten million rows.
 
@@ -16,8 +14,8 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Placeholder in a statement's list of types for an array of rows of `awty.future_job`. The OID of that type differs
-/// between databases.
+/// Stands in a statement's list of types for an array of rows of `awty.future_job`, whose OID differs between
+/// databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
@@ -29,12 +27,12 @@ impl Prepared {
         self.query(args, |rows| rows.processed)
     }
 
-    /// Executes the statement, and passes the rows to `read`. The result of `read` must not borrow from the rows.
+    /// The result of `read` must not borrow from the rows.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// Within a parallel query the current snapshot is used, because a new one is not allowed.
+    /// A parallel query must not take a new snapshot, so it uses the current one.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
@@ -54,7 +52,7 @@ impl Statement {
     }
 
     fn run_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
-        // SAFETY: a getter.
+        // SAFETY: the call only reads a variable.
         if unsafe { pg_sys::IsInParallelMode() } {
             return self.run(args, true, read);
         }
@@ -84,7 +82,6 @@ impl Statement {
         }
     }
 
-    /// If the tables or their statistics have changed, plans the statement again.
     ///
     /// # Safety
     ///
@@ -97,7 +94,6 @@ impl Statement {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
             }
-            // These planner settings are restored by `as_owner` after the statement.
             for (name, value) in [
                 (c"enable_seqscan", c"off"),
                 (c"enable_bitmapscan", c"off"),
@@ -111,8 +107,7 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // If the extension was created again, the type of the plan's rows has changed, so the old plan is
-                // discarded.
+                // If the extension was created again, the type of the plan's rows has changed.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }
@@ -159,7 +154,6 @@ impl Rows {
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 
-    /// Returns a value that stays in SPI's memory.
     pub fn datum(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement.
@@ -180,9 +174,8 @@ impl Rows {
         (0..self.len()).filter_map(read).collect()
     }
 
-    /// Returns the value of a column (from 1) in a row (from 0), or `None` for NULL.
-    ///
-    /// A value that is passed by reference points into SPI's memory, unless `T` copies the value, as `String` does.
+    /// Columns count from 1, rows from 0. A value that is passed by reference points into SPI's memory, unless `T`
+    /// copies the value.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement and its type.

@@ -4,11 +4,11 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys::{self, Oid};
 
-/// Declares a function for an SQL statement. The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`.
-/// Another method of [`super::statement::Prepared`] can replace `query`. If the result is no [`Outcome`],
-/// `query(reader)` replaces `query`.
+/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
+/// [`super::statement::Prepared`] can replace `query`. If the result is no [`Outcome`], `query(reader)` replaces
+/// `query`.
 ///
-/// The plain form declares a function that returns the statement, for types that the typed form does not support.
+/// The plain form returns the statement, for types that the typed form does not support.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name() -> crate::store::statement::Prepared {
@@ -158,7 +158,7 @@ impl<A: Column, B: Column, C: Column> Row for (A, B, C) {
     }
 }
 
-/// Lets a struct be read from a result row, with its fields in the order of the columns.
+/// The fields are in the order of the columns.
 macro_rules! row {
     ($name:ident { $($field:ident),* }) => {
         impl crate::store::typed::Row for $name {

@@ -1,5 +1,3 @@
-//! The columns of a check's row that was read.
-
 use super::{ARGS, ENTITY_KEY, ENTITY_NAME, FIRST_CHECK_AT, ID, JOB, NEXT_CHECK_AT, Row, SCHEDULED_AT, SCHEDULED_BY};
 use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
