@@ -1,6 +1,3 @@
-//! Implements `awty.alter_target()`, which sets limits and blocks of targets. Also computes the state that the view
-//! `awty.target` shows.
-
 use super::statements::target::{self, TargetChanges};
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
@@ -20,7 +17,6 @@ use pgrx::prelude::*;
 
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
-/// The number of targets is limited, because each call that lists targets reads all of them.
 const MAX_TARGETS: i64 = 10_000;
 
 const ASKED: TimeDelta = TimeDelta::hours(1);
@@ -46,7 +42,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // A `Time` cannot be infinite, but the stored timestamp can. So the stored timestamp is returned unchanged.
+    // The stored timestamp can be infinite, but a `Time` cannot. So the stored timestamp is returned unchanged.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),
@@ -55,8 +51,7 @@ fn target_standing(
 }
 
 calls! {
-    /// Blocks a target that has asked its worker for a pause. The block lasts at most [`ASKED`], because the caller
-    /// needs no other right than to claim.
+    /// The block lasts at most [`ASKED`], because any role that may claim may call this function.
     fn block_for_now -> bool = block;
 }
 
@@ -104,7 +99,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // A worker that reports a failure or a block does not wait for this lock, so the call does not delay workers.
+    // A worker that reports a failure does not wait for this lock, so the call delays no worker.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

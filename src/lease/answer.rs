@@ -1,11 +1,9 @@
-//! Takes a worker's answers to its leases through `awty.complete()`, `awty.fail()` and their variants for many leases.
-//!
 //! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
 //! answer to an ended lease changes nothing. The check's row is locked before its lease. A session that has locked a
 //! lease waits for no check.
 //!
-//! `complete()` and `fail()` wait for the lock on the check's row. `complete_many()` and `fail_many()` do not wait for
-//! this lock, so that no client delays the answers for other checks.
+//! `complete_many()` and `fail_many()` do not wait for a lock on a check's row, so that no client delays the answers
+//! for other checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -32,7 +30,7 @@ use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
 const MAX_MESSAGE: usize = 4096;
-/// SQLSTATE for a failure that an external worker reports without a code (external routine exception).
+/// External routine exception, for a failure that is reported without a code.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -70,7 +68,6 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
     answer(datum.map(|datum| datum.value() as i64))
 }
 
-/// A result that is too large is refused, because a jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
     if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
@@ -139,7 +136,7 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Stores the workers' reports together. If one of them raises an error, stores them one by one, so that the error does
+/// Stores the reports together. If one report raises an error, stores the reports one by one, so that the error does
 /// not stop the others.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
@@ -169,13 +166,14 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// A cancellation, a serialization conflict, a lack of resources and `lock_timeout` make the whole statement fail.
+/// These errors concern the whole statement: cancellation, serialization conflict, lack of resources, and
+/// `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
-/// Result of a report while a client has locked the check. The worker must send the report again.
+/// A client has locked the check, so the worker must send the report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -198,8 +196,7 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// Every answer of a worker shows that the target is up, except a failure that the worker blames on the target.
-    /// Returns `None` if the worker has sent nothing to the target.
+    /// Every answer shows that the target is up, except a failure that the worker blames on the target.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -239,7 +236,7 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
         Error::from(LeaseError::Concurrent).raise();
     }
-    // Another session may have answered some of the leases or claimed the checks meanwhile.
+    // Another session may have answered some of the leases.
     taken.retain(|taken| ended.contains(&taken.given.number));
     let reports: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.target_report()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
@@ -280,8 +277,7 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Answers with the same key are stored together. The key is the job, the start of the lease, the slot, and whether the
-/// check has a row in `awty_internal.check_stat`.
+/// Job, start of the lease, slot, and whether the check has a row in `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
@@ -301,7 +297,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // No other transaction can have changed the row, because it is already locked.
+                // No other transaction can have changed the locked row.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

@@ -1,5 +1,3 @@
-//! Reads the arrays that external workers pass, which have one element per lease.
-//!
 //! Invariant: an array that is not as long as the array of leases is refused before any change. A NULL array means NULL
 //! for each lease.
 
@@ -19,7 +17,7 @@ fn elements(datum: pg_sys::Datum, element: Element, argument: &'static str) -> R
     Ok(unsafe { array::elements(datum, element) }.ok_or(LeaseError::Unequal { argument })?)
 }
 
-/// NULL means that there are no leases, because `array_agg()` over no rows returns NULL.
+/// `array_agg()` over no rows returns NULL, so NULL means that there are no leases.
 pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
     let Some(datum) = args.datum(0) else { return Ok(Vec::new()) };
     let numbers = elements(datum, INT8, "leases")?;

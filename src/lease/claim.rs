@@ -1,5 +1,3 @@
-//! Implements `awty.claim()`, which hands out due checks to external workers.
-//!
 //! Invariant: no check is handed out before its slot or while it has a live lease. The snapshot that reads due checks
 //! is newer than the lock on the job's claims. A claim waits for no client that has locked a check, and writes nothing
 //! if no check is due.
@@ -32,7 +30,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// A claim may find only checks that cannot run, and end or move them. It then searches again, at most this many times.
+/// Maximum number of searches, because a claim may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 
@@ -79,8 +77,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// If several jobs are claimed, a job that another transaction is claiming is skipped, because that transaction may be
-/// long and belong to another role. A claim of a single job waits for the lock.
+/// A claim of several jobs skips a job that another transaction is claiming, because that transaction may be long and
+/// belong to another role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -107,8 +105,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sort key of a job within its role: the two positions of its next check (see `target::Chosen`), the time when the job
-/// was last served, and the slot and id of the check.
+/// Sort key of a job within its role: the positions of its next check (see `target::Chosen`), the time when the job was
+/// last served, and the check's slot and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -156,8 +154,7 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that workers of the server run or are about to run. A job has such checks if it had a
-    /// function until a moment ago.
+    /// A job of external workers has such checks if it had a function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);
@@ -165,7 +162,7 @@ impl Claim<'_> {
         })
     }
 
-    /// Divides the number of checks to claim among the roles, and each role's share among its targets.
+    /// The roles share the number of checks to claim, and a role's targets share its part.
     fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<InTurn>)> {
         let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
         roles.sort_unstable_by_key(|role| role.to_u32());
@@ -203,8 +200,6 @@ impl Claim<'_> {
     fn give(&self, Turn { job, chosen }: &Turn, mut due: Vec<InTurn>, sink: &Sink) {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
-            // An expired lease counts as a crash of the external worker, and after a crash the check may be held.
-            // Leases that another session has locked are skipped.
             let ended: HashSet<i64> = expire::book(job, &lease::lock(&expired), clock::now()).into_iter().collect();
             due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
@@ -240,7 +235,6 @@ fn split(found: Vec<DueCheck>, runs: impl Fn(&DueCheck) -> bool) -> (Vec<DueChec
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
-/// Returns the number of checks that another session has locked.
 fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };
     let mut account = Account::default();

@@ -1,7 +1,5 @@
-//! Ends leases that were never answered, because the external worker crashed or failed.
-//!
-//! Invariant: a lease is locked before its check, and the check is locked without waiting. If a client has locked the
-//! check, the lease is left for the next time. So neither a claim nor the maintainer can be part of a deadlock.
+//! Invariant: a lease is locked before its check, and the check is locked without waiting. A lease is left for the next
+//! time if a client has locked its check. So neither a claim nor the maintainer can be part of a deadlock.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -20,8 +18,8 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The jobs share the leases that one inspection may end, so that a role that keeps its checks locked does not delay
-/// the leases of other roles.
+/// The jobs share the leases that one inspection may end. Otherwise a role that keeps its checks locked would delay the
+/// leases of other roles.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
@@ -30,7 +28,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // If the job was removed, its checks were removed too, so only the leases remain to be ended.
+            // A job's removal also removes its checks, so only the leases remain.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }
@@ -48,7 +46,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// The caller has locked the leases. Returns the leases that this call has ended.
+/// The caller has locked the leases. Returns the ended leases.
 pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };
@@ -76,7 +74,6 @@ pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
                 let started_at = given.lease.leased_at;
                 let run_time = (now - started_at).max(TimeDelta::zero());
                 let timing = Timing { started_at, finished_at: now, run_time };
-                // No other transaction can have changed the row, because it is already locked.
                 let _ = book::failure(&table, job, &row, &failure, how, &timing, &mut account);
                 wakeup::count_ended(1);
             }

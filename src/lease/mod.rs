@@ -1,5 +1,3 @@
-//! Serves external workers, which claim checks and report results by SQL calls.
-//!
 //! Invariant: a lease is a run outside the server. The same conditions as for other runs apply, and `run::book` writes
 //! the result.
 

@@ -1,5 +1,3 @@
-//! Implements `awty.next_claim_in()`, which tells a worker how long to wait before its next claim.
-
 use super::statements::{lease, target as targets};
 use super::{arrays, target};
 use crate::call::args::{Args, calls};
@@ -18,10 +16,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// The call first looks for a claimable check among this many of the oldest due checks. If there is none, the call
-/// looks at all targets.
+/// The call looks at all targets only if none of this many oldest due checks can be claimed.
 const LOOK: usize = 100;
-/// Time to wait before the next claim, if the call has not visited all targets.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
@@ -50,7 +46,6 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    // A claim gets no checks of a paused job, and none while the database is held.
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
         let mut ahead = lease::ahead(&job.name, now);
         if ahead.is_due && targets::any(&job.name) {
@@ -60,8 +55,8 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
-                // The next claim starts its search at this target. A worker that alternates this call with claims
-                // therefore reaches all targets.
+                // The next claim starts its search here. So a worker that alternates this call with claims reaches all
+                // targets.
                 shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
                 let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();
                 ahead.expiry = ahead.expiry.into_iter().chain(soon).min();

@@ -1,6 +1,6 @@
-//! A claim first reads as many of the oldest due checks as it may hand out. If there may be more, or if some of these
-//! checks cannot be handed out, the claim walks from target to target by an index. So a claim needs only one step to
-//! skip a target that cannot be called, however many checks of the target are waiting.
+//! A claim first reads as many of the oldest due checks as it may hand out. If more checks may be due, the claim walks
+//! from target to target by index. So it needs only one step to skip a target that cannot be called, however many
+//! checks of the target are waiting.
 //!
 //! Invariant: under the lock on the job's claims, no target gets more calls than it allows. Claims and answers wait for
 //! no other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
@@ -20,14 +20,14 @@ use awty_core::lease::target::Target;
 use pgrx::pg_sys;
 use std::collections::{BTreeMap, HashMap};
 
-/// Maximum number of targets that one claim visits. The next claim continues with the target after them.
+/// Maximum number of targets that one claim visits.
 const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The chosen checks. Each has two positions: its own among the checks of its target, and that of its target.
+    /// Each check has two positions: its own among the checks of its target, and the position of its target.
     pub due: Vec<(DueCheck, (usize, usize))>,
-    /// The targets of the job by name. Empty if no target has a limit, a block or a failure.
+    /// Empty if no target has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
     /// Earliest time at which a target that allows no call now will allow one.
     pub until: Option<Time>,
@@ -130,7 +130,7 @@ impl Chosen {
     }
 }
 
-/// Each target gets an equal share of `max`, but never more checks than the target allows.
+/// Each target gets an equal share of `max`, but at most as many checks as the target allows.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -143,7 +143,7 @@ fn fetch(
     }
     let each = max.div_ceil(allowed.len()) + 1;
     let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
-    // If some targets have fewer checks than their share, a second round gives the rest to other targets.
+    // The second round gives the unused shares to other targets.
     for _ in 0..2 {
         let mut counts: HashMap<Text, usize> = HashMap::new();
         for due in target::due_of(job, &asked, now) {
@@ -159,8 +159,6 @@ fn fetch(
     }
 }
 
-/// Stores how many tokens the rate limits of the targets have left after the new leases. Also stores the target at
-/// which the next claim begins.
 pub fn given(
     here: pg_sys::Oid,
     job: &Job,
@@ -191,8 +189,8 @@ pub enum Report {
     Down(String),
 }
 
-/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, because a
-/// transaction at these levels cannot see what other transactions write.
+/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, because such a
+/// transaction cannot see what other transactions write.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

@@ -1,10 +1,6 @@
-//! SQL statements on `awty_internal.lease` and `awty_internal.attempt`, which hold the claims of external workers and
-//! their results.
-//!
 //! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
-//! claims. With an older snapshot, a claim could choose a check that already has a lease, and then fail at the unique
-//! key. Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the
-//! check.
+//! claims. With an older snapshot, a claim could choose a check that already has a lease. Lock order: the check's row,
+//! then its lease. A transaction that locks the lease first must not wait for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -44,7 +40,6 @@ statement! {
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
 }
 
-// SKIP LOCKED leaves out leases whose answer another transaction may be recording.
 statement! {
     pub fn lock(numbers: &[i64]) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
@@ -58,8 +53,7 @@ statement! {
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 }
 
-// The statement scans the whole table. This is cheap enough, because the table has only one row for each check in
-// progress, and the maintainer runs the statement only once a minute.
+// The table has only one row for each check in progress, so a scan of the table is cheap.
 statement! {
     pub fn jobs_overdue(now: Time) -> Vec<Text> = query,
     c"SELECT DISTINCT l.job FROM awty_internal.lease AS l WHERE l.deadline <= $1"
@@ -88,8 +82,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the row in `awty_internal.attempt` says so in its message, instead of the worker's
-// answer.
+// If the check is no longer pending, the message says so, instead of the worker's answer.
 statement!(
     end_all,
     [
@@ -118,8 +111,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// SKIP LOCKED leaves out locked leases, because the transaction that has locked a lease is answering it and may take
-// long.
+// A transaction that is answering a lease may take long, so locked leases are skipped.
 statement!(
     extend_all,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
@@ -151,8 +143,7 @@ statement! {
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// The condition is not plain `f.held`. With plain `f.held`, a planner without statistics might read the whole index of
-// held checks.
+// With plain `f.held`, a planner without statistics might read the whole index of held checks.
 statement! {
     pub fn held(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true"
@@ -230,7 +221,7 @@ pub struct NewLeases<'a> {
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// Numbers of the new leases. `ids` has their checks and `keys` has their idempotency keys, in the same order.
+    /// `ids` and `keys` have the checks and idempotency keys of these leases, in the same order.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,
@@ -262,7 +253,7 @@ pub struct End {
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// Whether the check is held when the lease has ended. `None` if the check is no longer pending.
+    /// `None` if the check is no longer pending.
     pub held: Option<bool>,
 }
 

@@ -1,6 +1,3 @@
-//! SQL statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`, which hold limits,
-//! rates and failures of targets.
-//!
 //! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
 //! lock, and skips the target if another session holds this lock. So claims and answers never wait for each other's
 //! locks on these tables.
@@ -40,7 +37,7 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
-// SKIP LOCKED is needed, because a claim must not wait for another transaction that has locked a bucket.
+// A claim must not wait for another transaction that has locked a bucket.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
@@ -256,8 +253,7 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     select_due_of().query_latest(&args, Outcome::read)
 }
 
-/// Returns the names of the visited targets, and whether each has a check to hand out. Stops after `due` targets that
-/// have one, or after `steps` targets in all.
+/// Stops after `due` targets that have a check to hand out, or after `steps` targets in all.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
@@ -280,7 +276,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// If `failed` is `None`, removes the target's failures, because the target has answered.
+/// If `failed` is `None`, the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
@@ -318,7 +314,7 @@ pub struct TargetChanges {
     pub unblock: bool,
 }
 
-/// If the target's name is empty, changes the limits of the whole job.
+/// An empty target stands for the whole job.
 pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid, now: Time) {
     let args = [
         Some(job.datum()),
@@ -340,8 +336,8 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Blocks a target, unless the target is blocked for longer or another transaction is writing it. The caller holds the
-/// target's lock.
+/// Does nothing if the target is blocked for longer or another transaction is writing it. The caller holds the target's
+/// lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let key = [Some(job.datum()), Some(target.datum())];
     let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];
