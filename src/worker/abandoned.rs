@@ -1,5 +1,5 @@
-//! Handles runs during which the worker's process has ended. The checks of such a run stay claimed until the run is
-//! stored, or counted as an exit of its checks.
+//! A worker's process has ended during an abandoned run. The checks of the run stay claimed until the run is stored, or
+//! counted as an exit of its checks.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -10,10 +10,10 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// A run that ignored its timeout is stored as timed out. Any other run is counted against its checks. From then
-    /// on, these checks run alone and last. After too many such runs they are held.
+    /// A run that ignored its timeout is stored as timed out. Any other run is counted against its checks, which run
+    /// alone and last from then on.
     ///
-    /// Returns `false` if a run cannot be counted yet, because a client has locked a check.
+    /// Returns `false` if a client has locked a check, so that a run cannot be counted yet.
     pub(super) fn see_to_abandoned(&mut self) -> bool {
         let mut from = 0;
         while let Some(abandoned) = self.entry.next_abandoned(from) {
@@ -27,7 +27,6 @@ impl Worker {
                 {
                     self.context(task, true).book_terminated(check, abandoned.run_time);
                 } else {
-                    // Any check of the set may have ended the process, so from now on each check of the set runs alone.
                     self.fetcher.isolate(ids);
                 }
             } else {

@@ -1,4 +1,4 @@
-//! The worker names the checks of its tasks in `awty_internal.in_flight`, flushes, and runs one task after the other.
+//! The worker writes the checks of its tasks to `awty_internal.in_flight`, flushes, and runs one task after the other.
 //!
 //! Invariant: a running check is claimed, and its id was on disk before the run. If `awty.synchronous_commit` is on,
 //! the id was also on the standbys. Suspects run alone, in quarantine.
@@ -17,7 +17,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Interval at which a worker with quick runs tests whether it must exit.
+/// The test whether a worker must exit costs more than a quick run, so it runs at most once per interval.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -27,14 +27,12 @@ enum BatchEnd {
 }
 
 impl Worker {
-    /// Each suspect runs in a batch of its own, and all other tasks run in one batch.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (suspected, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspicion.is_some());
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // If the runs of a check have only ended their own process, the check does not endanger others and needs no
-            // quarantine.
+            // A check whose runs have ended only their own process does not endanger others, and needs no quarantine.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -42,8 +40,7 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Removes the suspect from in_flight and flushes. Otherwise a crash of the next suspect would be blamed
-                // on this suspect.
+                // Otherwise a crash of the next suspect would be blamed on this suspect.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -79,7 +76,6 @@ impl Worker {
                 RunResult::Stale => return BatchEnd::Stale,
                 RunResult::Booked | RunResult::Locked | RunResult::Left => {}
             }
-            // If the worker exits here, the remaining checks stay due, and no worker has claimed them.
             if self.is_time_to_look() && (self.has_to_leave() || self.should_yield()) {
                 return BatchEnd::Leave;
             }
@@ -87,10 +83,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Writes the ids of the batch to `awty_internal.in_flight` and flushes, which also flushes earlier runs.
-    ///
-    /// If `awty.synchronous_commit` is on, waits until the standbys have acknowledged the write. Without this wait, a
-    /// primary that lost its connections could run checks that its successor also runs.
+    /// If `awty.synchronous_commit` is on, waits until the standbys have acknowledged the write. Otherwise a primary
+    /// that lost its connections could run checks that its successor also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -128,8 +122,7 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // If a claim was refused, another worker runs the check. `granted` is sorted by id, as the checks of a task
-        // are.
+        // If a claim was refused, another worker runs the check. `granted` and a task's checks are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
@@ -152,8 +145,6 @@ impl Worker {
         RunContext { worker, able_since, suspected, job: &task.job, epoch, called, account }
     }
 
-    /// Returns `true` at most once per [`LOOK`]. The worker then tests whether it must exit, which costs more than a
-    /// quick run.
     fn is_time_to_look(&mut self) -> bool {
         let now = clock::mono();
         let is_time = now.since(self.looked) >= LOOK;
@@ -163,7 +154,7 @@ impl Worker {
         is_time
     }
 
-    /// Removes the worker's checks from `awty_internal.in_flight`, and flushes, which makes all earlier runs durable.
+    /// Flushes, which makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());
@@ -173,7 +164,7 @@ impl Worker {
     }
 }
 
-/// Errors are ignored, because the maintainer removes the checks later if the transaction fails.
+/// The maintainer removes rows that an error leaves.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

@@ -1,5 +1,3 @@
-//! Manages the worker's own entry in shared memory.
-//!
 //! Invariant: when the process ends, in any way, its unfinished checks are due again and the entry is freed. If a run
 //! ended the process, the entry keeps its claims until the next worker has handled the run. A crash of the server
 //! forgets all workers.
@@ -13,7 +11,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Index of the worker's entry, which the exit callback frees, or `usize::MAX` if the process has no entry.
+/// `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// First slot of the work that the worker has taken, or [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
@@ -64,14 +62,13 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Clears the role's slot in shared memory before the worker reads the table. A session that commits a check later
-    /// sets the slot again.
+    /// The worker calls this function before it reads the table. A session that commits a check later sets the slot
+    /// again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// Takes work that became due meanwhile, and returns its slot. The slot may be earlier than the slots that the
-    /// worker is reading.
+    /// Takes work that became due meanwhile. Its slot may be earlier than the slots that the worker is reading.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -91,7 +88,6 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].busy_since = Some(now));
     }
 
-    /// Announces due work that this worker has not taken, so that the launcher may start a helper.
     pub fn backlog(&self, from: Timestamp) {
         shmem::write(|shared| {
             if let Some(line) = shared.role_or_new(self.database, self.role) {
@@ -100,8 +96,8 @@ impl MyWorker {
         });
     }
 
-    /// The pass is over. `next` is the slot of the role's next check. If `look_again` is given, a worker searches the
-    /// slots of this pass again at that time.
+    /// `next` is the slot of the role's next check. If `look_again` is given, a worker searches the slots of this pass
+    /// again at that time.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -138,9 +134,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Returns the granted claims and the database's count of suspects. If the count has changed since the worker read
-    /// its list of suspects, the list is outdated. For example, the end of another worker may have freed a check's
-    /// claim and made the check a suspect.
+    /// If the database's count of suspects has changed, the worker's list of suspects is outdated. For example, the end
+    /// of another worker may have made a check a suspect and freed its claim.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -187,7 +182,6 @@ impl MyWorker {
             account::write_counted(shared, self.database, now);
             let Some(line) = shared.database_mut(self.database) else { return };
             line.last_slot_run = line.last_slot_run.max(slot);
-            // Each run leaves a dead row in the table of checks, whether the check ended or was moved.
             line.dead_rows.add(runs as u64, mono);
         });
     }
@@ -204,7 +198,6 @@ impl MyWorker {
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);
-            // If another living worker is handling an entry, the entry is left to that worker.
             let is_left = |entry: &WorkerEntry| {
                 entry.seer.is_none_or(|seer| {
                     let other = &shared.workers[seer.0];
@@ -265,13 +258,12 @@ fn give_back() {
         account::write_counted(shared, database, time);
         shared.leave_quarantine(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
-        // If another process ended the worker, the run is due again and is not counted against its check.
+        // If another process ended the worker, the run is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // Work that the worker has begun is announced as due now, even if the clock was set back meanwhile.
+            // The clock may have been set back since the worker began this work.
             shared.note_due(database, role, begun.min(now));
         }
-        // This role was served just now, so roles that were served longer ago now come before it.
         shared.served += 1;
         let served = shared.served;
         if let Some(line) = shared.role_mut(database, role) {
@@ -279,8 +271,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // If a run ended the process, or the worker could not do its work, the role gets no worker for a while,
-            // because starting a process is expensive.
+            // Starting a process is expensive, so a role whose worker could not do its work gets no worker for a while.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }
@@ -288,7 +279,7 @@ fn give_back() {
         if run.is_some()
             && let Some(line) = shared.database_mut(database)
         {
-            // Asks the maintainer to clear in_flight, so that the next crash is not blamed on this worker's checks.
+            // The maintainer clears in_flight, so that the next crash is not blamed on this worker's checks.
             line.inspection_wanted = true;
         }
         if is_its_own_end {

@@ -1,12 +1,12 @@
 //! Each turn takes a share of the due checks of every job of the role. New slots come first, and then missed slots.
-//! Each search begins where the last turn stopped. If it began at the first row, it would read dead rows, which stay in
-//! the index for as long as any session of the server holds an old snapshot.
+//! Each search begins where the last turn stopped. Otherwise the search would read dead rows, which stay in the index
+//! as long as any session of the server holds an old snapshot.
 //!
-//! The workers of a role divide the due checks. A worker skips the checks that another worker has prefetched. At the
-//! end of its pass it looks for them again, because the other worker may have exited.
+//! A worker skips checks that another worker of the role has prefetched. At the end of its pass it looks for them
+//! again, because the other worker may have exited.
 //!
-//! Invariant: a pass returns a check a second time only if the check could not run and is due for another try. Two
-//! workers may fetch the same check; then one of them finds that the check is claimed or gone.
+//! Invariant: a pass returns a check a second time only if the check could not run and is due for another try. If two
+//! workers fetch the same check, one of them finds that the check is claimed or gone.
 
 use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
@@ -29,7 +29,7 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// Checks that are run together: one check, or many checks of a set-based job with the same slot, sorted by id.
+/// One check, or many checks of a set-based job with the same slot, sorted by id.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
@@ -38,9 +38,9 @@ pub struct Task {
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// Position of the search among the slots after the time since which checks can run.
+    /// Searches the slots after the time since which checks can run.
     new: Cursor,
-    /// Position of the search among the earlier slots, whose checks were missed.
+    /// Searches the earlier slots, whose checks were missed.
     missed: Cursor,
 }
 
@@ -51,22 +51,18 @@ pub struct Fetcher {
     pub epoch: u64,
     positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
-    /// Checks that run alone because of a crash or an exit. Each has a rank, which is highest for the most suspected
-    /// check.
     suspects: HashMap<i64, (usize, Suspicion)>,
-    /// The server's count of suspects when `suspects` was read. `None` before the first reading.
     read_at: Option<u64>,
     pub suspected: u64,
-    /// Checks that run alone because a run of their set was terminated.
+    /// A run of their set was terminated, so these checks run alone.
     isolated: HashSet<i64>,
-    /// Time until the catch-up rate allows the next missed check. `None` if no missed check waits for the rate.
     held_back: Option<Duration>,
     next: Timestamp,
     look_again: Option<Timestamp>,
-    /// Number of checks in the next turn. Checks of set-based jobs do not count.
+    /// Checks of set-based jobs do not count.
     size: usize,
     pub is_full: bool,
-    /// For each job, the position of the first check that was skipped because another worker has prefetched it.
+    /// Positions of each job's first check that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
 }
 
@@ -99,7 +95,6 @@ impl Fetcher {
         self.pauses.begin_pass();
     }
 
-    /// Continues the search at an earlier slot, because checks were committed there during the pass.
     pub fn go_back_to(&mut self, from: Timestamp) {
         self.from = self.from.min(from);
         for place in self.positions.values_mut() {
@@ -112,12 +107,11 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns the tasks of the next turn. The list is empty at the end of the pass. Returns `None` if the extension no
-    /// longer exists or the library does not serve its version.
+    /// Returns no tasks at the end of the pass. Returns `None` if the extension no longer exists or the library does
+    /// not serve its version.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
-        // The extension may have been dropped and created again since the last turn, so the session locks are released
-        // and taken again.
+        // The extension may have been dropped and created again since the last turn.
         session_locks::let_go();
         if !session_locks::hold() {
             return None;
@@ -153,8 +147,7 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // The checks that were found may all be paused or belong to other workers. The search then continues,
-            // because later checks may be free.
+            // The search continues, because all of the found checks may be paused or belong to other workers.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -163,14 +156,14 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // The least suspected checks run first. If they succeed, they are cleared before the worst suspect runs.
+        // If the least suspected checks succeed, they are cleared before the worst suspect runs.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
         });
         Some(tasks)
     }
 
-    /// Returns how many checks the search has visited, including checks that will not run.
+    /// Returns the number of visited checks, including checks that will not run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -209,7 +202,6 @@ impl Fetcher {
         found
     }
 
-    /// Remembers the first prefetched check, so that the worker looks at these checks again.
     fn prefetch(&mut self, job: &Job, mut checks: Vec<Candidate>, entry: &MyWorker) -> Vec<Candidate> {
         let mono = clock::mono();
         checks.retain(|check| !self.pauses.is_resting(check.id, mono));
@@ -298,8 +290,7 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns when to try a postponed check again. Returns `None` if no check was postponed, or if the wait exceeds
-    /// `patience`. The audit finds checks with a longer wait.
+    /// Returns `None` if the wait exceeds `patience`. The audit then finds the check.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
@@ -326,8 +317,8 @@ impl Fetcher {
     }
 }
 
-/// A job with an unreadable row is left out, so that it does not stop the others. The log names such a job once, and
-/// again when the row changes.
+/// A job with an unreadable row does not stop the others. The log names such a job once, and again when the row
+/// changes.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

@@ -1,11 +1,11 @@
-//! The worker connects to a database as one role, runs the role's due checks, and exits when no check is due.
+//! A worker connects to a database as one role, runs the role's due checks, and exits when no check is due.
 //!
 //! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
 //! them one by one. The flush of the next turn, or of the worker's end, makes their results durable.
 //!
-//! Invariant: one job's backlog leaves a share of each turn to the role's other jobs and to new slots. The worker exits
-//! as soon as a command such as DROP DATABASE waits for the worker, awty is disabled, or another role has been waiting
-//! for a worker.
+//! Invariant: one job's backlog leaves a share of each turn to the role's other jobs and to new slots. A worker exits
+//! as soon as a command such as DROP DATABASE waits for it, awty is disabled, or another role has been waiting for a
+//! worker.
 
 mod abandoned;
 mod batch;
@@ -25,15 +25,13 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// Minimum time for which a worker stays connected, even if other roles wait. A shorter stay would not be worth the
-/// connection.
+/// A shorter stay would not be worth the connection, even if other roles wait.
 const QUANTUM: Duration = Duration::from_millis(50);
-/// If a run that ended its process cannot be counted yet, the role gets no worker for this time.
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// Longest time that a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP
-/// DATABASE gives up after five seconds.
+/// A longer wait for the next slot would cost more than a new connection, and DROP DATABASE gives up after five
+/// seconds.
 const IDLE: Duration = Duration::from_secs(1);
-/// Longest sleep of an idle worker, because DROP DATABASE must not wait long for it.
+/// DROP DATABASE must not wait long for an idle worker.
 const NAP: Duration = Duration::from_millis(200);
 
 #[pg_guard]
@@ -66,7 +64,6 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::exit(0);
 }
 
-/// Connects the process as the role, so that the process never has other rights.
 fn connect(assignment: &process::Assignment) {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
@@ -76,9 +73,9 @@ fn connect(assignment: &process::Assignment) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// Checks the worker's role once more, as the last defence against unusual settings of the role.
+/// The last defence against unusual settings of the role.
 fn require_role(role: pg_sys::Oid) {
-    // SAFETY: plain getters.
+    // SAFETY: the call only reads a variable.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
     if current != role || session != role {
         pgrx::log!("awty: a worker could not run as role {} and leaves", role.to_u32());
@@ -136,7 +133,6 @@ impl Worker {
                 self.fetcher.go_back_to(from);
             }
             if !self.see_to_abandoned() {
-                // The role runs no check until the run that ended its process is counted against its checks.
                 self.entry.park_role(UNCOUNTED);
                 return Next::Leave;
             }
@@ -198,8 +194,6 @@ impl Worker {
         }
         let left = clock::until(clock::clamped(due));
         if !left.is_zero() && shmem::read(|shared| shared.waiting > 0) {
-            // A worker that only waits for its next slot exits when other roles wait. The launcher starts another
-            // worker in time.
             return Next::Leave;
         }
         if left > IDLE {
