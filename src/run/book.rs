@@ -1,7 +1,5 @@
-//! Writes the results of runs, for workers of the server and for answers of external workers.
-//!
-//! Invariant: a result is written for the row version that was read. The row is locked without waiting, in the caller's
-//! transaction. If another session has changed or locked the row, nothing is written.
+//! Invariant: a run's result is written for the row version that was read. The row is locked without waiting, in the
+//! caller's transaction. If another session has changed or locked the row, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -32,8 +30,7 @@ impl Timing {
 
 pub struct Conflict;
 
-/// If `suspected` is set, earlier crashes may have left rows in `awty_internal.check_stat`, even for checks without
-/// failed runs.
+/// If `suspected` is set, even checks without failed runs may have rows in `awty_internal.check_stat`.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -46,7 +43,7 @@ pub fn answers(
     for (row, answer) in answered {
         match table.lock(&row) {
             Locked::Same => locked.push((row, answer)),
-            // The run has replaced or cancelled its own check, which counts as its answer.
+            // A run that has replaced or cancelled its own check has thereby answered.
             Locked::Own => {
                 let run = timing.of(&row);
                 account.ran(&run, Fate::End(Outcome::Done));
@@ -58,7 +55,6 @@ pub fn answers(
         failpoint!("run.row_locked");
     }
     let mut continuation = Continuation::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
-    // Checks that end with their first run are collected here, and are copied to the history together.
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
     for (row, answer) in locked {
         let run = timing.of(&row);
@@ -105,7 +101,7 @@ pub fn failure(
     let untold = Untold::of(row);
     let mut check = row.check();
     if untold.as_ref().is_some_and(|untold| untold.raise(timing.finished_at)) {
-        // The alert has reached a new level. Each level counts its own attempts, so the attempts start again at zero.
+        // Each level of an alert counts its own attempts.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);

@@ -1,6 +1,4 @@
-//! Calls a job's function with the rights and settings of its role, and within its limits.
-//!
-//! Invariant: when [`ask`] returns, no code of the run is left to execute at commit. Settings and current user are
+//! Invariant: when [`ask`] returns, no code of the run is left to execute at commit, and settings and current user are
 //! restored. After an error, the abort of the transaction restores them.
 
 use crate::error::Error;
@@ -17,10 +15,9 @@ use pgrx::{FromDatum, pg_sys};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A worker calls the function in a transaction that contains nothing else.
+    /// The transaction of the worker contains only this call.
     Worker,
-    /// A client's session calls the function in a subtransaction of the client's transaction. The client's own cursors
-    /// and queries stay open.
+    /// The call runs in a subtransaction, so the client's own cursors and queries stay open.
     Client,
 }
 
@@ -62,7 +59,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Calls the function and then the work that it has deferred. An ERROR of this work counts as an ERROR of the function.
+/// Also executes the work that the function has deferred. An ERROR of this work counts as an ERROR of the function.
 ///
 /// # Safety
 ///
@@ -104,11 +101,11 @@ unsafe fn call(
     Ok(result)
 }
 
-/// Executes SET CONSTRAINTS ALL IMMEDIATE, and then fires the triggers that were deferred meanwhile. So deferred
-/// triggers run under the role's settings and limits, and before the check's row is locked.
+/// Deferred triggers are fired now, so that they run under the role's settings and limits, and before the check's row
+/// is locked.
 ///
-/// For the same reason all cursors are closed, because commit executes the queries of cursors WITH HOLD. A client's
-/// transaction does not commit here, and the client's own cursors stay.
+/// All cursors are closed for the same reason, because commit executes the queries of cursors WITH HOLD. A client's
+/// transaction does not commit here, so the client's own cursors stay.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,

@@ -1,7 +1,6 @@
-//! Runs checks, in one transaction per run. If the run fails, a second transaction stores the failure.
-//!
 //! Invariant: the effects of a run, its history row and its next slot are committed together. If another session has
-//! changed the check's row during the run, the run is rolled back.
+//! changed the check's row during the run, the run is rolled back. If a run fails, a second transaction stores the
+//! failure.
 
 pub mod book;
 pub mod call;
@@ -29,7 +28,7 @@ use std::cell::{Cell, RefCell};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunResult {
     Booked,
-    /// The checks were not tried, because a job has changed since the worker chose them.
+    /// A job has changed since the worker chose the checks.
     Stale,
     Locked,
     /// awty could not read the checks, or could not store their results.
@@ -43,7 +42,6 @@ pub struct RunContext<'a> {
     pub able_since: Time,
     pub suspected: bool,
     pub job: &'a Job,
-    /// Number of changes of `awty.job` when the job was read.
     pub epoch: u64,
     /// Once the job's function was called, an error counts as a failure of the run.
     pub called: Cell<bool>,
@@ -65,12 +63,10 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// A set-based job's function gets all checks together. After a failure, the set is halved until only the checks
-    /// with bad data fail.
+    /// After a failure, the set of a set-based job is halved until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The last cleanup has failed. The run is tried again later, because the cleanup may succeed then, for
-            // example when a lock is free.
+            // The cleanup may succeed later, for example when a lock is free.
             return RunResult::Locked;
         }
         let began = clock::mono();
@@ -78,7 +74,7 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`], so a late cancellation is cleared only after this
+        // Until [`Self::note_end`], the launcher can cancel the run. So a late cancellation is cleared only after that
         // call.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
@@ -164,7 +160,7 @@ impl RunContext<'_> {
         ask(job, function, &rows, Caller::Worker)
     }
 
-    /// Stores the failure of a run in a transaction of its own, if the check has not changed since.
+    /// Stores the failure only if the check has not changed since the run.
     fn book_failure(
         &self,
         candidate: &Candidate,
