@@ -1,6 +1,5 @@
-//! All callers hold the lock on shared memory.
-//!
-//! Invariant: no check has two claims. The entry of an abandoned run keeps the run's claim until the entry is reused.
+//! Invariant: no check has two claims, and all callers hold the lock on shared memory. The entry of an abandoned run
+//! keeps the run's claim until the entry is reused.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -13,8 +12,8 @@ use std::time::Duration;
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Reserves an entry for a worker. If no entry is free, the oldest abandoned entry is reused, and the run of that
-    /// entry is then not counted against its checks.
+    /// If no entry is free, reuses the oldest abandoned entry. The run of this entry is then not counted against its
+    /// checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -39,7 +38,6 @@ impl SharedState {
         Some(entry.run.map_or(now, |run| run.began))
     }
 
-    /// Checks that another worker has prefetched are left out.
     pub fn prefetch(&mut self, worker: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].prefetched, Ids::NONE);
@@ -48,8 +46,7 @@ impl SharedState {
         free
     }
 
-    /// Returns the entries of other workers. Entries that were never used are left out, because entries are large and a
-    /// scan of all would be slow.
+    /// Entries are large and a scan is slow, so entries that were never used are left out.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -62,8 +59,7 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// A role keeps at most one abandoned entry per database, so that entries remain for other roles. An older entry is
-    /// freed.
+    /// A role keeps at most one abandoned entry per database, so that entries remain for other roles.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -71,8 +67,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// No suspect may run while `awty_internal.in_flight` still names the checks of an abandoned run, because a crash
-    /// of the suspect would be counted against these checks.
+    /// No suspect may run while `awty_internal.in_flight` still names checks of an abandoned run, because a crash of
+    /// the suspect would be counted against these checks.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

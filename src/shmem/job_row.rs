@@ -1,5 +1,3 @@
-//! Keeps the counters and the log state of each job in shared memory.
-//!
 //! Invariant: when a job's row is evicted from shared memory, `jobs_left` is set for its database, and the maintainer
 //! removes the job from the table.
 
@@ -23,8 +21,7 @@ impl SharedState {
         row
     }
 
-    /// Returns `None` if the failure must not be logged. Otherwise returns the number of failures that were suppressed
-    /// before.
+    /// Returns the number of failures that were suppressed before, or `None` if this failure must not be logged.
     pub fn may_log(
         &mut self,
         database: pg_sys::Oid,
@@ -100,8 +97,7 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// If the counters in shared memory come from an earlier table, drops them, because the extension was dropped
-    /// together with that table.
+    /// Drops counters that come from an earlier table, because the extension was dropped together with that table.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {
@@ -119,8 +115,7 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// Returns the counters that have changed since they were last stored. If a job's row was evicted, also returns the
-    /// names of all jobs that are still in shared memory.
+    /// If a job's row was evicted, also returns all jobs that are still in shared memory.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -140,7 +135,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The table may have counters of the job, even if shared memory has none, so the maintainer must remove them.
+        // The maintainer must remove the job's counters from the table, even if shared memory has none.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

@@ -1,4 +1,5 @@
-//! The address of a latch stays valid, because a latch is part of a PGPROC, which exists as long as the server runs.
+//! Invariant: a latch's address stays valid, because a latch is part of a PGPROC, which exists as long as the server
+//! runs.
 
 use pgrx::pg_sys;
 

@@ -1,22 +1,18 @@
-//! Writes marks on disk that tell the next start of the server how this server ended.
-//!
-//! PostgreSQL does not tell extensions whether the last shutdown was clean, and a crash clears shared memory. So there
-//! are two files in `pg_stat/`, where pg_stat_statements also keeps its file:
+//! PostgreSQL does not tell extensions whether the last shutdown was clean, and a crash clears shared memory. So two
+//! files in `pg_stat/` tell the next start of the server how this server ended.
 //!
 //! - The postmaster writes one file at a clean shutdown. If the file is missing, the checks that were about to run are
 //!   suspects.
 //! - The other file names the suspect in quarantine. A crash is blamed on this suspect only.
 //!
-//! Both files are hints: a missing or broken file can cause a delay or a wrong number of crashes, but loses no check.
-//! The files are not flushed, because the kernel's memory survives a crash of PostgreSQL.
+//! A missing or broken file can cause a delay or a wrong number of crashes, but loses no check.
 
 use pgrx::{pg_guard, pg_sys};
 
-// Paths of both files, relative to the data directory.
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
-/// Identifies a worker: the OID of its database and the index of its entry.
+/// OID of the worker's database and index of its entry.
 pub type EntryId = (u32, i32);
 
 /// The postmaster calls this function when it creates shared memory.
@@ -31,12 +27,11 @@ pub fn was_clean() -> bool {
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
     // SAFETY: a flag that each process sets when it starts.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // A write error is ignored, because a missing mark only makes some innocent checks run alone for a while.
+        // A missing mark only makes some innocent checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }
 
-/// The postmaster calls this function when it creates shared memory.
 pub fn was_quarantined() -> Option<EntryId> {
     let text = std::fs::read_to_string(QUARANTINED).ok()?;
     let _ = std::fs::remove_file(QUARANTINED);

@@ -10,17 +10,16 @@ pub struct RoleEntry {
     pub role: pg_sys::Oid,
     /// Earliest slot that may have work which no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// Earliest slot with work that the role's workers have not taken yet. [`NEVER`] if there is none.
+    /// Earliest slot with work that the role's workers have not taken yet, or [`NEVER`].
     pub backlog: Timestamp,
-    /// A prepared transaction has announced work at a slot and has not committed yet. The first value is the time when
-    /// a worker looks again, the second value is the slot. Both are [`NEVER`] if there is no such transaction.
+    /// A prepared transaction has announced work and has not committed yet: the time when a worker looks again, and the
+    /// slot, or [`NEVER`].
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Failures in a row of the role's workers: a worker could not connect, read or write, or was terminated during a
-    /// run.
+    /// Failures in a row: a worker of the role could not connect, read or write, or was terminated during a run.
     pub failures: u32,
     pub last_served: u64,
-    /// Hash of the invalid job rows that were last logged for the role. Zero if there were none.
+    /// Hash of the invalid job rows that were last logged, or zero.
     pub complaint: u64,
 }
 

@@ -1,8 +1,6 @@
-//! A worker's entry in shared memory, with the worker's claims.
-//!
-//! A claim ends with its process: the entry is freed when the process ends, and a crash resets all entries. A claim
-//! cannot be a PostgreSQL lock, because the abort of a failed run would release a session lock, and a job's
-//! `pg_advisory_unlock_all()` would release an advisory lock.
+//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock, and a job's
+//! `pg_advisory_unlock_all()` would release an advisory lock. So a claim is part of the worker's entry, and ends with
+//! the process or with a crash of the server.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -15,7 +13,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Time after which a run counts as slow. Other workers may then take the checks that the worker has prefetched.
+/// After this time, other workers may take the checks that the worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
@@ -26,18 +24,17 @@ pub struct WorkerEntry {
     pub pid: i32,
     latch: usize,
     pub run: Option<Run>,
-    /// Whether `awty_internal.in_flight` may still name checks of this worker.
     pub named: bool,
     pub overran: bool,
-    /// Index and generation of the worker that handles the abandoned run.
+    /// The worker that handles the abandoned run, as index and generation.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
     pub busy_since: Option<Mono>,
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Checks that this worker has read ahead. Other workers of the role leave these checks alone unless this worker is
-    /// slow. The list is only a hint, because the first worker that claims a check runs it.
+    /// Other workers of the role leave these checks alone unless this worker is slow. The list is only a hint, because
+    /// the first worker that claims a check runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
@@ -160,7 +157,6 @@ impl WorkerEntry {
             && self.claims.has(id)
     }
 
-    /// Whether this worker has prefetched the check and is not slow. Other workers then leave the check alone.
     pub(super) fn keeps(&self, database: pg_sys::Oid, id: i64, now: Mono) -> bool {
         let is_slow = self.run.is_some_and(|run| now.since(run.began) > PATIENCE);
         self.occupancy == Occupancy::Taken && self.database == database && !is_slow && self.prefetched.has(id)
