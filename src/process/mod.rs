@@ -1,7 +1,5 @@
-//! Registers awty's background processes, handles their signals and lets them wait.
-//!
 //! Invariant: SIGTERM ends a process at its next interrupt check (`die`), even within a run. So no awty process
-//! outlives a shutdown or DROP DATABASE … WITH (FORCE). A process reads a changed configuration at its next turn.
+//! outlives a shutdown or DROP DATABASE … WITH (FORCE).
 
 pub mod session;
 pub mod session_locks;
@@ -18,7 +16,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// PID of the process that first sent SIGTERM, or zero if none has.
+/// Zero until a process sends SIGTERM.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
 pub fn was_terminated_by_another() -> bool {
@@ -38,13 +36,12 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Keeps the C library from returning the end of the heap to the kernel whenever 128 kB are free, because the next
-/// statement would request it again. The function frees one larger piece, which raises this threshold.
+/// The C library returns the end of the heap to the kernel whenever 128 kB are free, and the next statement requests it
+/// again. Freeing one larger piece raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
 
-/// The launcher passes an assignment to its worker through `bgw_extra`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Assignment {
@@ -54,7 +51,7 @@ pub struct Assignment {
     pub generation: u64,
 }
 
-/// All processes of a kind have the same name, because every role can see the name.
+/// Every role can see a process's name, so it contains no job or role.
 pub fn describe(
     name: &CStr,
     function: &CStr,
@@ -63,7 +60,6 @@ pub fn describe(
 ) -> pg_sys::BackgroundWorker {
     let mut worker = pg_sys::BackgroundWorker {
         bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as i32,
-        // The process never runs on a standby, and starts immediately after a promotion.
         bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
         bgw_restart_time: restart,
         // SAFETY: this process's PID; 0 in the postmaster, which needs no notification.
@@ -101,8 +97,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // Installs the handler of SIGTERM like pqsignal(), except that the handler learns which process sent the
-        // signal.
+        // pqsignal() would not tell the handler which process sent SIGTERM.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -110,7 +105,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP that arrived before its handler was installed had no effect, so the configuration is read now.
+        // A SIGHUP that arrived before its handler was installed had no effect.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -158,18 +153,16 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// With code 0 the postmaster does not restart the process. With code 1 it restarts the process if the process was
-/// registered with a restart time.
+/// With code 1, the postmaster restarts a process that was registered with a restart time.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
-    // PostgreSQL 18's bindings declare `proc_exit` as a function that may return.
     #[cfg(feature = "pg18")]
     unreachable!()
 }
 
-/// A command that drops, renames or copies the database locks it and then waits five seconds for connections to end, so
-/// awty must not stay connected.
+/// A command that drops, renames or copies the database locks it, and then waits only five seconds for connections to
+/// end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

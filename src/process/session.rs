@@ -1,5 +1,3 @@
-//! Cleans up the session of a worker or maintainer between runs.
-//!
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. A
 //! procedural language's interpreter stays, because a process serves only one role.
 
@@ -13,8 +11,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does what DISCARD ALL does, except for settings, which the run's transaction has undone, and LISTEN, which awty
-/// refuses. Dropping temporary tables may fail (see [`is_clean`]).
+/// Does what DISCARD ALL does, without settings, which the run's transaction has undone, and without LISTEN, which awty
+/// refuses.
 pub fn clean() {
     let done = transaction(|| {
         // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.
@@ -35,7 +33,6 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// If an earlier cleanup failed, tries it again first.
 pub fn is_clean() -> bool {
     if !IS_CLEAN.get() {
         clean();

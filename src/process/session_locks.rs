@@ -1,5 +1,4 @@
-//! Keeps a worker's locks on awty's relations between quick runs, because taking these locks costs more than many runs
-//! do.
+//! A worker keeps its locks on awty's relations between quick runs, because taking the locks costs more than many runs.
 //!
 //! Invariant: a lock is kept for at most [`HOLD`] after its transaction took it, and never while the worker sleeps.
 
@@ -45,7 +44,6 @@ fn hold_too(lock: Lock) {
     });
 }
 
-/// A worker calls this function before it sleeps.
 pub fn let_go() {
     for (relation, mode) in HELD.take().into_iter().flat_map(|held| held.locks) {
         // SAFETY: `hold_too` locked it, and no other code locks it for the session.
@@ -53,8 +51,8 @@ pub fn let_go() {
     }
 }
 
-/// Releases all locks before the process ends. PostgreSQL releases session locks only at an abort, so a process that
-/// ends between transactions would otherwise leave the relations locked.
+/// PostgreSQL releases session locks only at an abort, so a process that ends between transactions would leave the
+/// relations locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more, and takes none.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };

@@ -1,11 +1,8 @@
-//! Configuration parameters that awty forces upon the session of a worker or maintainer.
-
 use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Overrides settings of a role or database that could keep the role's checks from running, or make them run as another
-/// role.
+/// Settings of a role or database could keep the role's checks from running, or make them run as another role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -18,7 +15,7 @@ pub fn override_settings() {
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
-        // Parallel workers are disabled, because they would escape the time limit of the run.
+        // Parallel workers would escape the time limit of the run.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {
         set(name, value);
@@ -31,8 +28,7 @@ pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Runs `body` so that its commits wait for the local flush but not for standbys. The flush includes all earlier
-/// commits.
+/// Commits wait for the local flush, which includes all earlier commits, but not for standbys.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();
@@ -40,8 +36,8 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `body` so that its commits wait for the local flush. If `awty.synchronous_commit` is on, they also wait for the
-/// same standbys as a client's commit.
+/// Commits wait for the local flush. If `awty.synchronous_commit` is on, they also wait for the same standbys as a
+/// client's commit.
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: this process's own setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;

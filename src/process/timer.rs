@@ -1,9 +1,8 @@
-//! First the run is cancelled, as by `pg_cancel_backend()`. If the run catches the cancellation, it is terminated after
-//! [`GRACE`].
+//! A run that catches its cancellation is terminated after [`GRACE`].
 //!
-//! Invariant: when a timer fires, it only sets flags that PostgreSQL checks at interrupts. A commit that waits for a
-//! synchronous standby is not interrupted, because PostgreSQL would end the wait and keep the commit. PostgreSQL's
-//! timers use the wall clock. If the wall clock jumps, the launcher interrupts the run.
+//! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. A timer does not interrupt a commit that
+//! waits for a synchronous standby, because PostgreSQL would end the wait and keep the commit. PostgreSQL's timers use
+//! the wall clock, so the launcher interrupts the run if the wall clock jumps.
 
 use super::sync_rep;
 use crate::pg::unbound;
@@ -42,7 +41,6 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms) };
 }
 
-/// Stops the timer, and clears a cancellation that arrived after the end of the run.
 pub fn disarm_cancel() -> bool {
     // SAFETY: `arm_cancel` has registered it. QueryCancelPending is this process's own flag.
     unsafe {
@@ -55,8 +53,8 @@ pub fn disarm_cancel() -> bool {
     }
 }
 
-/// Stops the timers, and clears a cancellation that arrived after the end of the run. Returns 0, or 1 if the run was
-/// cancelled, or 2 if it was terminated.
+/// Clears a cancellation that arrived after the end of the run. Returns 1 if the run was cancelled, 2 if it was
+/// terminated, else 0.
 pub fn disarm() -> u32 {
     // SAFETY: registered, as in `arm`. QueryCancelPending is this process's own flag.
     unsafe {

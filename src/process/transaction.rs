@@ -1,7 +1,5 @@
-//! Runs a transaction of a background process, and handles all the ways in which it can end.
-//!
-//! Invariant: when [`transaction`] returns, no transaction is open, and a failed transaction has left nothing, whatever
-//! the body did. A FATAL error (termination) does not return.
+//! Invariant: when [`transaction`] returns, no transaction is open, and a failed transaction has left nothing. A FATAL
+//! error (termination) does not return.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};

@@ -1,4 +1,4 @@
-//! Runs VACUUM on `awty.future_job` through a portal, as for a client. SPI cannot run VACUUM, because VACUUM commits.
+//! SPI cannot run VACUUM, because VACUUM commits. So a portal runs VACUUM, as for a client.
 //!
 //! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock.
 
@@ -9,22 +9,20 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// VACUUM skips the statistics of the whole database, because autovacuum maintains them.
+// Autovacuum maintains the statistics of the whole database.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
-/// Ends the current transaction and opens a new one with a snapshot.
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
     // SAFETY: VACUUM's lock on a relation, in a transaction that keeps it.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
-        // The lock is not free, probably because autovacuum is vacuuming the table. VACUUM would only log that it
-        // skipped the table, so it is not started.
+        // Autovacuum is probably vacuuming the table.
         return;
     }
-    // Autovacuum uses the same cost delay, which it reads from the table's storage parameters. The setting may stay
-    // after the transaction, because this process does nothing else.
+    // Autovacuum reads the same cost delay from the table's storage parameters. The setting may outlive the
+    // transaction, because this process does nothing else.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and it is not a block of several statements.
     unsafe {
@@ -34,7 +32,7 @@ pub fn future_job() {
     }
 }
 
-/// Executes a utility statement that may commit. pg_cron does the same in `ExecuteSqlString`.
+/// As pg_cron does in `ExecuteSqlString`, executes a utility statement that may commit.
 ///
 /// # Safety
 ///
