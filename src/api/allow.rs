@@ -1,5 +1,3 @@
-//! Implements `awty.allow()` and `awty.disallow()`, which grant and revoke rights to a job.
-
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::rights;

@@ -1,5 +1,3 @@
-//! Implements `awty.create_calendar()` and `awty.drop_calendar()`.
-//!
 //! Invariant: a calendar is locked before the checks of its repetitions. A caller cannot give a calendar the name of
 //! another role's calendar, even if the caller does not see that calendar.
 
@@ -17,7 +15,7 @@ use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
-/// The number of calendars is limited, because every reader of `awty.calendar` has its rights to each calendar checked.
+/// Every reader of `awty.calendar` has its rights to each calendar checked.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

@@ -15,14 +15,13 @@ calls! {
     fn cancel -> i64 = cancel_checks;
 }
 
-/// If the caller names no job, checks of jobs that the caller may not schedule are skipped without an error.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // Checks of rules are left out, because a caller that cancels its own checks does not want the rule to stop
-        // watching the row.
+        // A caller that cancels its own checks does not want a rule to stop watching the row, so checks of rules are
+        // left out.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -43,9 +42,8 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // The first attempt to lock the check may have waited for a run, and the run has then scheduled the next
-    // occurrence. This loop locks that occurrence. It also locks a check that the maintainer has just scheduled for a
-    // repetition without a check.
+    // The first attempt may have waited for a run that scheduled the next occurrence, so the loop locks that
+    // occurrence.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

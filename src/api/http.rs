@@ -1,6 +1,4 @@
-//! Checks the URIs and the arguments of HTTP calls, for the SQL functions of the extension awty_http.
-//!
-//! Invariant: the gateway uses the same code of `awty_core`, so the gateway makes each call that awty_http accepts.
+//! Invariant: the gateway uses the same code of `awty_core`, so it makes each call that awty_http accepts.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result, UriRefused};
@@ -21,8 +19,7 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
     args.get(index).ok_or(Error::Null { argument })
 }
 
-/// If the database's encoding is not UTF-8, characters outside ASCII may be replaced, but no valid URI or argument has
-/// such characters.
+/// No valid URI or argument has characters outside ASCII, which this function may replace.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())
 }

@@ -1,5 +1,3 @@
-//! Implements `awty.key()`, which builds the key of a row from the values of the key columns.
-//!
 //! Invariant: equal values give equal keys in every session.
 
 use crate::call::args::{Args, calls};

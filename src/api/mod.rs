@@ -1,7 +1,5 @@
-//! Functions that SQL calls. Each function reads its arguments, checks the arguments and the caller's rights, and calls
-//! other modules.
-//!
-//! Invariant: nothing is written before everything is checked. Every refusal is a `crate::error::Error`.
+//! Invariant: an SQL call writes nothing before it has checked its arguments and the caller's rights. Every refusal is
+//! a `crate::error::Error`.
 
 mod adopt;
 mod allow;

@@ -1,5 +1,3 @@
-//! Implements `awty.register()`, `awty.alter()` and `awty.unregister()`.
-
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use crate::call::options::{options, refuse_external, reset};
@@ -75,7 +73,7 @@ fn lock_claims(job: &Text) {
     }
 }
 
-/// If a live lease did not prevent the change, an external worker and a worker of the server could run the same check.
+/// Otherwise an external worker and a worker of the server could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -84,14 +82,13 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether anything changed. If a job of this name has another definition, it is replaced only if `replace` is
-/// set.
+/// Returns whether anything changed.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // Drops counters in shared memory that belong to an earlier job of this name.
+            // An earlier job of this name may have left counters in shared memory.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -120,7 +117,6 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// If the caller gave an SQL command instead, the hint of the error shows a function that executes the command.
 fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
         let (text, function) = (text.to_string(), function::quoted(job));
@@ -197,13 +193,12 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Later statements delete rows that claims read, so the job's claims are locked first. Meanwhile, a claim of
-    // several jobs skips this job.
+    // Later statements delete rows that claims read, so the job's claims are locked first.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // If the first cancellation had to wait for the end of a run, that run has scheduled the next occurrence.
+        // The run that the first call waited for may have scheduled the next occurrence.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

@@ -1,8 +1,6 @@
-//! Implements the functions behind `awty.status`, `awty.explain()` and `awty.doctor()`, which show the state of this
-//! database in shared memory and in the catalogs.
-//!
-//! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
-//! above AccessShare. sql/60_status.sql decides which reason the views show if nothing runs.
+//! Invariant: the functions behind `awty.status`, `awty.explain()` and `awty.doctor()` only read. They also work on a
+//! standby and without the preloaded library, and take no lock above AccessShare. sql/60_status.sql decides which
+//! reason the views show if nothing runs.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
@@ -56,8 +54,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // The problem in shared memory was found by the last inspection, and may be outdated. The variable `unserved` is
-    // current, so `DatabaseProblem::Unserved` is left out here.
+    // The problem in shared memory may be outdated, but the variable `unserved` is current.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
@@ -142,8 +139,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// Smallest value of `max_lag`. The launcher may look for due checks only once a second, so a smaller value would give
-/// false alarms.
+/// The launcher may look for due checks only once a second, so a smaller value of `max_lag` would give false alarms.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]
@@ -166,7 +162,6 @@ fn pair(error: &Error) -> Vec<String> {
     vec![message, hint]
 }
 
-/// A trigger calls this function after each statement that changes `awty.job`, including statements of users.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     if Firing::of(fcinfo).is_none() {

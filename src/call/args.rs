@@ -1,5 +1,3 @@
-//! Reads the arguments of an SQL call as PostgreSQL passes them.
-//!
 //! Invariant: text is taken as bytes in the database's encoding. A text that is too long or empty is refused here,
 //! before anything else happens.
 
@@ -12,13 +10,11 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb of at most this size has at most five numbers, each of at most 147,500 digits. It is accepted without
-/// counting the digits.
+/// A jsonb of at most this size has at most five numbers, each of at most 147,500 digits, so its digits are not
+/// counted.
 const HARMLESS: usize = 64;
-/// Maximum size of an argument that is one of several fixed words. Every such word is shorter.
 const MAX_CHOICE: usize = 64;
 
-/// Declares functions that PostgreSQL calls, in the form `fn name -> Result = body`.
 macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident -> $result:ty = $body:expr;)*) => {
         $(
@@ -53,7 +49,7 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// A text of more than `max` bytes is refused before it is copied.
+    /// A longer text is refused before it is copied.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -140,7 +136,6 @@ impl Args {
         Ok(true)
     }
 
-    /// A year has 365.25 days, and a month has 30 days.
     pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
         match self.get::<Interval>(index) {
             Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::DurationOutOfRange { argument }),

@@ -1,13 +1,13 @@
 //! Texts are measured in bytes.
 
-/// PostgreSQL limits the length of names to 63 bytes.
+/// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
 /// An entity's name may be a table's name with its schema, in quotes.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// Maximum length of a function's name with its schema. Both may be quoted, with every character doubled.
+/// A function's name and its schema may be quoted, with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
 /// An entity's key must fit into an index entry.
@@ -15,7 +15,6 @@ pub const MAX_ENTITY_KEY: usize = 1024;
 pub const MAX_KEYS: usize = 1_000_000;
 pub const MAX_CHANNEL: usize = 63;
 pub const MAX_EXPRESSION: usize = 100_000;
-/// The cron parser itself refuses expressions that exceed its own limit.
 pub const MAX_CRON: usize = 64 * 1024;
 pub const MAX_ZONE: usize = 255;
 pub const MAX_CLAIM: i32 = 1000;

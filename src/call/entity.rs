@@ -1,5 +1,3 @@
-//! Reads arguments that name an entity, and finds the pending check of the entity.
-//!
 //! Invariant: a check whose job the caller may not see is reported as missing.
 
 use super::args::Args;
@@ -32,8 +30,7 @@ impl Entity {
             .collect()
     }
 
-    /// The third argument of the SQL call names the job. This argument may be left out if the entity has only one check
-    /// that the caller may schedule.
+    /// The job may be left out if the entity has only one check that the caller may schedule.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

@@ -1,5 +1,3 @@
-//! Reads a job's options from the arguments of `awty.register()` and `awty.alter()`.
-
 use super::args::Args;
 use crate::error::{Error, LeaseError, Result};
 use crate::settings;
@@ -21,7 +19,7 @@ pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> 
                 *value = args.duration(index, name)?.or(*value);
                 true
             }
-            // A negative number of the caller is replaced by the largest `u32`, which is later refused as out of range.
+            // The largest `u32` stands for a negative number, and is later refused as out of range.
             Field::Count(value) => {
                 args.get::<i32>(index).map(|given| *value = u32::try_from(given).unwrap_or(u32::MAX)).is_some()
             }

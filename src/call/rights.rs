@@ -1,5 +1,3 @@
-//! Checks the rights of roles to jobs.
-//!
 //! Invariant: the caller is the role with whose rights the call runs (`GetUserId()`), so that a SECURITY DEFINER
 //! function schedules as its owner. An error suggests a job's name only to roles that may see the job.
 
@@ -24,8 +22,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Unlike [`gate_write`], this function also requires the preloaded library, because without the library no check would
-/// ever run.
+/// Without the preloaded library, no check would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -33,9 +30,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Locks the extension, so that DROP EXTENSION waits until the transaction ends.
-///
-/// The preloaded library is not needed, because an application's writes must not fail without it.
+/// An application's writes must not fail without the preloaded library.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -48,7 +43,7 @@ pub fn gate_lease(function: &'static str) -> Result<()> {
 }
 
 fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
-    // SAFETY: plain getters.
+    // SAFETY: the call only reads a variable.
     unsafe {
         if pg_sys::RecoveryInProgress() {
             return Err(Error::Standby { function });
@@ -75,8 +70,8 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // The error must not suggest the name that the caller gave. A job of this name may exist to which the
-            // caller has only another right.
+            // The error must not suggest the name that the caller gave, because the caller may have only another right
+            // to a job of this name.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -109,7 +104,6 @@ fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
 }
 
-/// Whether the caller is a member of a role is cached for each role, because many jobs share a few roles.
 fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
     let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
     move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
@@ -130,7 +124,7 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// Names are returned as bytes, because a Rust string must be UTF-8 and the database may have another encoding.
+/// A Rust string must be UTF-8, but the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -152,7 +146,7 @@ pub fn own_job(name: &Text) -> Result<Job> {
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// For a job that the caller may not see, the error is the same as for a missing job.
+/// The error is the same for a missing job and for a job that the caller may not see.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -180,7 +174,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Start time of the last statement that got a warning, because each statement gets only one.
+    /// Each statement gets only one warning.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
@@ -205,7 +199,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // The launcher learns only from an inspection that a database is a copy, so an inspection is requested here.
+        // The launcher learns only from an inspection that a database is a copy.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

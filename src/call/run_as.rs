@@ -1,11 +1,9 @@
-//! Chooses the role that a job runs as, and limits how many jobs a role may have.
-
 use crate::error::{Error, Result};
 use crate::pg::catalog;
 use crate::store::job;
 use pgrx::pg_sys;
 
-/// The number of a role's jobs is limited, because each inspection and each worker of the role reads all of them.
+/// Each inspection and each worker of a role reads all of the role's jobs.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {

@@ -1,5 +1,3 @@
-//! Looks up names of time zones that callers give.
-
 use crate::error::{Error, Result};
 use crate::pg::zone;
 use awty_core::nearest;
