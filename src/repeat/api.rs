@@ -1,5 +1,3 @@
-//! Implements `awty.repeat()` and `awty.occurrences()`.
-//!
 //! Invariant: a repetition is written together with its check. A transaction that changes a repetition has locked the
 //! check's row.
 
@@ -52,13 +50,12 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
-    // The number of returned moments is limited, because all moments are in memory at once and their computation cannot
-    // be cancelled.
+    // All moments are in memory at once.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// The computation can be cancelled between moments, because with a calendar one moment may take milliseconds.
+/// With a calendar, one moment may take milliseconds. The query can be cancelled between moments.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -80,8 +77,6 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
     let calendar = calendar.map(|known| Rc::clone(&known.calendar));
     let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None).within(calendar);
-    // A plan without a next moment is refused, as in `awty.repeat()`. Unlike this function, `awty.repeat()` also checks
-    // the plan's slots.
     if plan.next(after).is_none() {
         let rhythm = plan.rhythm().to_string();
         let is_shut = plan.is_shut(after);
@@ -98,7 +93,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first repetition. If so, workers may not know yet that the job repeats.
+    /// Workers may not know yet that the job repeats.
     is_first: bool,
 }
 
@@ -121,7 +116,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
     terms.calendar = calendar.as_ref().map(Text::to_string);
-    // Locks the calendar before the check, as `awty.create_calendar()` does.
+    // `awty.create_calendar()` also locks the calendar before the check.
     let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
     let calendar = known.map(|known| Rc::clone(&known.calendar));
     let now = clock::now();
@@ -214,7 +209,6 @@ impl Call {
         Err(self.contended())
     }
 
-    /// Changes nothing if the new definition equals the stored one.
     fn change(&self, pending: &Pending) -> Option<Time> {
         let (stored, occurrence) = (&pending.repetition, &pending.occurrence);
         if stored.terms == self.terms && repetition::has_args(stored.id, self.subject.args) {
@@ -223,7 +217,7 @@ impl Call {
         repetition::update(&self.subject, &self.terms);
         let change = match repeat::of(stored, self.job.options.limits.width) {
             Some(old) => old.replaced_by(&self.plan, occurrence, self.now),
-            // PostgreSQL no longer knows the old time zone, so the old plan cannot be compared with the new one.
+            // PostgreSQL no longer knows the old time zone.
             None if occurrence.first <= self.now => Change::Stays { passed: None },
             None => Change::Moves(self.plan.begin(self.now)),
         };

@@ -1,7 +1,5 @@
-//! Ends occurrences of repetitions and schedules the next ones in the same transaction.
-//!
 //! Invariant: a check's row is locked before the check's repetition is read. Changing a repetition also requires this
-//! lock, so the repetition stays as it was read until the commit.
+//! lock, so the repetition stays unchanged until the commit.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -20,7 +18,6 @@ pub struct Continuation<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
-    /// Held repetitions: for each the id, the next slot, and the check that has ended.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
     begun: Vec<(i64, bool)>,
@@ -33,13 +30,13 @@ pub enum Decision {
 }
 
 impl<'a> Continuation<'a> {
-    /// Reads the repetitions of checks whose rows the caller has locked.
+    /// The caller has locked the rows of the checks.
     pub fn of(job: &'a Job, checks: &[i64]) -> Self {
         let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
         Self::with(job, found)
     }
 
-    /// Reads the repetitions of checks whose rows the caller has read and then locked.
+    /// The caller has read and then locked the rows.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -62,7 +59,7 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// Whether `awty_internal.check_stat` has a row of the check. A check can have such a row before its first run.
+    /// A check may have a row in `awty_internal.check_stat` even before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
@@ -99,8 +96,6 @@ impl<'a> Continuation<'a> {
         }
     }
 
-    /// Decides what happens to a check before its run. If the check is an occurrence of a repetition, the repetition
-    /// decides instead of the job's policy.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
         let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
@@ -144,14 +139,13 @@ impl<'a> Continuation<'a> {
             let (next, ended): (Vec<_>, Vec<_>) =
                 self.held.iter().map(|&(id, slot, check)| ((id, slot), (id, check))).unzip();
             repetition::schedule(&next, true, now);
-            // The hold of an ended occurrence is carried over to the next occurrence.
             hold::carry(&ended);
         }
         let first = self.next.iter().map(|(_, slot)| *slot).min()?;
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // A worker may already have searched this slot for checks, so the slot is announced.
+            // A worker may already have searched this slot for checks.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,5 +1,4 @@
-//! Counts the planned occurrences of a repetition for `awty.forecast()`. If PostgreSQL no longer knows the plan's time
-//! zone, no error is raised.
+//! If PostgreSQL no longer knows the plan's time zone, `awty.forecast()` raises no error.
 
 use super::terms;
 use crate::call::args::Args;
@@ -16,7 +15,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Occurrences are counted in pieces of this length, so that a query can be cancelled between two pieces.
+/// A query can be cancelled between two pieces of this length.
 const PIECE: TimeDelta = TimeDelta::days(1);
 
 #[pg_extern(sql = false)]

@@ -1,5 +1,3 @@
-//! Repetitions make checks come again at planned times.
-//!
 //! Invariant: while a repetition exists, exactly one check of its job and entity is pending or held. The transaction
 //! that ends this check inserts the next one or removes the repetition.
 
@@ -56,7 +54,7 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// `None` if the calendar's row was deleted by hand. All time is then open.
+/// If the calendar's row was deleted by hand, all time is open.
 fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
     calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }

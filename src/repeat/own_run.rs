@@ -1,5 +1,5 @@
-//! Lists the checks whose function this process is calling. If the function changes its own check, the change counts as
-//! the answer of the run.
+//! The checks whose function this process is calling. If the function changes its own check, the change counts as the
+//! answer of the run.
 
 use std::cell::RefCell;
 

@@ -1,7 +1,5 @@
-//! Moves pending occurrences of repetitions to a changed plan or a changed calendar.
-//!
-//! Invariant: the caller holds the lock of each check that is moved. If no moment of the new plan is in open time, the
-//! repetition remains, but has no check.
+//! Invariant: the caller holds the lock of each check that is moved to a changed plan or calendar. If no moment of the
+//! new plan is in open time, the repetition remains without a check.
 
 use super::of;
 use super::statements::repetition::{self, Pending};
@@ -43,7 +41,7 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-/// The pending occurrences of the repetitions that use a calendar, each with its plan under the old calendar.
+/// Each plan is the one under the old calendar.
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {
@@ -57,7 +55,6 @@ impl Users {
         Self(pending.into_iter().filter_map(with_job).collect())
     }
 
-    /// The maintainer handles repetitions without a check.
     pub fn follow(self, now: Time) {
         for (pending, job, before) in self.0 {
             let occurrence = &pending.occurrence;

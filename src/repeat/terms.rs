@@ -1,5 +1,3 @@
-//! Reads the arguments `every`, `cron` and `zone`, which define a repetition.
-//!
 //! Invariant: a time zone is stored in PostgreSQL's spelling. If the caller gives none and the times do not depend on a
 //! zone, UTC is stored.
 
@@ -56,7 +54,7 @@ pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// Returns `None` if the argument is invalid, and `Some(None)` if PostgreSQL knows no zone of this name.
+/// Returns `None` if the argument is invalid, and `Some(None)` if PostgreSQL knows no such zone.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))

@@ -1,8 +1,5 @@
-//! Repairs repetitions for the maintainer. It schedules a check for repetitions that have none, and removes repetitions
-//! whose job or role no longer exists. After a server start it computes pending occurrences again, because PostgreSQL
-//! may have new zone data.
-//!
-//! Checks that a client has locked are left for the next inspection.
+//! Checks that a client has locked are left for the next inspection. After a server start, pending occurrences are
+//! computed again, because PostgreSQL may have new zone data.
 
 use super::of;
 use super::statements::{repetition, upkeep};

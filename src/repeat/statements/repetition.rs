@@ -55,7 +55,6 @@ pub struct Pending {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Existing {
     Nothing,
-    /// A repetition without a pending check, with the id of the repetition.
     Alone(i64),
     Pending,
 }
@@ -147,9 +146,8 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// The statement scans all repetitions. This is cheap enough, because awty.unregister() is rare and there are far fewer
-// repetitions than checks. OFFSET 0 forces this scan. Otherwise the planner might search an index that begins with
-// another column.
+// awty.unregister() is rare, so the statement scans all repetitions. Without OFFSET 0, the planner might search an
+// index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -157,7 +155,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// If the job and entity already have a pending check, this check stays, and the repetition continues after it.
+// If a check is already pending, it stays, and the repetition continues after it.
 statement!(
     insert_occurrences,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID, TIMESTAMPTZOID],
@@ -271,7 +269,7 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     with_holds(found)
 }
 
-/// Returns the repetition of a check whose row the caller has read and locked.
+/// The caller has read and locked the row.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];
@@ -288,8 +286,7 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Finds out which of the checks are held. The flag of a check says whether its hold must be looked for in
-/// `awty_internal.hold`.
+/// The flag of a check says whether its hold must be looked for in `awty_internal.hold`.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -335,7 +332,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Stores the last slot for which the plan was used, unless the first slot of the pending check already shows this.
+/// Stores nothing if the first slot of the pending check already shows this.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {

@@ -1,12 +1,9 @@
-//! SQL statements with which the maintainer goes through all repetitions, in pieces ordered by id.
-
 use super::repetition::StoredRepetition;
 use crate::store::statement::Rows;
 use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 
-/// Result of one search. A search looks at a limited number of repetitions, in the order of their ids.
 pub struct Piece {
     pub last: Option<i64>,
     pub alone: Vec<i64>,
@@ -28,7 +25,7 @@ statement!(
             FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
 );
 
-// SKIP LOCKED leaves out repetitions that a client has locked, because the client is about to change them.
+// A client that has locked a repetition is about to change it.
 statement! {
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar
@@ -67,7 +64,6 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// Returns the id of the piece's last repetition, and the checks of the piece whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }
