@@ -1,7 +1,5 @@
-//! Starts workers and maintainers for the launcher, and keeps track of them.
-//!
 //! Invariant: a worker's entry in shared memory is freed if the worker never starts. At most [`MAINTAINERS`] databases
-//! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs it once.
+//! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs this once.
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
@@ -16,18 +14,16 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// A reservation that is older than this is freed, because the launcher that made it has failed. If the worker still
-/// starts, it finds its entry taken and exits.
+/// An older reservation is freed, because the launcher that made it has failed. If the worker still starts, it finds
+/// its entry taken and exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Index and generation of the worker's reserved entry, and the handle of the process.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// Time of the next request for a process, and the number of failed requests in a row. `None` while the server has
-    /// a free process.
+    /// Time of the next request, and failed requests in a row. `None` while the server has a free process.
     no_room: Option<(Mono, u32)>,
     said_no_place: bool,
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
@@ -40,7 +36,7 @@ pub enum Sent {
     NoProcess,
 }
 
-/// The longest-lived memory context holds the handle, and `drop` frees it.
+/// The longest-lived memory context holds the handle, so `drop` must free it.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
@@ -123,8 +119,8 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The launcher keeps the database's entry here. If the entry were missing, an inspection that is still
-            // running would seem to have found no awty.
+            // The database's entry stays. Without it, an inspection that is still running would seem to have found no
+            // awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -159,7 +155,7 @@ impl Children {
         }
     }
 
-    /// All roles wait until the same time. The wait would otherwise grow with the number of waiting roles.
+    /// All roles wait until the same time. Otherwise the wait would grow with the number of waiting roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,
@@ -225,8 +221,7 @@ fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignmen
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
         pg_sys::MemoryContextSwitchTo(previous);
-        // Only a successful start allocates memory for the handle. The drop of `Handle` frees this memory, so `Handle`
-        // is made only after a success.
+        // Only a successful start allocates the handle.
         started.then(|| Handle(handle))
     }
 }

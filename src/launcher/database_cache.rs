@@ -1,12 +1,10 @@
-//! Stores which databases had awty when they were last inspected. After a start these databases are inspected first,
-//! because a server may have many databases.
-//!
+//! A server may have many databases. After a start, those that had awty at their last inspection are inspected first.
 //! The file is only a hint.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
 
-/// Path of the file, relative to the data directory.
+/// Relative to the data directory.
 const FILE: &str = "pg_stat/awty_databases";
 
 #[derive(Default)]
@@ -44,7 +42,7 @@ impl DatabaseCache {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // A write error is ignored, because without the file the launcher only needs longer to start.
+            // Without the file, the launcher only needs longer to start.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

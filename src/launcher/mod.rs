@@ -21,11 +21,10 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The launcher starts a worker this long before the slot, so that the worker is connected in time.
+/// The worker needs this time to connect before the slot.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// `_PG_init` calls this function only while the server starts.
 pub fn register() {
     let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
     // SAFETY: PostgreSQL copies the description.
@@ -47,7 +46,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::report(None);
     loop {
         process::answer_signals();
-        // Each turn runs in a transaction, because the launcher looks up catalogs.
+        // The launcher looks up catalogs, so each turn needs a transaction.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
             pgrx::log!("awty: the launcher met an error and continues: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
@@ -71,7 +70,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // This turn may not see work that is announced from now on, so sessions must wake the launcher from now on.
+        // This turn may miss work that is announced from now on, so sessions must now wake the launcher.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -88,8 +87,8 @@ impl Launcher {
         wait
     }
 
-    /// Stores since when the checks of each database can run. Slots before this time were missed. If the clock is set
-    /// back, the stored time is set back too, so that no slot becomes missed.
+    /// Slots before the stored time were missed. If the clock is set back, the stored time is set back too, so that no
+    /// slot becomes missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -105,7 +104,6 @@ impl Launcher {
         }
     }
 
-    /// The log gets one entry per stuck run, and `awty.status` shows the run as long as it continues.
     fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
         let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
@@ -148,8 +146,7 @@ impl Launcher {
     }
 }
 
-/// Returns the roles that may have work, as keys of shared memory and, in the same order, as input of the plan. Also
-/// returns how many workers of other roles are still finishing.
+/// The keys and the roles are in the same order. The number counts workers of other roles that are still finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -193,8 +190,8 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// Cancels and then terminates runs that exceed their time limit by the monotonic clock, which never jumps.
-/// PostgreSQL's timers in the workers use the wall clock, which may jump.
+/// PostgreSQL's timers in the workers use the wall clock, which may jump. So the launcher also measures runs by the
+/// monotonic clock.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
@@ -207,14 +204,13 @@ fn watch(mono: Mono) -> Duration {
                 }
                 continue;
             };
-            // A run whose commit waits for a standby is not interrupted, because PostgreSQL would end the wait and keep
-            // the commit. The worker would then begin the next run, although the primary has no standby.
+            // An interrupt would end the commit's wait for a standby and keep the commit. The worker would then begin
+            // the next run, although the primary has no standby.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // The PID is still the worker's own, because no worker can give up its entry while shared memory is
-                // locked.
+                // No worker can give up its entry while shared memory is locked, so the PID is still the worker's own.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };

@@ -13,8 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Maximum time for which an inspection waits for a lock. A client that waits for a change of partitions waits no
-/// longer than this.
+/// A client that waits for a change of partitions waits no longer than this.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
@@ -30,8 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Exits if a command such as DROP DATABASE waits for this process. If the database is not dropped, the next inspection
-/// does the rest of the work.
+/// The next inspection does the rest of the work.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;
