@@ -1,7 +1,5 @@
-//! Listeners are notified when the transaction commits. Counters and log are updated after the commit.
-//!
-//! Invariant: if the transaction rolls back, its runs are neither counted nor reported. A run without a problem
-//! allocates nothing.
+//! Invariant: listeners are notified when the transaction commits. Counters and log are updated only after the commit.
+//! A run without a problem allocates nothing.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -19,7 +17,6 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    /// Result of each check, if the caller asked for the results, and whether the next occurrence is held.
     results: Option<Vec<(i64, After, Option<bool>)>>,
 }
 
@@ -44,7 +41,7 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// `next` is `None` if there is no next occurrence. Otherwise it says whether the next occurrence is held.
+    /// Whether the next occurrence is held, or `None` if there is no next occurrence.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));
@@ -115,7 +112,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// Counts and logs what happened to the job's checks. The caller has committed the transaction.
+    /// The caller has committed the transaction.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);

@@ -1,7 +1,6 @@
-//! Implements the functions behind `awty.job_status` and `awty.forecast()`.
-//!
-//! Invariant: the functions only read, and also work on a standby and without the preloaded library. They take no lock
-//! above AccessShare. They show a caller the jobs that it may read, and show a monitoring role all jobs.
+//! Invariant: `awty.job_status` and `awty.forecast()` only read, also work on a standby and without the preloaded
+//! library, and take no lock above AccessShare. A caller sees the jobs that it may read, and a monitoring role sees all
+//! jobs.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -22,7 +21,7 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// Names are returned as bytes, because a Rust string must be UTF-8 and the database may have another encoding.
+/// A Rust string must be UTF-8, but the database may have another encoding.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -73,7 +72,6 @@ fn readable() -> Vec<Granted> {
     right::all().into_iter().take(rights::MAX_LISTED).collect()
 }
 
-/// A monitoring role also gets a row without a name, for all other jobs.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_counter() -> TableIterator<

@@ -1,6 +1,3 @@
-//! Moves the counters of jobs between shared memory, where workers count, and `awty_internal.job_stat`, where the
-//! counters survive a restart of the server.
-//!
 //! Invariant: the counters in shared memory are those read from the table plus all later runs.
 
 use super::statements::job_stat::{self, StoredFigures};
@@ -11,7 +8,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// This function runs before workers can count, once per server start and per installed extension.
+/// Runs before workers can count, once per server start and per installed extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -26,8 +23,7 @@ pub fn read_back(now: Time) {
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // The table could not be written, so the counters are marked as not stored, and the next inspection stores them
-        // again.
+        // The table could not be written, so the next inspection stores the counters again.
         None => shared.figures_are_not_stored(database),
     });
 }
@@ -42,7 +38,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // A row is removed if its job is not registered, or if another job of the same name was registered later.
+    // A job may have been registered again under the same name.
     gone.extend(job_stat::gone());
     Some(gone)
 }

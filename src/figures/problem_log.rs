@@ -1,8 +1,5 @@
-//! Reports the problems of runs. The job's channel is notified at commit. The server log gets an entry after the
-//! commit, if `awty.log_failures` and `awty_core::log_rate` allow one.
-//!
-//! Invariant: if `awty.log_failures` is `codes`, an entry has only numbers, outcomes and SQLSTATEs, and no name, key,
-//! argument or message.
+//! Invariant: if `awty.log_failures` is `codes`, a log entry has only numbers, outcomes and SQLSTATEs, and no name,
+//! key, argument or message.
 
 use crate::error::Label;
 use crate::pg::catch::Failure;
@@ -22,7 +19,6 @@ pub struct Problem {
     pub id: i64,
     pub entity: Label,
     pub fate: Fate,
-    /// Number of failed runs in a row, and the maximum that the job allows.
     pub attempt: (u32, u32),
     pub failure: Option<Failure>,
 }
@@ -40,8 +36,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Only the details of the first problem are kept, because the log gets one entry for all problems of a
-    /// transaction.
+    /// The log gets one entry for all problems of a transaction.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -138,7 +133,7 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Returns for each job the problems that the caller must log after the commit.
+/// The caller must log the returned problems of each job after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
@@ -157,10 +152,9 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// The payload contains no name, because any role may listen.
+/// Any role may listen, so the payload contains no name.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
-    // A channel or payload never contains a NUL, because the channel was stored as text and the payload is a number.
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {
         unbound::async_notify(&channel, &payload);
     }

@@ -1,6 +1,4 @@
-//! Implements `awty.dry_run()`, which shows what a check would do if it ran now.
-//!
-//! Invariant: the run leaves nothing behind, except that sequences advance. The check's row is not locked. The caller
+//! Invariant: a dry run leaves nothing behind, except that sequences advance. The check's row is not locked. The caller
 //! and the session's user must be the job's role, with whose rights the function runs.
 
 use super::statements::dry_run::{self, Trial};
@@ -107,7 +105,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // The user cancelled the client's statement and not the run, so the error is raised again.
+                // The user cancelled the client's statement and not the run.
                 error::cancelled(failure.message);
             }
             if is_cancelled {

@@ -1,6 +1,3 @@
-//! SQL statements that read and write `awty_internal.job_stat`, which keeps the counters of jobs across restarts. Other
-//! statements count the pending checks of jobs.
-
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
@@ -12,7 +9,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// Maximum number of pending checks that are counted for a job. For a job with more checks, the number is estimated.
+/// Above this number, a job's pending checks are estimated.
 pub const COUNTED: i64 = 100_000;
 
 statement! {

@@ -1,6 +1,3 @@
-//! SQL statements that read a check's row for a dry run without locking it, or compute a row for an entity without a
-//! check.
-
 use crate::pg::text::Text;
 use crate::store::statement::Kept;
 use crate::store::typed::statement;

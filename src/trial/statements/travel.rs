@@ -1,5 +1,3 @@
-//! SQL statements for `awty.travel()`. They return the next due checks of a role, and how runs ended.
-
 use crate::pg::text::Text;
 use crate::store::typed::{Outcome, row, statement};
 use crate::store::{arg, from_timestamptz, time};
