@@ -1,4 +1,4 @@
-//! Failpoints are steps of the code at which a test can make a process fail. Without the feature `failpoints`, they do
+//! A failpoint is a step of the code at which a test can make a process fail. Without the feature `failpoints`, it does
 //! nothing.
 //!
 //! A file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`) for the next
@@ -49,7 +49,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Makes a process able to fail just before and just after it writes a commit's WAL record.
+    /// The steps are just before and just after the WAL record of a commit.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

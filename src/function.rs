@@ -1,5 +1,5 @@
-//! A job's function is looked up at registration, when a check is scheduled, and before runs, because the function, its
-//! owner and its rights may change at any time.
+//! The function of a job, its owner and its rights may change at any time. So the function is looked up at
+//! registration, when a check is scheduled, and before runs.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -19,12 +19,11 @@ pub struct Function {
     pub answers: bool,
 }
 
-/// Reads a function's name as SQL does: `schema.function`, or `function` in the first schema of the search path that
-/// has it.
+/// The name is `schema.function`, or `function` in the first schema of the search path that has it.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A name with a parenthesis is refused, because a parenthesis would begin the arguments.
+    // A parenthesis would begin the function's arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -84,7 +83,6 @@ pub fn check(job: &Job) -> Result<()> {
     if job.is_external() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
-/// The result is cached until a function, role or schema changes.
 pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
@@ -117,7 +115,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` during the job's registration, when the form of the function is not known yet.
+/// `set_based` is `None` during registration, when the form of the function is not known yet.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -156,8 +154,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since registration, the name may have become that of another user's function, and the role that registered the job
-    // may have lost the job's role.
+    // Since registration, the name may have become that of another user's function, and the role that registered the
+    // job may have lost the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -180,8 +178,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// At registration exactly one function of this name must have suitable arguments. If a function that takes a check is
-/// created later, the job calls it instead of a function without arguments.
+/// At registration exactly one function of this name must have suitable arguments. Later, a function that takes a check
+/// is preferred to a function without arguments.
 fn find(
     schema: &Text,
     name: &Text,

@@ -1,9 +1,6 @@
-//! Detects that the server was restored from a backup. The databases of such a server run no checks until
-//! `awty.adopt()`.
-//!
-//! A start is a restore if `recovery.signal` or `backup_label` exists and `standby.signal` does not. Crashes, standbys
-//! and promotions are no restores. A file keeps the time of the last restore, so that restarts change nothing. Each
-//! database stores in `awty_internal.origin` the restore after which it was adopted.
+//! After a restore from a backup, a server's databases run no checks until `awty.adopt()`. A start is a restore if
+//! `recovery.signal` or `backup_label` exists and `standby.signal` does not. Each database stores in
+//! `awty_internal.origin` the restore after which it was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
 //! detected, because PostgreSQL treats such a start as one after a crash.
@@ -26,7 +23,7 @@ pub enum Hold {
     Restored,
 }
 
-/// Time of the last restore, or 0 if there was none. The postmaster sets it, and its child processes inherit it.
+/// The value is 0 if there was no restore. The postmaster sets the value, and its child processes inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
 /// Returns `None` if there was no restore, or if `awty.auto_adopt` was on at that time.
@@ -34,7 +31,7 @@ pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// The postmaster calls this function before recovery, because recovery removes the signal files.
+/// Recovery removes the signal files, so the postmaster calls this function before recovery.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

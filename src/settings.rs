@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// Maximum number of workers. It is a constant, because the size of shared memory is fixed when the server starts.
+/// A constant, because the size of shared memory is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
 pub const MAX_BATCH: usize = 1000;
 
@@ -27,7 +27,6 @@ static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub enum LogFailures {
     #[name = c"all"]
     All,
-    /// Log entries contain only ids of checks, outcomes and SQLSTATEs.
     #[name = c"codes"]
     Codes,
     #[name = c"none"]
@@ -43,7 +42,7 @@ pub fn enabled() -> bool {
 }
 
 pub fn slot() -> Width {
-    // The default `MINUTE` is never used, because the check hook refuses invalid values of `awty.slot`.
+    // The check hook refuses invalid values of `awty.slot`, so the default `MINUTE` is never used.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
@@ -59,17 +58,17 @@ pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// Returns how fast missed checks may run. 0 means that there is no limit.
+/// 0 means that there is no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// Returns how long the history is kept. `None` means for ever.
+/// `None` means for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// Returns how long the attempts are kept. `None` means for ever.
+/// `None` means for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -91,7 +90,6 @@ pub fn time_travel() -> bool {
     TIME_TRAVEL.get()
 }
 
-/// Whether each run is flushed separately, instead of once per batch.
 pub fn synchronous_commit() -> bool {
     SYNCHRONOUS_COMMIT.get()
 }
@@ -108,8 +106,6 @@ pub fn max_prepared_transactions() -> i32 {
     }
 }
 
-/// Refuses values of `awty.slot` that do not divide a day.
-///
 /// # Safety
 ///
 /// Only PostgreSQL may call this function, with a pointer to the new value.
@@ -253,7 +249,7 @@ pub fn register() {
     reserve_prefix();
 }
 
-/// Makes a misspelt `awty.` setting an error, because PostgreSQL would otherwise accept it silently.
+/// PostgreSQL would otherwise accept a misspelt `awty.` setting silently.
 fn reserve_prefix() {
     // SAFETY: a constant C string. _PG_init calls this after all settings are defined.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr()) };

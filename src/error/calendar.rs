@@ -1,5 +1,3 @@
-//! Errors of calls that read or write calendars.
-
 use super::phrase::{Words, quote, say};
 use awty_core::calendar::{HoursError, LengthError};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;

@@ -1,5 +1,3 @@
-//! Raises the same error as PostgreSQL for a statement that was cancelled.
-
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;

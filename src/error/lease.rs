@@ -1,5 +1,3 @@
-//! Errors of external workers and their jobs.
-
 use super::phrase::{Words, call, quote, say};
 use awty_core::Time;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;

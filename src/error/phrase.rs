@@ -1,4 +1,4 @@
-//! Text that comes from a user is quoted, so that a hint can be pasted.
+//! A user's text is quoted, so that a hint can be pasted.
 
 use crate::signature::Signature;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;

@@ -1,4 +1,4 @@
-//! Error messages of repetitions. Their texts come from `awty_core::repeat`.
+//! The error texts of repetitions are in `awty_core::repeat`.
 
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;

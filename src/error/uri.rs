@@ -1,5 +1,3 @@
-//! The error for a text that is not the URI of an endpoint.
-
 use super::phrase::{Words, quote, say};
 use awty_core::uri::UriError;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
