@@ -1,8 +1,6 @@
--- Creates awty's schemas.
---
--- The install script consists of the files of this folder, in the order of their numbers. It is written by hand and uses only plain CREATE,
--- so that it fails if a user has created one of the objects beforehand. The search path below finds only PostgreSQL's names, so every name
--- of awty is written with its schema.
+-- The install script consists of the files of this folder, in the order of their numbers. It uses only plain CREATE, so that it fails if a
+-- user has created one of the objects beforehand. The search path finds only PostgreSQL's names, so every name of awty is written with its
+-- schema.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

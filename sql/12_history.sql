@@ -1,5 +1,3 @@
--- Creates the history of finished checks.
-
 CREATE TABLE awty.future_job_history (
     id              bigint NOT NULL,
     job             text COLLATE "C" NOT NULL,
@@ -21,25 +19,19 @@ CREATE TABLE awty.future_job_history (
     message         text,
     role            regrole,
     context         text
-    -- The history has no CHECK constraints, for the same reason as awty.future_job.
 ) PARTITION BY RANGE (finished_at);
 
--- This partition takes the rows of days that have no partition of their own, so that no insert fails. It stays empty as long as awty
--- creates the daily partitions ahead of time.
---
--- Each partition has its own primary key and indexes, and the parent has none. If the parent had a key, no dump could be restored. pg_dump
--- dumps the daily partitions as ordinary tables with keys, and these would collide with the keys that ATTACH PARTITION creates.
+-- Each partition has its own primary key, and the parent has none. Otherwise no dump could be restored: pg_dump dumps the daily partitions
+-- as ordinary tables, whose keys would collide with the keys that ATTACH PARTITION creates.
 CREATE TABLE awty_internal.future_job_history_default PARTITION OF awty.future_job_history (
     CONSTRAINT future_job_history_default_pkey PRIMARY KEY (id, finished_at)
 ) DEFAULT;
 
 CREATE INDEX future_job_history_default_entity_idx ON awty_internal.future_job_history_default (entity_name, entity_key);
 
--- This index serves queries with ORDER BY finished_at DESC LIMIT 20.
 CREATE INDEX future_job_history_default_newest_idx ON awty_internal.future_job_history_default (finished_at);
 
--- This index finds the last problems of one job, however many rows other jobs have. The index is partial because most checks end as done.
--- The INSERT of such a row takes 9 % more instructions with this index, and would take 16 % more with an index of all rows.
+-- Most checks end as done, and an index of all rows would make each INSERT more expensive.
 CREATE INDEX future_job_history_default_problems_idx ON awty_internal.future_job_history_default (job, finished_at)
     WHERE outcome <> ALL ('{done,met,cancelled,replaced}');
 

@@ -1,5 +1,3 @@
--- Creates calendars. A calendar has weekly opening hours and closed days.
-
 CREATE TABLE awty.calendar (
     calendar        text COLLATE "C" NOT NULL,
     zone            text COLLATE "C" NOT NULL,

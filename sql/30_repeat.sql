@@ -1,8 +1,6 @@
--- Creates repetitions.
-
 -- Runs never update this table, because the pending check of a repetition is an ordinary row of awty.future_job.
 CREATE TABLE awty_internal.repetition (
-    -- The ids come from the sequence of checks, because another sequence would be one more relation to lock.
+    -- Another sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -25,7 +23,6 @@ CREATE TABLE awty_internal.repetition (
     CONSTRAINT repetition_entity_key_is_1_to_1024_bytes CHECK (octet_length(entity_key) BETWEEN 1 AND 1024)
 );
 
--- With this index, awty.create_calendar() and awty.drop_calendar() find the repetitions that use a calendar.
 CREATE INDEX repetition_calendar_idx ON awty_internal.repetition (calendar) WHERE calendar IS NOT NULL;
 
 COMMENT ON TABLE awty_internal.repetition IS 'The table behind awty.repetition';
@@ -45,7 +42,6 @@ COMMENT ON COLUMN awty_internal.repetition.repeated_by IS 'As in awty.repetition
 COMMENT ON COLUMN awty_internal.repetition.repeated_at IS 'As in awty.repetition';
 COMMENT ON COLUMN awty_internal.repetition.calendar IS 'As in awty.repetition';
 
--- The row security of both tables decides which rows a role sees.
 CREATE VIEW awty.repetition WITH (security_invoker = true) AS
 SELECT r.job, r.entity_name, r.entity_key, f.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
        r.args, r.repeated_by, r.repeated_at, r.calendar

@@ -1,4 +1,4 @@
--- Creates leases, by which external workers take checks, and attempts, which are ended leases.
+-- External workers take checks by leases. An attempt is an ended lease.
 
 CREATE TYPE awty.leased AS (
     lease           bigint,
@@ -39,8 +39,8 @@ COMMENT ON COLUMN awty.leased.leased_at IS 'Time of the claim';
 COMMENT ON COLUMN awty.leased.expires_at IS 'Until this time no other worker gets the check; a heartbeat extends it';
 COMMENT ON COLUMN awty.leased.deadline IS 'From this time on the lease is void; a heartbeat does not extend it';
 
--- A check has at most one row. If a worker never answers, the row stays until the next claim or the maintainer expires the lease. The
--- number of a lease is random, so that a number that was lost in a crash of the server never stands for another lease.
+-- A check has at most one row. A lease that is never answered stays until the next claim or the maintainer expires it. The number of a
+-- lease is random, so that a number that was lost in a crash of the server never stands for another lease.
 CREATE TABLE awty_internal.lease (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,
@@ -123,7 +123,7 @@ CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
 
 CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_at);
 
--- For the last attempts of one entity by one job. Jobs of other roles may have an entity of the same name and key.
+-- Jobs of other roles may have an entity of the same name and key.
 CREATE INDEX attempt_default_entity_idx ON awty_internal.attempt_default (entity_name, entity_key, job, ended_at);
 
 COMMENT ON TABLE awty_internal.attempt IS 'The table behind awty.attempt';
@@ -144,7 +144,6 @@ COMMENT ON COLUMN awty.attempt.sqlstate IS 'SQLSTATE of the failure';
 COMMENT ON COLUMN awty.attempt.message IS 'Message of the failure, cut at 4096 bytes';
 COMMENT ON COLUMN awty.attempt.result IS 'Result that the worker reported';
 
--- The remaining columns take their COMMENTs from the type or from the view of leases. Columns of the tables get a reference to the view.
 DO $$
 DECLARE
     command text;

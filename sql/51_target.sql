@@ -1,4 +1,4 @@
--- Targets: the entity names of checks whose job has no function. A target has limits, blocks and a circuit breaker.
+-- A target is the entity name of checks whose job has no function.
 
 -- An empty target means all targets of the job.
 CREATE TABLE awty_internal.target (
@@ -65,7 +65,7 @@ COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row the breaker
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
 COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 
--- A claim uses this index to go from target to target, and skips all checks of a blocked target at once.
+-- A claim uses this index to skip all checks of a blocked target at once.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
@@ -86,8 +86,8 @@ CREATE FUNCTION awty.alter_target(
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, double precision, integer, timestamptz, text, text[])
     IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
--- The gateway calls this when a target asks for a pause. A role with the right to claim may therefore block a target, but for an hour at
--- most, and it cannot shorten another block.
+-- A role with the right to claim may block a target for an hour at most, because the gateway calls this when a target asks for a pause. The
+-- role cannot shorten another block.
 CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
 
@@ -103,8 +103,8 @@ CREATE FUNCTION awty_internal.target_standing(
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
     integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- The own limit of a target replaces the limit for all targets of its job. Of a target's own block and the block for all targets, the later
--- end counts.
+-- The own limit of a target replaces the limit for all targets of its job. If both the target and all targets are blocked, the later end
+-- counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,

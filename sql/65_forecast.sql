@@ -1,5 +1,3 @@
--- Creates awty.forecast(), which says how many checks will be due when.
-
 CREATE FUNCTION awty_internal.as_ahead(ahead interval, step interval) RETURNS interval
     LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'as_ahead_wrapper';
 
@@ -13,7 +11,7 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- The query goes from one job to the next by index. Of each job, it reads the checks that are due in the requested time.
+-- The query goes from one job to the next by index, and reads the job's checks that are due in the requested time.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off

@@ -1,6 +1,4 @@
--- Trying a job without effect: awty.dry_run() and awty.travel().
-
--- A type, because RETURNS TABLE refuses columns with the names of the function's arguments.
+-- RETURNS TABLE refuses columns with the names of the function's arguments.
 CREATE TYPE awty.tried AS (
     id bigint,
     job text,
