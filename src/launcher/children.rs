@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// An older reservation is freed, because the launcher that made it has failed. If the worker still starts, it finds
+/// After this time, the launcher frees the entry that it reserved for a worker. If the worker still starts, it finds
 /// its entry taken and exits.
 const STALE: Duration = Duration::from_secs(10);
 

@@ -277,7 +277,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Job, start of the lease, slot, and whether the check has a row in `awty_internal.check_stat`.
+/// Answers with the same key are stored together: job, start of the lease, slot, and whether the check has a row in
+/// `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {

@@ -18,8 +18,8 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The jobs share the leases that one inspection may end. Otherwise a role that keeps its checks locked would delay the
-/// leases of other roles.
+/// The maximum number of leases that one inspection may end is divided among the jobs. Otherwise a role that keeps its
+/// checks locked would delay the leases of other roles.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);

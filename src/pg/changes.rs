@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
-/// Also counts changes of roles, memberships and schemas.
+/// Counts changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
 /// Changes to rows in `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
 /// `awty_internal.change`, whose OID is `TYPE`.

@@ -13,7 +13,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// After this time, other workers may take the checks that the worker has prefetched.
+/// If a run takes longer than this, other workers may take the checks that its worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {

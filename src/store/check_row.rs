@@ -78,7 +78,7 @@ impl Table {
         Some(table)
     }
 
-    /// Later reads see the latest commits.
+    /// Reads of a client's transaction then see the latest commits.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -224,7 +224,7 @@ impl Table {
         }
     }
 
-    /// Does not wait. [`Table::open_latest`] must have opened the table.
+    /// Does not wait for other sessions. [`Table::open_latest`] must have opened the table.
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
         // The first attempt may use an old snapshot, so another transaction may have changed and unlocked the check
         // since. The second attempt uses a new snapshot.

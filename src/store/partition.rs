@@ -216,7 +216,7 @@ fn grantees(name: &str) -> Vec<Text> {
     select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }
 
-/// The only variable parts are dates, and role names that PostgreSQL has quoted.
+/// The only variable parts of the command are dates, and role names that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

@@ -154,7 +154,7 @@ impl Worker {
         is_time
     }
 
-    /// Flushes, which makes all earlier runs durable.
+    /// The flush makes all earlier runs durable.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());

@@ -25,7 +25,7 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// A shorter stay would not be worth the connection, even if other roles wait.
+/// A worker stays connected for at least this time, even if other roles wait, because a connection is expensive.
 const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
 /// A longer wait for the next slot would cost more than a new connection, and DROP DATABASE gives up after five

@@ -332,7 +332,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Stores nothing if the first slot of the pending check already shows this.
+/// Stores nothing if the first slot of the pending check already shows the last used slot.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {
