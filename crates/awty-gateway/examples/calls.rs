@@ -1,5 +1,5 @@
-//! Makes calls as the gateway does, but without a database. `make gateway-speed` uses this program to measure the speed
-//! that HTTP alone allows.
+//! Makes HTTP calls as the gateway does, but without a database. `make gateway-speed` measures with this program the
+//! speed that HTTP alone allows.
 //!
 //! Usage: `calls COUNT AT_ONCE ORIGIN…` makes AT_ONCE calls at a time to each origin.
 

@@ -1,4 +1,4 @@
-//! Only this file reads the clock.
+//! Invariant: only this file reads the clock.
 
 use chrono::{DateTime, Utc};
 use std::time::SystemTime;

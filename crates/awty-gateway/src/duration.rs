@@ -1,8 +1,5 @@
-//! Converts durations to and from text, such as `1h 30m`, `10 seconds` or `PT10S`. Months and years are refused,
-//! because they have no fixed length.
-//!
 //! Invariant: a duration is a whole number of milliseconds, and its canonical form parses to the same number. [`parse`]
-//! refuses zero.
+//! refuses zero. Months and years are refused, because they have no fixed length.
 
 use jiff::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -86,12 +83,12 @@ fn bare_number(text: &str, number: f64) -> String {
         return format!("{count} has no unit; write {count} s or {count} min");
     }
     let millis = Length(count).to_string();
-    // The hint has a space before the unit, because "10 s" shows the missing unit better than "10s".
+    // The hint has a space before the unit, because `10 s` shows the missing unit better than `10s`.
     let millis = if count % SECOND == 0 && count < MINUTE { format!("{} s", count / SECOND) } else { millis };
     format!("{count} has no unit; write {millis} or {count} ms")
 }
 
-/// Returns the length of a span, with 24 hours for each day.
+/// Counts each day as 24 hours.
 fn total(span: Span) -> Result<Length, String> {
     if span.get_years() != 0 || span.get_months() != 0 {
         let days = i64::from(span.get_years()) * 365 + i64::from(span.get_months()) * 30;

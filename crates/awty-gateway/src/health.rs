@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// If the claim loop has made no turn for three slots or 15 s, whichever is longer, the gateway is not ready. Normally
-/// the loop makes a turn at least every 5 s.
+/// The gateway is not ready if the claim loop has made no turn for three slots or 15 s, whichever is longer. Normally
+/// the loop makes a turn every 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// Longest time for which a gateway without free places stays ready although no call ends.
+/// A gateway that makes as many calls as it may is not ready if no call has ended for this long.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns the reasons why the gateway is not ready. Its shutdown and errors of database requests are left out.
+/// Leaves out the gateway's shutdown and errors of database requests.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -93,8 +93,8 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // A reason is logged only if two checks in a row have found it, because some reasons last only from the start
-        // to the first claim.
+        // Some reasons last only until the first claim, so a reason is logged only if two checks in a row have found
+        // it.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");
@@ -107,8 +107,7 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// Normally a full gateway claims again as soon as a call ends. So a long time without a claim means that its calls
-/// hang.
+/// A full gateway claims again as soon as a call ends. So a long time without a claim means that its calls hang.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

@@ -1,7 +1,5 @@
-//! Accepts clients' connections, with or without TLS.
-//!
-//! Invariant: the number of connections is limited, in total and for each peer. Each connection has a maximum age. The
-//! memory for incomplete requests is limited too.
+//! Invariant: the number of clients' connections is limited, in total and for each peer. Each connection has a maximum
+//! age. The memory for incomplete requests is limited too.
 
 mod peers;
 
@@ -27,10 +25,10 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Time limit of the TLS handshake. The wait for the head of the next request has the same limit.
+/// Time limit of the TLS handshake, and of the wait for the head of the next request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// How long a connection accepts requests, and how long it may then take to finish them. After that the connection is
-/// closed, even if its client does not read.
+/// How long a connection accepts requests, and how long it may then take to finish them. Then the connection is closed,
+/// even if its client does not read.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
@@ -45,7 +43,7 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// If a peer already has `of_peer` connections, its next connection is closed at once.
+/// Closes a new connection at once if its peer already has `of_peer` connections.
 pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
     let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {

@@ -37,7 +37,6 @@ async fn ask(listener: SocketAddr, from: [u8; 4], path: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((from, 0).into()).unwrap();
     let mut stream = socket.connect(listener).await.unwrap();
-    // If the listener has already closed the connection, writing fails. The error is ignored.
     let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).await;
     stream
 }

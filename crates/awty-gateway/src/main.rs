@@ -1,5 +1,3 @@
-//! The program `awty-gateway`, which calls HTTP endpoints when awty says that it is time.
-
 use awty_gateway::config::{self, Config, Grants, Places, SETTINGS, Texts};
 use awty_gateway::db::Db;
 use awty_gateway::net::tls;

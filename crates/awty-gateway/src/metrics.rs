@@ -1,5 +1,4 @@
-//! The gateway's counters for Prometheus. Labels never contain a URI, an entity or a token, so the number of series is
-//! bounded.
+//! Invariant: labels never contain a URI, an entity or a token, so the number of series is bounded.
 
 use crate::deliver::verdict::Verdict;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -116,7 +115,7 @@ impl Default for Metrics {
             "When awty last answered a claim, or that there is nothing to claim",
             metrics.last_claim.clone(),
         );
-        // This series starts at 0, because Prometheus would not count the first event of a new series as an increase.
+        // This series starts at 0, because Prometheus does not count the first event of a new series as an increase.
         drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -173,7 +172,7 @@ impl Metrics {
         self.opened.inc_by(count);
     }
 
-    /// `route` is the pattern of the route, such as `/v1/schedules/{id}`, and not the path of the request.
+    /// `route` is a pattern such as `/v1/schedules/{id}`, and not the path of the request.
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");

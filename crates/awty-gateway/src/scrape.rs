@@ -1,5 +1,3 @@
-//! Serves `/metrics`, which shows the gateway's counters and figures of the database.
-//!
 //! Invariant: a scrape waits for the database for a few seconds at most, and leaves out figures that arrive later.
 
 use crate::db::{Figures, Target};
@@ -37,8 +35,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Returns how many circuit breakers have opened since the last scrape. If an open breaker has another closing time
-    /// than at the last scrape, it has opened again.
+    /// Counts the circuit breakers that have opened since the last scrape. An open breaker with another closing time
+    /// than at the last scrape has opened again.
     ///
     /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
@@ -52,8 +50,7 @@ impl Seen {
         opened as u64
     }
 
-    /// Adds the missed checks that were counted up to the time `until`. The stored time never decreases, so that no
-    /// check is counted twice if the clock is set back.
+    /// The stored time `until` never decreases, so that no check is counted twice if the clock is set back.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {

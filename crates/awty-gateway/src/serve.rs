@@ -1,5 +1,3 @@
-//! Starts and stops all parts of the gateway.
-//!
 //! Invariant: after SIGTERM, running calls may take the time `drain` to end. A second SIGTERM ends the program at once.
 //! Leases that remain expire later, and their calls are made again with the same key.
 
@@ -26,17 +24,15 @@ use tokio::time::{Instant, sleep};
 /// Each purpose has its own connections, so that a statement that waits does not delay other purposes.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-/// `READS` of these connections are never used for changes. So reads and checks of tokens do not wait behind changes
-/// that wait for a lock.
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
 const SHRINK: Duration = Duration::from_secs(10);
 
-/// After running calls have had the time `drain`, the gateway may take this time to give leases back.
+/// After the time `drain`, the gateway may take this time to give leases back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Runs the gateway until the future `stop` completes, then waits for running calls and returns. If the future `now`
-/// completes, returns at once.
+/// Runs until the future `stop` completes, then waits for running calls. If the future `now` completes, returns at
+/// once.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,

@@ -1,4 +1,4 @@
-//! The only table that maps SQLSTATEs to HTTP statuses.
+//! Invariant: only this table maps SQLSTATEs to HTTP statuses.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -1,4 +1,4 @@
-//! Authenticates requests by token and checks scopes. A token is looked up only by its hash, and no log contains it.
+//! Invariant: the database looks up a token only by its hash, and no log contains a token.
 
 use super::permits::Seen;
 use super::problem::Problem;

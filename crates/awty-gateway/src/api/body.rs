@@ -1,4 +1,4 @@
-//! Reads the JSON body of a request, and keeps each value exactly as the client sent it.
+//! Invariant: each value of a JSON body is kept exactly as the client wrote it.
 
 use super::fields::Fields;
 use super::problem::{Fault, Problem};
@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// Keys with this prefix are internal to serde_json. It would read an object with such a key as a number or a raw
-/// value, and not as an object.
+/// serde_json would read an object whose key has this prefix as a number or as raw JSON, and not as an object.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn too_large() -> Problem {
@@ -39,7 +38,7 @@ pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem>
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Each key begins with a quote, so the search for keys goes from quote to quote.
+/// Looks only behind quotes, because each key begins with a quote.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {

@@ -1,5 +1,3 @@
-//! Changes an existing schedule.
-
 use super::auth::Asker;
 use super::problem::Problem;
 use super::rules::{another_period, changed, has_period, judged, not_own, there};
@@ -13,7 +11,7 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 
 pub(super) enum Change {
-    /// Ends the schedule. If the client gives a period, a schedule with another period is not ended.
+    /// Ends the schedule. If the client gives a period, only a schedule with this period is ended.
     End(Option<Length>),
     Run,
     Pause(Option<String>),

@@ -1,6 +1,4 @@
-//! Takes fields out of a JSON object and collects the faults of these fields.
-//!
-//! Invariant: each wrong or unknown field has a fault, which says what to write instead.
+//! Invariant: every wrong or unknown field of a request gets a fault, which tells the client what to write instead.
 
 use super::number;
 use super::problem::{Fault, Problem};
@@ -11,7 +9,7 @@ use crate::duration::{self, Length};
 use awty_core::http::Statuses;
 use serde_json::{Map, Value};
 
-/// Text that is shown instead of a header value that may be a secret.
+/// Answers show this text instead of a header value that may be a secret.
 pub const HIDDEN: &str = "•••";
 
 pub struct Fields {
@@ -30,7 +28,7 @@ impl Fields {
         self.faults.push(Fault { pointer, reason: reason.into() });
     }
 
-    /// Takes the value of a field. A null counts as absent.
+    /// A field with the value null counts as missing.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
@@ -45,7 +43,7 @@ impl Fields {
         }
     }
 
-    /// Takes the value of a field. A null counts as a value.
+    /// A field with the value null counts as present.
     pub fn json(&mut self, name: &str) -> Option<Value> {
         let value = self.left.remove(name)?;
         if !number::are_short(&value) {

@@ -1,5 +1,3 @@
-//! Serves `/v1/history`.
-
 use super::auth::Asker;
 use super::change::{runs, still};
 use super::page::{self, Page};

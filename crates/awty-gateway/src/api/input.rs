@@ -1,5 +1,3 @@
-//! Turns the JSON of a schedule, which a client has sent, into the arguments of `awty_http.schedule`.
-
 use super::fields::{Fields, interval};
 use super::problem::Fault;
 use super::shape::SCHEDULE;
@@ -14,7 +12,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// Whether `min` is the length of awty's slot. If false, `min` is a setting of the gateway.
+    /// Whether the minimum period is one slot of awty, and not a setting of the gateway.
     pub is_slot: bool,
 }
 
@@ -25,7 +23,6 @@ pub enum Refusal {
     Period(Fault),
 }
 
-/// `uri` is the URI in the address of the request, if it has one.
 pub fn schedule(
     fields: Map<String, Value>,
     uri: Option<String>,

@@ -1,5 +1,3 @@
-//! Serves `GET /v1/schedules`.
-
 use super::auth::Asker;
 use super::page::{self, Page};
 use super::problem::Problem;

@@ -99,7 +99,6 @@ async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
         let (api, head, body) = (api.clone(), head.to_owned(), body.to_owned());
         tokio::spawn(async move { posted(done(&api), &head, &body).await })
     });
-    // Large requests that came earlier still wait for memory, but a small request is answered at once.
     assert!(posted(done(&api), "Content-Length: 2", "ab").await.ends_with("done"));
     assert!(waiting.iter().all(|one| !one.is_finished()));
     drop(all);

@@ -1,7 +1,5 @@
-//! The HTTP API, one file per resource.
-//!
-//! Invariant: each request is one transaction with the rights of its token's role. GET changes only the token's time of
-//! last use.
+//! Invariant: each API request is one transaction with the rights of its token's role, under row security. GET changes
+//! only the token's time of last use.
 
 mod auth;
 mod body;

@@ -1,5 +1,4 @@
-//! Serves naptime's API, `/naptime/{uri, encoded}/{period}`. The rules for schedules are the same as in
-//! `/v1/schedules`.
+//! Serves naptime's API by the same rules as `/v1/schedules`.
 //!
 //! Invariant: if the URI is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
 
@@ -51,8 +50,8 @@ pub async fn put(
     let how = Write::Period(length(&period)?);
     let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
     match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
-        // Another request may have created a schedule of this URI meanwhile. The second `write` finds out whether that
-        // schedule has the same period.
+        // Another request may have created a schedule for this URI in the meantime. The second `write` compares the
+        // period of that schedule.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await
         }

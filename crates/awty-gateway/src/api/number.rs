@@ -1,5 +1,5 @@
-//! Refuses JSON numbers that would become very long in the database. jsonb writes numbers without an exponent, so that
-//! `1e131000` takes 131,000 characters.
+//! Refuses JSON numbers with a large exponent. jsonb writes numbers without an exponent, so `1e131000` would take
+//! 131,000 characters.
 
 use serde_json::{Number, Value};
 

@@ -1,5 +1,3 @@
-//! Serves `/v1/openapi.json`, which describes the API for programs.
-
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, SecurityRequirement};
 

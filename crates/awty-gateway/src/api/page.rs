@@ -1,7 +1,5 @@
-//! Divides lists into pages.
-//!
-//! Invariant: a cursor is a position in an index. So every page costs the same, and no item is skipped or repeated when
-//! other rows are added or removed.
+//! Invariant: a page's cursor is a position in an index. So every page costs the same, and changes to other rows make
+//! no page skip or repeat an item.
 
 use super::problem::Problem;
 use super::show;
@@ -20,7 +18,7 @@ pub(super) fn read<T>(query: QueryResult<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// The text of a parser's error has the form `…: limit: invalid digit` or `…: unknown field `x`, …`.
+/// `error` has the form `…: limit: invalid digit` or `…: unknown field `x`, …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
@@ -75,7 +73,7 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// If `cut` is true, there is a next page even if this page has fewer rows than its limit.
+    /// If `cut` is true, there is a next page even if this page is not full.
     pub fn answer_texts(
         self,
         path: &str,

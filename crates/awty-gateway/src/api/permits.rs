@@ -1,10 +1,10 @@
-//! Limits how many requests use the database at the same time.
+//! Limits how many API requests use the database at the same time.
 //!
 //! Invariant: the requests of one role never use all connections, even if they wait for long. A role's reads do not
 //! wait for its changes.
 //!
-//! Changes never use all connections, so that tokens can be checked and data can be read. All roles whose reads are
-//! slow share one connection. The time limit of a request includes its wait for a permit.
+//! Changes leave some connections free, so that the gateway can check tokens and read data. All roles with slow reads
+//! share one connection. A request's time limit includes its wait for a permit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -12,18 +12,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Number of reads of one role that may run at the same time. A role may also have as many changes at the same time.
+/// One role may run this many reads at the same time, and as many changes.
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// Number of connections that are never used for changes.
+/// This many database connections are never used for changes.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
-/// If a read of a role takes this long, the role counts as slow for [`SLOW_FOR`].
+/// A role counts as slow for [`SLOW_FOR`] after one of its reads took this long.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// Memory in KiB for the large bodies of a role's requests. The unwritten answers to the role have a separate limit of
-/// the same size.
+/// KiB for the large bodies of one role's requests. The role's unwritten answers have a limit of the same size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -40,10 +39,9 @@ pub(super) struct Role {
     answers: Arc<Semaphore>,
 }
 
-/// This reference to the role keeps [`Permits`] from forgetting the role.
+/// While a request holds memory, [`Permits`] cannot forget the request's role.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
-/// Role of a request. It is set after the request's token has been checked.
 #[derive(Clone, Default)]
 pub struct Seen(Arc<OnceLock<String>>);
 
@@ -70,8 +68,6 @@ impl Role {
     }
 }
 
-/// Besides a permit of the role itself, a change needs one of the permits for the changes of all roles. A read of a
-/// slow role needs the permit for the reads of all slow roles.
 pub struct Permit {
     role: Arc<Role>,
     changes: bool,
@@ -80,8 +76,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Must be called when the request has got its connection, so that the duration of a read does not include the wait
-    /// for the connection.
+    /// The caller must call this when the request gets its connection, so that the wait for the connection does not
+    /// count as a slow read.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }

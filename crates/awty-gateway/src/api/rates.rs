@@ -1,5 +1,3 @@
-//! Limits how many requests per second each token may make.
-
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
 

@@ -1,5 +1,3 @@
-//! Rules that all ways to read and write a schedule share.
-
 use super::auth::Asker;
 use super::input::{Periods, Refusal, schedule};
 use super::problem::{Fault, Problem};
@@ -43,15 +41,14 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // A host name is resolved and checked only when the call is made. Otherwise a broken name server would make this
-    // check refuse good requests.
+    // A host name is checked only when the call is made. Otherwise a broken name server would make this check refuse
+    // good requests.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
     Ok(())
 }
 
-/// Refuses headers that refer to a secret which cannot be sent to this endpoint.
 pub(super) async fn check_secrets(
     api: &Api,
     request: &Request,
@@ -73,7 +70,6 @@ pub(super) async fn check_secrets(
     })
 }
 
-/// Answers 404 if the schedule never existed, and 410 if it was deleted.
 pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     match row {
         Some(row) if row.deleted => {
@@ -107,12 +103,11 @@ pub(super) enum Write {
     Create,
     Put,
     Replace,
-    /// Keeps a schedule that has this period, and resumes the schedule if it has ended. A schedule with another period
-    /// is a conflict.
+    /// Keeps a schedule with this period, and resumes it if it has ended. A schedule with another period is a conflict.
     Period(Length),
 }
 
-/// Returns whether the schedule has this period, either now or before its period was rounded to slots.
+/// Compares `period` with the schedule's period both before and after its rounding to slots.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -203,7 +198,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Returns None if the plan of the schedule is over.
+/// Resumes an ended schedule. Returns None if its plan is over.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

@@ -1,5 +1,3 @@
-//! Serves `/v1/schedules`.
-
 use super::auth::Asker;
 use super::body::{Body, object};
 use super::change::{Change, change};

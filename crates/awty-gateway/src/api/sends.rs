@@ -1,7 +1,4 @@
-//! Serves `/v1/sends`.
-//!
-//! Invariant: each key is used for one send. If a request repeats a key with other content than before, the request is
-//! a conflict.
+//! Invariant: each key is used for one send. A request that repeats a key with other content is a conflict.
 
 use super::auth::Asker;
 use super::body::{Body, object};

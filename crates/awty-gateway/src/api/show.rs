@@ -1,6 +1,4 @@
-//! Shows a schedule in the form of the API.
-//!
-//! Invariant: header values that may be secrets are shown as `•••`. The same length of time is always written in the
+//! Invariant: answers show header values that may be secrets as `•••`. The same length of time is always written in the
 //! same way.
 
 use super::fields::HIDDEN;
@@ -24,7 +22,6 @@ pub fn text(row: &Row) -> String {
     }
 }
 
-/// Adds a member, whose value is JSON text, to the text of a JSON object.
 pub fn with(mut object: String, name: &str, json: &str) -> String {
     object.pop();
     if object.len() > 1 {
@@ -128,7 +125,7 @@ pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMa
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    // ETags are compared weakly, because a proxy that compresses an answer makes its ETag weak.
+    // A proxy that compresses an answer makes its ETag weak, so the comparison ignores the mark `W/`.
     let is_it = |one: &str| one.trim().trim_start_matches("W/") == tag;
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(is_it));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };

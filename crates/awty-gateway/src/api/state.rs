@@ -1,5 +1,3 @@
-//! State shared by all requests of the API.
-
 use super::permits::Permits;
 use super::rates::Rates;
 use crate::config::Secrets;
@@ -11,17 +9,15 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
-/// A body or answer of at most this size does not count against the memory limit, so it does not wait until large ones
-/// release their memory.
+/// A request body or answer up to this size is not counted, so that it never waits for the memory of large ones.
 pub(super) const SMALL: usize = 16 * 1024;
-/// Memory in KiB for the bodies of all requests.
+/// The bodies of all requests together may take this many KiB of memory.
 pub const ROOM: usize = 64 * 1024;
 
 pub struct ApiConfig {
     pub name: String,
     pub master_key: Vec<u8>,
     pub secrets: Arc<Secrets>,
-    /// Shortest period of a schedule; `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,

@@ -1,5 +1,3 @@
-//! Serves `/v1/slots` and `/v1/status`.
-
 use super::auth::Asker;
 use super::page::{self, Page};
 use super::problem::Problem;

@@ -1,4 +1,4 @@
-//! Serves `/v1/targets`. A role sees and changes only the limits and blocks of its own jobs.
+//! Invariant: a role sees and changes only the limits and blocks of its own jobs.
 
 use super::auth::Asker;
 use super::body::{self, Body, object};
@@ -102,8 +102,7 @@ pub async fn put(
         return Err(Problem::new("precondition-failed", "It has changed since its ETag was read."));
     }
     db::limit(&request, &origin, limits).await?;
-    // A target that has neither limits nor schedules can no longer be read. Then the answer shows the target as it was
-    // before.
+    // A target without limits and schedules can no longer be read. The answer then shows the target before the change.
     let target = db::one(&request, &origin).await?;
     request.commit().await?;
     Ok(answer(&there(target.or(before))?, &HeaderMap::new()))

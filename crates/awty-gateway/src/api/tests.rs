@@ -2,7 +2,7 @@ use super::*;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
-/// The test writes openapi.json if AWTY_WRITE is set.
+/// Writes openapi.json if AWTY_WRITE is set.
 #[test]
 fn the_file_in_the_sources_is_the_document() {
     let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";
@@ -13,7 +13,7 @@ fn the_file_in_the_sources_is_the_document() {
     assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes openapi.json");
 }
 
-/// Routes that `.route`, `.nest` or `.merge` adds are missing in the document, so `mod.rs` must not use them.
+/// The document lacks routes that `.route`, `.nest` or `.merge` adds, so `mod.rs` must not use them.
 #[test]
 fn every_route_is_in_the_document() {
     let sources = include_str!("mod.rs");

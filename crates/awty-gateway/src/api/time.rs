@@ -1,5 +1,3 @@
-//! Reads times from the query of a request.
-
 use super::problem::Problem;
 use chrono::{DateTime, Utc};
 

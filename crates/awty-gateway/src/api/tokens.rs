@@ -1,4 +1,4 @@
-//! Serves `/v1/tokens`. A role can manage the tokens of each role of which it is a member.
+//! Invariant: a role manages only the tokens of roles of which it is a member.
 
 use super::auth::Asker;
 use super::body::{Body, object};

@@ -1,4 +1,4 @@
-//! Handles values that a client sends back as GET has shown them, and restores the stored values.
+//! Restores the stored values of fields that a client sends back as GET has shown them.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;
@@ -7,7 +7,6 @@ use crate::db::{Argument, Arguments};
 use crate::duration::Length;
 use serde_json::Value;
 
-/// `before` is the schedule that the request replaces.
 pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result<(), Vec<Fault>> {
     let mut faults = Vec::new();
     for (name, argument) in arguments {

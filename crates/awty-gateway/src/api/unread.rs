@@ -1,6 +1,5 @@
-//! Limits the memory for answers that the clients of a role do not read.
-//!
-//! Invariant: an answer counts against the limit of its role only until the answer is written.
+//! Invariant: the memory for answers that a role's clients do not read is limited. An answer counts until it is
+//! written.
 
 use super::permits::{Room, Seen};
 use super::problem::Problem;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Size of an answer in KiB. Two such answers fill the memory of one role.
+/// Two answers of this size in KiB fill the memory of one role.
 const KIB: usize = OF_ROLE / 2;
 
 fn api() -> Arc<Api> {
@@ -39,7 +39,7 @@ async fn served(api: &Arc<Api>) -> SocketAddr {
     address
 }
 
-/// The receive buffer is small, so that the kernel buffers only a little of the unread answer.
+/// The client's receive buffer is small, so that most of the unread answer stays in the gateway.
 async fn status(address: SocketAddr, role: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();

@@ -1,5 +1,3 @@
-//! Chooses a name for a gateway whose name is not configured.
-
 use rand::seq::IndexedRandom;
 
 const BIRDS: &[&str] = &[

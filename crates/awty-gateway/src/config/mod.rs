@@ -1,5 +1,4 @@
-//! Reads the gateway's settings. A flag has precedence over an environment variable, and a variable over the
-//! configuration file.
+//! A flag overrides an environment variable, and a variable overrides the configuration file.
 //!
 //! Invariant: unknown settings are refused. Settings are read once, so a change needs a restart.
 

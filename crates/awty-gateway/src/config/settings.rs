@@ -1,10 +1,8 @@
-//! The table from which flags, environment variables, the configuration file and the help are made.
-
 #[derive(Debug)]
 pub struct Setting {
-    /// Name in the configuration file. The name of the flag has `-` instead of `_`.
+    /// The configuration file uses this name. The flag has `-` instead of `_`.
     pub name: &'static str,
-    /// Environment variables for this setting. The first one that is set gives the value.
+    /// The first of these environment variables that is set gives the value.
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,
     pub switch: bool,

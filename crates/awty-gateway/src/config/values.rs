@@ -1,5 +1,3 @@
-//! Turns the texts of all settings into checked values.
-
 use super::{Grants, SETTINGS, Texts, bird};
 use crate::duration::{self, Length};
 use crate::net::guard::Allowed;
@@ -12,27 +10,25 @@ use url::Url;
 pub struct Config {
     pub database: tokio_postgres::Config,
     pub listen: SocketAddr,
-    /// Address of the listener for /metrics. `None` means that the API's listener serves /metrics too.
+    /// Without this address, the API's listener serves /metrics too.
     pub listen_metrics: Option<SocketAddr>,
     pub name: String,
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// Shortest period of a schedule; `None` means one slot.
+    /// Shortest period of a schedule. `None` means one slot.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,
     pub max_timeout: Length,
     pub max_in_flight: usize,
-    /// Networks that may be called. Public networks need not be listed.
+    /// The gateway may call public networks even if they are not listed here.
     pub allow_networks: Vec<Allowed>,
     pub deny_networks: Vec<IpNet>,
     pub extra_roots: Vec<PathBuf>,
-    /// Files of the certificate and the key; `None` means plain HTTP.
+    /// Files of the TLS certificate and its key. Without them, the gateway speaks plain HTTP.
     pub listen_tls: Option<(PathBuf, PathBuf)>,
-    /// Calls may continue for this long after SIGTERM.
     pub drain: Length,
     pub allow_localhost: bool,
-    /// Whether clients reach the gateway through a proxy that speaks TLS with them.
     pub behind_proxy: bool,
     pub log_json: bool,
     pub log_level: tracing::Level,

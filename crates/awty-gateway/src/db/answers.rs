@@ -1,7 +1,5 @@
-//! Stores (books) the answers to many leases at once, and updates the rows of awty_http that depend on them.
-//!
-//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. An answer to a lease that
-//! is no longer valid has no consequences.
+//! Invariant: an answer is stored (booked) in one transaction with its consequences, such as the end of a schedule. An
+//! answer to an invalid lease has no consequences.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -18,7 +16,7 @@ pub struct Booking {
     pub result: Value,
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// Job, entity name and entity key of the send.
+    /// A send is identified by job, entity name and entity key.
     pub send: Option<[String; 3]>,
 }
 
@@ -32,7 +30,7 @@ pub struct Wait {
 
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The call succeeded. If `again` is set, the check runs again at this time.
+    /// If `again` is set, the check runs again at this time.
     Complete {
         again: Option<DateTime<Utc>>,
     },
@@ -50,10 +48,9 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// `true` if the schedule began to fail with this answer, and `false` if it ceased to fail. The time is the time of
-    /// this change.
+    /// Whether the schedule began (`true`) or ceased (`false`) to fail with this answer, and when.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// `hold` or `stop`, with the endpoint's reason.
+    /// The endpoint asks for `hold` or `stop`, with this reason.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -75,8 +72,8 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // A hold or stop must commit together with its answer. So the answer must be booked later if another
-            // session has locked the schedule.
+            // A hold or stop must commit together with its answer. So the answer is booked later if another session has
+            // locked the schedule.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
@@ -87,8 +84,8 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // If another session has locked a schedule, this answer does not change the schedule. The next answer does,
-            // because each answer is compared with the schedule's stored row.
+            // An answer does not change a schedule that another session has locked. The next answer does, because each
+            // answer is compared with the schedule's stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {
@@ -110,7 +107,7 @@ impl Db {
     }
 }
 
-/// Returns the schedules that another session has already locked.
+/// Returns the schedules that another session has locked.
 async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
     if ids.is_empty() {

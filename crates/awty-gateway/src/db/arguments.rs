@@ -1,5 +1,3 @@
-//! Calls SQL functions with named arguments.
-
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::ToSql;

@@ -1,5 +1,3 @@
-//! Reads calls from the view awty.attempt.
-
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -12,7 +10,8 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// Leaves out a value that another external worker has nested more deeply than serde_json can read.
+/// Leaves out values that are nested more deeply than serde_json can read. Another external worker may have stored such
+/// values.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {

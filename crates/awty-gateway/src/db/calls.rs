@@ -1,10 +1,8 @@
-//! Reads the past calls and the planned calls of schedules.
-
 use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// An item of a list, and the key after which the next page begins if this item is the last of its page.
+/// An item of a list, and the key after which the next page begins if this item ends its page.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(

@@ -1,5 +1,3 @@
-//! Changes schedules for requests to the API.
-
 use super::arguments::{Arguments, call};
 use super::schedules::value;
 use super::{Request, Trouble};
@@ -16,7 +14,6 @@ pub async fn schedule(request: &Request, arguments: &Arguments) -> Result<(), Tr
     call(request, "awty_http.schedule", arguments).await
 }
 
-/// Returns false if there is no such schedule, or the role may not change it.
 pub async fn lock(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value::<Option<i64>>(request, LOCK, id).await?.flatten().is_some())
 }

@@ -1,4 +1,4 @@
-//! Reads the figures of the database for /metrics. Each statement ends within 5 s and returns a bounded number of rows.
+//! Invariant: each statement ends within 5 s and returns a bounded number of rows.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -10,24 +10,23 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of failing schedules. If awty_http is not installed, number of pending checks whose last run failed.
+    /// Counts failing schedules or, without awty_http, pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
-    /// Number of ended checks by outcome: done, failed, timed out, other.
+    /// Ended checks have these outcomes: done, failed, timed out, other.
     pub ends: [i64; 4],
 }
 
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// If the circuit breaker is open: job, target and closing time.
+    /// An open circuit breaker has a job, a target and a closing time.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// If a scrape no longer waits for its statement, statement_timeout ends the statement. JIT is off, because compiling
-/// would take longer than running these statements. The search path keeps a role's objects from hiding those of
-/// pg_catalog.
+/// statement_timeout ends a statement for which no scrape waits any more. JIT is off, because compiling would take
+/// longer than these statements. The search path keeps a role's objects from hiding those of pg_catalog.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
@@ -38,8 +37,7 @@ const FIGURES: &str =
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// Counts at most 10,000 failing schedules of each job. The count includes schedules whose check ended after its final
-/// failure.
+/// Counts at most 10,000 failing schedules of each job. Schedules whose check ended after its final failure count too.
 const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS failing FROM (
         SELECT FROM awty_http.endpoint AS f
@@ -47,15 +45,15 @@ const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]
 
 /// Reads at most 10,000 targets in all, with an equal maximum for each job.
 ///
-/// Leaves out targets whose name is not ASCII. No call goes to such a target, and a server with encoding SQL_ASCII
-/// could not send its name.
+/// Leaves out targets whose name is not ASCII. They get no calls, and a server with encoding SQL_ASCII could not send
+/// their names.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
 /// Counts missed checks up to the time 10 s ago, because later checks may not have committed yet. Each scrape counts
-/// the checks of at most 10 minutes, even if the last scrape was longer ago.
+/// the checks of at most 10 minutes.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -84,8 +82,7 @@ impl Db {
         .await
     }
 
-    /// Counts the missed checks of each job. Also returns the time up to which checks are counted. If `since` is None,
-    /// returns only this time.
+    /// Also returns the time up to which missed checks are counted. Without `since`, returns only this time.
     pub async fn missed(
         &self,
         jobs: &[String],

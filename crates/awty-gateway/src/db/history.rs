@@ -1,5 +1,3 @@
-//! Reads the calls that did not succeed, and retries them.
-
 use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
@@ -12,8 +10,6 @@ macro_rules! columns {
 }
 
 /// Reads one page of each tenant that the role can see, because the index sorts only the problems of one job.
-///
-/// The entity key of a send is the path of its URI, then `#` and the send's key.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (

@@ -1,8 +1,6 @@
-//! Claims checks, extends their leases by heartbeats, and gives leases back.
+//! Invariant: statements find operators and functions only in schemas that other roles cannot write to.
 //!
-//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to.
-//!
-//! Heartbeats commit asynchronously. Claims are flushed to disk.
+//! Heartbeats commit asynchronously.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Delivery;
@@ -14,18 +12,18 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{Json, ToSql};
 
-/// Time at the end of a lease that is reserved for booking the answer.
+/// The last part of a lease is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct Lease {
     pub lease: i64,
     pub delivery: Delivery,
-    /// JSON text of the call's definition. It is text, because jsonb allows numbers and nesting that
-    /// [`serde_json::Value`] does not allow.
+    /// The call's definition is JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does not
+    /// allow.
     pub args: Option<Box<RawValue>>,
     pub endpoint: Option<Endpoint>,
-    /// Role of the tenant. Empty if the job no longer belongs to a tenant.
+    /// The tenant's role is empty if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
@@ -49,19 +47,18 @@ impl Lease {
         self.seen.elapsed()
     }
 
-    /// Returns the time that is left for the call. The last part of the lease is reserved for booking the answer.
     pub fn left(&self) -> Duration {
         let left = (self.deadline - self.now()).to_std().unwrap_or_default();
         left - BOOKING.min(left / 10)
     }
 }
 
-/// A claim is flushed to disk before its call is made. Otherwise a crash after the call could undo the claim that began
-/// the occurrence, and the occurrence would be called again with another key. A claim waits for a synchronous standby
-/// only if `awty.synchronous_commit` is on.
+/// A claim is flushed to disk before its call is made. Otherwise a crash could undo the claim that began the
+/// occurrence, and the occurrence would be called again with another key. A claim waits for a synchronous standby only
+/// if `awty.synchronous_commit` is on.
 ///
-/// The lock_timeout is shorter than the time after which the gateway gives up a connection. If a claim succeeded after
-/// that time, its leases would have no worker.
+/// The lock_timeout ends before the gateway gives up the connection. Otherwise a claim could succeed later, and its
+/// leases would have no worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
@@ -80,8 +77,8 @@ const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NU
     JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
     LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
 
-/// Reads lease, job and tenant in one snapshot. Returns no tenant for a lease if another role has taken over the name
-/// of its job.
+/// Reads lease, job and tenant in one snapshot. A lease has no tenant if another role has taken over the name of its
+/// job.
 const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
     JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
@@ -152,7 +149,7 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// The query for the definitions runs after the claim, so its snapshot contains the claim.
+    /// This query runs after the claim, so its snapshot contains the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Delivery) -> &String| leases.iter().map(|lease| of(&lease.delivery).clone()).collect::<Vec<_>>();

@@ -1,5 +1,3 @@
-//! Contains the connections to the database and all statements of the gateway.
-//!
 //! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so that the gateway can
 //! use a pooler in transaction mode.
 
@@ -35,13 +33,12 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// If a statement takes longer than this, its connection is closed.
+/// If a statement takes longer than this, the gateway closes its connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Pause between two attempts to get a connection while the server refuses further connections.
 const AGAIN: Duration = Duration::from_millis(20);
-/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open a
-/// connection.
+/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
+/// one.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
@@ -100,8 +97,7 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// If the caller is cancelled, its statement may still be running. So the connection is closed and not returned to the
-/// pool.
+/// The statement of a cancelled caller may still be running. So its connection is closed and not returned to the pool.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -135,7 +131,7 @@ impl Db {
         }
     }
 
-    /// If the server has no room for another connection, waits until one of this pool is free.
+    /// If the server refuses another connection, waits until a connection of this pool is free.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -176,9 +172,8 @@ impl Db {
 
     /// Returns the addresses of the database, which the guard refuses to call.
     ///
-    /// If the gateway reaches the database through a socket or loopback, the database may listen on all addresses of
-    /// this machine. The unspecified address stands for all of them. A host name that is not resolved in time is left
-    /// out.
+    /// A database behind a socket or loopback may listen on all addresses of this machine. The unspecified address
+    /// stands for all of them. A host name that is not resolved in time is left out.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -1,22 +1,20 @@
-//! Reads the gateway's rights, the state of the database, and the jobs that the gateway may claim.
-
 use super::{Db, Trouble};
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub role: String,
-    /// The role is a superuser or has BYPASSRLS.
+    /// Whether the gateway's role is a superuser or has BYPASSRLS.
     pub too_mighty: bool,
     pub is_off: bool,
     pub version: Option<String>,
     pub standby: bool,
     pub has_http: bool,
-    /// `None` if awty's library is not loaded.
+    /// `None` if the server has not loaded awty's library.
     pub slot: Option<Duration>,
 }
 
-/// A tenant's job. The gateway is a member of the tenant's role.
+/// Job of a tenant. The gateway is a member of the tenant's role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,
@@ -30,7 +28,7 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     pg_catalog.quote_ident(r.rolname), pg_catalog.current_setting('awty.enabled', true) OPERATOR(pg_catalog.=) 'off'
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
-/// Only the owner of extension awty_http can write `awty_http.tenant`, so a job's name alone gives no rights.
+/// A job's name alone gives no rights, because only the owner of awty_http can write `awty_http.tenant`.
 const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     FROM awty_http.tenant AS t
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid

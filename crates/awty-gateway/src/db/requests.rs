@@ -1,6 +1,3 @@
-//! Runs requests of the API in the database. Each request is one transaction with the rights of its token's role, under
-//! row security.
-
 use super::{Db, PATIENCE, Trouble};
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
@@ -15,14 +12,14 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// This statement runs before the search path of a request is set, so its names are qualified with schemas.
+/// This statement runs before the search path is set, so its names are qualified with schemas.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
 /// The search path contains only pg_catalog, so that no object of a role runs with the rights of this session.
 ///
-/// `lock_timeout` ends statements that wait for row locks, so that the connections of these requests are free again.
+/// `lock_timeout` ends waits for row locks, so that other requests get the connections.
 ///
-/// JIT is off, because compiling a statement could take seconds if tables were never analyzed.
+/// JIT is off, because compiling could take seconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";
@@ -65,7 +62,6 @@ impl Db {
             .await
     }
 
-    /// The request keeps `place`, and drops it when it gives its connection back.
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
         let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
         if let Some(client) = &request.client {
@@ -77,7 +73,7 @@ impl Db {
     }
 }
 
-/// A request that is dropped without [`commit`](Self::commit) is rolled back.
+/// Dropping a request without [`commit`](Self::commit) rolls it back.
 pub struct Request {
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,

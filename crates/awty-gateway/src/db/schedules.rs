@@ -1,14 +1,11 @@
-//! Reads schedules for the API, within the transaction of a request.
-
 use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::FromSqlOwned;
 
-/// Lengths are in milliseconds.
+/// All lengths of time in a row are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Lists are ordered by id.
     pub id: String,
     pub version: i64,
     pub deleted: bool,
@@ -17,7 +14,7 @@ pub struct Row {
     pub new: bool,
     pub fields: Value,
     pub lengths: Value,
-    /// JSON text of the body. It is text, because jsonb allows numbers and nesting that [`Value`] does not allow.
+    /// The body is JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
     pub body: Option<String>,
     pub last: Option<Value>,
 }
@@ -38,10 +35,9 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// The subqueries for each schedule run only for the rows of a page.
+/// The subqueries run only for the schedules of a page.
 ///
-/// If the definitions on a page exceed 4 MiB, the rows after them have no fields, so that the memory of a page is
-/// bounded.
+/// After 4 MiB of definitions, the remaining rows of a page have no fields, so that the memory of a page is bounded.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -69,7 +65,7 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// Reads the schedules of each tenant by the index on job and id. So the query reads no schedules of other tenants.
+/// The index on job and id keeps the query from reading schedules of other tenants.
 const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w
@@ -80,8 +76,7 @@ const LIST: &str = schedules!(
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
-/// Returns the id of a URI. The id belongs to the user's own job, which is the job that awty_http chooses for the
-/// current user.
+/// The id belongs to the job that awty_http chooses for the current user.
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
@@ -91,7 +86,7 @@ const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_ht
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
-/// Returns None for a row that has no fields, because the page had no memory left for it.
+/// Returns None for a row without fields, for which the page had no memory left.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
     let last: Option<&str> = row.try_get("last")?;
@@ -119,7 +114,6 @@ pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
 }
 
-/// Returns the role of the tenant whose job gets the schedules of this request.
 pub async fn tenant_role(request: &Request) -> Result<Option<String>, Trouble> {
     Ok(request.maybe(ROLE, &[]).await?.map(|row| row.try_get(0)).transpose()?)
 }
@@ -128,7 +122,7 @@ pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Reads a page of schedules, and returns whether the page was cut because of its size.
+/// Also returns whether the page was cut because of its size.
 pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
     let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;
@@ -146,7 +140,6 @@ pub async fn is_known(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value(request, IS_KNOWN, id).await?.unwrap_or(false))
 }
 
-/// Returns None if the role of the request may not schedule for the job.
 pub async fn tenant(request: &Request, id: &str) -> Result<Option<i64>, Trouble> {
     value(request, NUMBER, id).await
 }

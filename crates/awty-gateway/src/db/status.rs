@@ -1,5 +1,3 @@
-//! Reads the state of the database for a request.
-
 use super::schedules::ms;
 use super::{Request, Trouble};
 use serde_json::Value;

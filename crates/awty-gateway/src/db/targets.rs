@@ -1,5 +1,3 @@
-//! Reads and changes the targets of the tenant's job.
-
 use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
@@ -8,7 +6,7 @@ use serde_json::Value;
 pub struct Limits {
     pub concurrency: Option<i32>,
     pub rate: Option<f64>,
-    /// Maximum number of calls that may begin at the same moment, after a time without calls.
+    /// After a time without calls, this many calls may begin at once.
     pub burst: Option<i32>,
 }
 
@@ -38,11 +36,11 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// lock_limits() lets only one request of a tenant at a time compare the limits with its condition, such as `If-Match`,
-/// and replace them.
+/// Only one request of a tenant at a time may compare the limits with its condition, such as `If-Match`, and replace
+/// them.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// Reads a page of targets. The first target has no name, and its limits hold for all targets together.
+/// The first target has no name, and its limits hold for all targets together.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }

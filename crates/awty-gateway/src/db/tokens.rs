@@ -1,5 +1,3 @@
-//! Reads and changes the tokens that a request's role can see.
-
 use super::calls::{Item, item};
 use super::requests::role_name;
 use super::{Request, Trouble};

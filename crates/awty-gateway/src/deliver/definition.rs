@@ -1,5 +1,4 @@
-//! Reads the definition of an HTTP call from the `args` of a check of awty_http. A missing field gets its default, and
-//! an unknown field is an error.
+//! Reads an HTTP call from the `args` of a check. A missing field gets its default, and an unknown field is an error.
 
 use crate::duration::Length;
 use awty_core::http::{Method, Statuses};
@@ -41,7 +40,6 @@ impl Default for Retries {
     }
 }
 
-/// Definition of an HTTP call. Its fields are those of a schedule in the API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
@@ -52,11 +50,11 @@ pub struct Definition {
     pub body: Option<Box<RawValue>>,
     pub body_text: Option<String>,
     pub body_base64: Option<String>,
-    /// `None` means that the gateway's setting applies.
+    /// A call without a timeout gets the timeout of the gateway's settings.
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// If a call would start later than this after its slot, the call is dropped.
+    /// A call that would start later than this after its slot is dropped.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     pub sign: bool,
@@ -135,7 +133,7 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Moves the body out of the definition, so that memory does not hold two copies of it during the call.
+    /// Moves the body out of the definition, so that memory does not hold two copies during the call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

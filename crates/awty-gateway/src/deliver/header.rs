@@ -1,5 +1,3 @@
-//! Decides which headers users may set.
-
 use awty_core::http::{HeaderError, check_header};
 use hyper::header::HeaderName;
 

@@ -1,5 +1,3 @@
-//! Pure functions that turn leases into HTTP requests, and results of calls into verdicts.
-
 pub mod definition;
 pub mod header;
 pub mod request;

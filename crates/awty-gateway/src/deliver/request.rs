@@ -1,4 +1,4 @@
-//! Turns a lease into a request. Receivers detect duplicates and forgeries by headers that only the gateway may set.
+//! Invariant: only the gateway sets the headers by which receivers detect duplicates and forgeries.
 
 use super::definition::{Definition, hyper_method};
 use super::header::user_header;
@@ -17,18 +17,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
     pub job: String,
-    /// Random number of the tenant, from which ids and signing keys are derived.
+    /// A tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
-    /// Scheme, host and port.
     pub entity_name: String,
-    /// Path and query of the URI. The entity key of a send also has `#` and the send's key.
+    /// The entity key of a call is the path and query of its URI. In a send, `#` and the send's key follow.
     pub entity_key: String,
-    /// Number of this attempt: the number of failures in a row before it, plus one.
+    /// An attempt's number is the number of failures in a row before it, plus one.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,
     pub next_check_at: DateTime<Utc>,
-    /// Idempotency key, equal for all attempts.
+    /// All attempts of a call have the same idempotency key.
     pub key: String,
 }
 
@@ -41,12 +40,12 @@ pub struct RequestContext<'a> {
 
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// Maximum number of headers of a call, because a HeaderMap panics beyond 24,576 headers.
+/// A HeaderMap panics beyond 24,576 headers, so a call has a lower limit.
 const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";
 pub const MOST_REFERENCES: usize = 16;
-/// Maximum length of all header names and values together in bytes, after secrets are filled in.
+/// All header names and values of a call have at most this many bytes, after secrets are filled in.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
 struct Secrets<'a> {
@@ -62,7 +61,7 @@ impl Secrets<'_> {
         Ok(&self.known[name])
     }
 
-    /// Replaces each `{{secret:NAME}}`. It is an error if the result has more than `most` bytes.
+    /// Replaces each `{{secret:NAME}}`. Fails if the result has more than `most` bytes.
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
         let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);
@@ -112,7 +111,6 @@ fn endpoint(delivery: &Delivery) -> Result<Uri, Unmade> {
     }
 }
 
-/// Turns a lease into an HTTP call. Moves headers and body from the definition into the call.
 pub fn request(delivery: &Delivery, definition: &mut Definition, context: &RequestContext<'_>) -> Result<Call, Unmade> {
     let endpoint = endpoint(delivery)?;
     if delivery.tenant == 0 {

@@ -1,5 +1,3 @@
-//! Builds the result of a call, which the view awty.attempt shows.
-//!
 //! Invariant: text from an endpoint is stored without control characters. At most [`KEPT`] bytes of an answer's body
 //! are stored, and of its headers only the location of a redirect.
 

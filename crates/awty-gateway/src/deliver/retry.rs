@@ -1,15 +1,12 @@
-//! Decides when a failed call is attempted again.
-//!
-//! Invariant: a delay is at most a fifth longer than `max_delay`. The endpoint may ask for a longer delay, but for at
-//! most an hour.
+//! Invariant: the delay before a retry is at most a fifth longer than `max_delay`. The endpoint may ask for a longer
+//! delay, but for at most an hour.
 
 use super::definition::Retries;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// `spread` is between -1 and 1, and varies the delay by at most a fifth. `asked` is the time that the endpoint's
-/// `Retry-After` names.
+/// `spread` is between -1 and 1. `asked` comes from the endpoint's `Retry-After`.
 pub fn next(
     retries: &Retries,
     attempt: u32,
@@ -41,7 +38,7 @@ pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     Some(at.clamp(now, now + LONGEST_ASKED))
 }
 
-/// Reads a date in the current HTTP format or in one of the two obsolete formats (RFC 9110, 5.6.7).
+/// Reads the current HTTP date format and the two obsolete ones (RFC 9110, 5.6.7).
 fn date(text: &str) -> Option<DateTime<Utc>> {
     let today = DateTime::parse_from_rfc2822(text).map(|date| date.to_utc());
     let before = |form| NaiveDateTime::parse_from_str(text, form).map(|date| date.and_utc());

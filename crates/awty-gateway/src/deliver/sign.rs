@@ -1,4 +1,4 @@
-//! Signs requests as Standard Webhooks demands: `v1,` and the HMAC-SHA256 of `id.timestamp.body`.
+//! Signs requests by Standard Webhooks: `v1,` and the HMAC-SHA256 of `id.timestamp.body`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +12,7 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     }
 }
 
-/// Derives the signing key of a schedule as HMAC-SHA256(master key, the tenant's number ‖ id). Each schedule has its
-/// own key, and no key is stored.
+/// Returns HMAC-SHA256(master key, the tenant's number ‖ id). So each schedule has its own key, and no key is stored.
 ///
 /// The tenant's number is random, so that a role cannot get the keys of a future tenant in advance.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {

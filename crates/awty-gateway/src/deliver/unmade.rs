@@ -1,5 +1,3 @@
-//! Reasons why a call cannot be made.
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmade {
     pub why: String,

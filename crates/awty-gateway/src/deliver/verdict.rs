@@ -1,5 +1,3 @@
-//! Pure functions that turn the result of an HTTP call into the gateway's answer to the lease.
-//!
 //! Invariant: a call is made again only if another attempt may succeed. A call that sent no byte is `not_started`.
 
 use super::definition::Definition;
@@ -16,7 +14,7 @@ const LONGEST_NOTE: usize = 200;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Done {
-        /// Time at which the endpoint wants the next call.
+        /// The endpoint wants the next call at this time.
         again: Option<DateTime<Utc>>,
         stop: Option<String>,
         note: Option<String>,
@@ -28,7 +26,7 @@ pub enum Verdict {
 pub struct Failed {
     pub message: String,
     pub fault: &'static str,
-    /// `None` ends this occurrence of the schedule.
+    /// Without a time for a retry, this occurrence of the schedule ends.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
     /// Whether the target's circuit breaker counts the failure.
@@ -45,7 +43,6 @@ pub fn dropped(delivery: &Delivery, definition: &Definition, now: DateTime<Utc>)
     })
 }
 
-/// `spread` is between -1 and 1, and varies the delay before a retry.
 pub fn verdict(
     delivery: &Delivery,
     definition: &Definition,

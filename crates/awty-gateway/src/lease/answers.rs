@@ -1,10 +1,7 @@
-//! Stores (books) the answers of HTTP calls in the database. Answers that arrive while a batch is booked form the next
-//! batch.
+//! Answers that arrive while a batch is stored (booked) form the next batch.
 //!
-//! Invariant: an answer is kept until it is booked or the database refuses it, even if the database cannot be reached.
-//! Until then heartbeats extend the answer's lease.
-//!
-//! If a client has locked the check of an answer, other answers wait only briefly.
+//! Invariant: an answer is kept until it is booked or the database refuses it. Until then heartbeats extend the
+//! answer's lease. If a client has locked the check of an answer, other answers wait only briefly.
 
 use super::{Activity, Answered, Worker};
 use crate::db::{Booking, Trouble};
@@ -18,17 +15,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 const MANY: usize = 500;
 /// Shortest and longest pause between attempts to book. Each failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// How long a statement waits for a lock when it books a whole batch, and when it books a part of a batch. Booking
-/// never waits for the lock of the check itself.
+/// Longest waits for a lock while a whole batch is booked, and while a part of a batch is booked. Booking never waits
+/// for the lock of the check itself.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// Pause before the next attempt to book an answer after a client's lock has prevented the first attempt.
+/// If a client's lock has prevented the booking of an answer, the next attempt follows after this pause.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Whether a client's lock has delayed this batch. Other batches that are due are booked before it.
+    /// Whether a client's lock has delayed this batch. Other due batches are booked first.
     is_locked: bool,
 }
 
@@ -37,7 +34,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Returns the unchanged batch as Err if it has only one answer.
+    /// A batch with only one answer is returned unchanged as Err.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -87,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Halves each batch that cannot be booked, until every answer that cannot be booked is alone in its batch.
+    /// Halves each batch that cannot be booked, until every such answer is alone in its batch.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

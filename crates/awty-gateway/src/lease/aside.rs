@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest and longest pause for which a job is skipped. Each further failure doubles the pause.
+/// Shortest and longest time for which a job is skipped. Each further failure doubles the time.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 #[derive(Debug, Default)]

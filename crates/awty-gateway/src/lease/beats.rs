@@ -1,5 +1,4 @@
-//! Sends heartbeats for the leases of running calls. Aborts a call whose lease is no longer valid, so that another call
-//! can use its place.
+//! The worker aborts a call whose lease is no longer valid, so that another call can use its place.
 
 use super::{Activity, Worker};
 use std::sync::Arc;
@@ -30,8 +29,7 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Returns the time between heartbeats. It is a third of the shortest `heartbeat` of all jobs, so that two
-    /// heartbeats may be lost.
+    /// Returns a third of the shortest `heartbeat` of all jobs, so that two heartbeats may be lost.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
         shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))

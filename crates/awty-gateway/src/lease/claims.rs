@@ -1,4 +1,4 @@
-//! Claims checks and starts their calls in a loop. While no check is due, a turn of the loop costs a single statement.
+//! While no check is due, a turn of the claim loop costs a single statement.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -12,17 +12,16 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Maximum number of checks that awty allows in one claim.
+/// awty allows at most this many checks in one claim.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
 /// Pause between a booked answer and the next claim. The claim does not wait for the next slot, because the target may
-/// accept another call before that slot.
+/// accept another call earlier.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// If this many answers are booked, the next claim skips the pause `FOLLOW`.
+/// After this many booked answers, the next claim skips the pause `FOLLOW`.
 const ENOUGH: usize = 100;
-/// Time between two turns of the loop if the gateway has no job to claim, or if every job already has its share of the
-/// places.
+/// Pause if the gateway has no job to claim, or if every job already makes its share of the calls.
 const IDLE: Duration = Duration::from_secs(5);
 /// Shortest and longest pause after a failed turn. Each further failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
@@ -31,7 +30,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 struct Turn {
     wait: Duration,
     left_out: usize,
-    /// If true, the next turn claims without first asking whether a check is due.
+    /// If true, the claim loop claims next without first asking for due checks.
     claimed: bool,
 }
 
@@ -59,8 +58,8 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // If a job was removed, the first claim that fails only refreshes the list of jobs. If the next claim
-                // fails too, the failure is reported.
+                // After a job was removed, the first failed claim only refreshes the list of jobs. A second failure is
+                // reported.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -80,8 +79,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer, and then for up to `FOLLOW` for further answers. The second wait ends early if many
-    /// answers are booked, or if a job that was left out can be claimed again.
+    /// Waits for a booked answer, and then for up to `FOLLOW` for further answers. The second wait ends early after
+    /// many answers, or if a job that was left out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -162,7 +161,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each turn begins with a different chunk of the list of jobs, so that no job always comes last.
+        // Each turn begins with a different chunk of jobs, so that no job always comes last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;
@@ -176,8 +175,8 @@ impl Worker {
         drop((permits, room));
         let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            // A check is due, but no check was claimed, because a client has locked the check or its job is skipped.
-            // The loop waits at most until the next slot, because checks of other jobs may be due then.
+            // A due check was not claimed, because a client has locked the check or its job is skipped. Checks of other
+            // jobs may be due at the next slot, so the loop waits no longer than that.
             wait = FOLLOW.min(self.db.next_slot_in().await?);
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })

@@ -1,5 +1,3 @@
-//! Makes the call of one lease, and prepares the answer that is booked.
-
 use super::Worker;
 use super::room::ReservedRoom;
 use crate::config::secrets;
@@ -53,7 +51,7 @@ pub(super) async fn deliver(
     if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
         in_flight.answered = true;
     }
-    // Sending succeeds, because the receiver of the answers lives as long as the worker.
+    // The receiver of the answers lives as long as the worker, so sending succeeds.
     let _ = worker.answers.send((booking, permit));
 }
 
@@ -87,7 +85,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // If the gateway cannot read the schedule's row, the call would be made with default values.
+        // Without the schedule's row, the call would be made with default values.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
@@ -105,15 +103,15 @@ async fn work(
     let mut call = match request(&lease.delivery, &mut definition, &context) {
         Ok(call) => call,
         Err(Unmade { why, may_come, fault }) => {
-            // If the file of a missing secret may still be created, the call is attempted again.
+            // The file of a missing secret may still be created, so the call is attempted again.
             let again = || retry::next(&definition.retries, lease.delivery.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
-    // The head of a request is sent before its body. So the memory of the request can be released as soon as its body
-    // is sent. If the request has no body, its memory is kept until the call ends.
+    // The head of a request is sent before its body. So the request's memory can be released as soon as the body is
+    // sent. Without a body, the memory is kept until the call ends.
     let _without_body = match room {
         Some(room) if call.body.is_empty() => Some(room),
         Some(room) => {

@@ -1,7 +1,5 @@
-//! Decides which jobs are claimed and how many checks at once, so that one tenant's calls leave places for other
-//! tenants.
-//!
-//! Each tenant is one role with one job, so places that are shared by job are also shared by role.
+//! Keeps one tenant from taking all places for concurrent calls. Each tenant is one role with one job, so a limit for
+//! each job is a limit for each role.
 
 use std::collections::HashMap;
 
@@ -9,13 +7,13 @@ use std::collections::HashMap;
 const CALLS: usize = 4;
 const PART: usize = 4;
 
-/// Returns the jobs to claim, and how many checks one claim may return.
+/// Returns the jobs to claim, and the maximum number of checks in one claim.
 ///
-/// If there are several jobs, each job has a limit: a quarter of all places, and `CALLS` calls for each free place. For
-/// each job without calls, one place is kept. At most half of all places are kept in this way.
+/// If there are several jobs, each job has a limit: a quarter of all places, and `CALLS` calls for each free place. One
+/// place is kept for each job without calls, up to half of all places.
 ///
-/// A job at three quarters of its limit is left out, because a claim for all jobs may be no larger than the rest of any
-/// job's limit. So a claim exceeds no limit, even if all its leases belong to one job.
+/// A claim is no larger than the rest of any job's limit, because all its leases may belong to one job. A job at three
+/// quarters of its limit is left out, so that claims stay large.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

@@ -1,4 +1,4 @@
-//! Finds out which jobs the gateway may claim. A gateway whose role bypasses row security may claim none.
+//! Finds the jobs that the gateway may claim. A gateway whose role bypasses row security may claim none.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;
@@ -37,7 +37,7 @@ impl Worker {
         true
     }
 
-    /// Returns the jobs that the gateway can claim. A member of a job's role may lack the right to SET ROLE.
+    /// A member of a job's role may lack the right to SET ROLE, and then cannot claim the job.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for delivery in jobs.chunks(PIECE) {

@@ -1,7 +1,5 @@
-//! The worker claims due checks, calls endpoints, sends heartbeats and books answers.
-//!
-//! Invariant: a claim is at most as large as the free places and the memory for bodies allow. A place is free again
-//! only after its answer is booked, so the worker's memory does not grow while the database cannot be reached.
+//! Invariant: a worker's claim is at most as large as the free places for calls and the memory for bodies allow. A
+//! place is free again only after its answer is booked, so memory does not grow while the database cannot be reached.
 
 mod answers;
 mod aside;
@@ -56,9 +54,9 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Whether the call has begun or its lease is given back. Whichever of the two happens first sets the flag.
+    /// `begun` is set when the call begins or its lease is given back, whichever happens first.
     begun: Arc<AtomicBool>,
-    /// Whether the call has ended. A call that has ended is not aborted if its lease becomes invalid.
+    /// A call that has ended is not aborted if its lease becomes invalid.
     answered: bool,
 }
 
@@ -70,8 +68,8 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// Activities of the worker. The last error of each activity is kept separately, so that a success of one activity does
-/// not clear the error of another.
+/// The worker keeps the last error of each activity, so that a success of one activity does not clear the error of
+/// another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,
@@ -132,7 +130,7 @@ impl Worker {
         self.locked_view().clone()
     }
 
-    /// Returns the number of calls that run, or whose answers are not booked yet.
+    /// Counts the calls that run, or whose answers are not booked yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }
@@ -167,7 +165,6 @@ impl Worker {
 
     fn in_trouble(&self, activity: Activity, trouble: &Trouble) {
         let (mut view, text) = (self.locked_view(), trouble.to_string());
-        // Each new error gives one line in the log. Repeated attempts with the same error give no further lines.
         if !view.troubles.iter().flatten().any(|known| *known == text) {
             tracing::warn!(%trouble, part = ?activity, "a request to the database failed");
         }

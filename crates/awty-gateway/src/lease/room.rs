@@ -1,18 +1,14 @@
-//! Limits the memory that the requests of calls use.
-//!
-//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`]. The memory
-//! of a request, which includes its secrets, is kept until the body is sent. Without a body, it is kept until the call
-//! ends. Answers have a separate limit.
+//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`]. Answers
+//! have a separate limit.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// Memory in KiB for the requests of all calls.
+/// The requests of all calls together may take this many KiB of memory.
 const ROOM: usize = 128 * 1024;
-/// Memory in KiB that is reserved for a request whose size is not known yet. It is enough for the largest call of
-/// awty_http, with base64 and quotes. A request of `awty.schedule()` may have up to 1 MiB, but still counts as this
-/// size.
+/// A request of unknown size reserves this many KiB, which is enough for the largest call of awty_http. A request of
+/// `awty.schedule()` may have up to 1 MiB, but still counts as this size.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]
@@ -47,7 +43,6 @@ impl ReservedRoom {
         self.0.split(needed).map(ReservedRoom)
     }
 
-    /// Keeps the memory reserved as long as any part of the body exists.
     pub fn hold(self, body: Bytes) -> Bytes {
         Bytes::from_owner(Held { body, _room: self })
     }

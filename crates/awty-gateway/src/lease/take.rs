@@ -1,5 +1,3 @@
-//! Claims checks of some jobs and starts their calls. If the claims of one job fail, other jobs are still called.
-
 use super::aside::is_of_a_job;
 use super::deliver::{deliver, filled_size};
 use super::room::ReservedRoom;
@@ -10,13 +8,12 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// The SQLSTATEs of a claim that fails because its job cannot be claimed. Either the job was removed, or it was given a
-/// function, or the gateway may no longer claim it.
+/// SQLSTATEs of a claim whose job was removed, was given a function, or may no longer be claimed by the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
     /// Claims checks of all jobs by one statement. If this statement fails, claims from each job alone and skips jobs
-    /// whose claims fail. Returns the number of leases.
+    /// whose claims fail.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -68,7 +65,7 @@ impl Worker {
 
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut ReservedRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on heartbeats extend the leases, even if the next statement takes long.
+        // From now on heartbeats extend the leases, because the next statement may take long.
         for lease in &leases {
             let in_flight =
                 InFlight { job: lease.delivery.job.clone(), task: None, begun: Arc::default(), answered: false };
@@ -85,7 +82,6 @@ impl Worker {
         };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
-            // A lease that has become invalid since the claim is skipped.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let reserved = room.split(filled_size(&lease));

@@ -1,5 +1,3 @@
-//! Makes an HTTP call.
-//!
 //! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. If `sent` is
 //! false, no byte of the request was sent. Redirects are not followed.
 
@@ -28,7 +26,6 @@ const HEAD: usize = 64 * 1024;
 /// A connection is kept for another call only if it is ready again within this time.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How far a call has come. This is known even if the call is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,
@@ -61,7 +58,7 @@ impl Caller {
     }
 
     pub async fn call(&self, mut call: Call) -> Report {
-        // Headers and body are freed once they are sent, and not only when the call ends.
+        // Headers and body are freed once they are sent, before the call ends.
         let sent = (std::mem::take(&mut call.headers), std::mem::take(&mut call.body));
         let (start, mut progress) = (Instant::now(), Progress::default());
         let outcome = timeout(call.timeout, self.attempt(&call, sent, &mut progress)).await;
@@ -159,7 +156,7 @@ type Sent = (HeaderMap, Bytes);
 
 enum Exchanged {
     Answer(Answer),
-    /// The connection was closed, and no byte of the request was sent.
+    /// The connection was closed before a byte of the request was sent.
     NotSent(Request<Full<Bytes>>),
 }
 

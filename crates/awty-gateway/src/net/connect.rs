@@ -1,6 +1,4 @@
-//! Connects to an endpoint, and only at addresses that the guard allows.
-//!
-//! Invariant: the peer of a connection is the address that the guard has checked.
+//! Invariant: the peer of a connection is the address that the guard has checked and allowed.
 
 use super::counted::{Count, Counted, Early, Stream};
 use super::fault::{Failure, Fault};
@@ -25,8 +23,8 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries the addresses in order, and gives each its share of the remaining time. `tried` is set to the address to which
-/// the connection was made. If no connection was made, `tried` is set to the address whose failure is returned.
+/// Tries the addresses in order, and gives each its share of the remaining time. `tried` becomes the address of the
+/// connection or, without a connection, the address whose failure is returned.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -42,8 +40,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // If TCP could connect to an address and then failed, this failure is kept even if a later address refuses
-            // the connection. A bad certificate tells the user more than a refused connection.
+            // A failure after TCP has connected is kept even if a later address refuses the connection. A bad
+            // certificate tells the user more than a refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

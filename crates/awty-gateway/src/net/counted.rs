@@ -1,6 +1,4 @@
-//! A connection that counts the bytes that it sends, and limits the bytes that it receives before an answer.
-//!
-//! Invariant: if the count has not changed, no byte of a request was sent.
+//! Invariant: if the count of sent bytes has not changed, no byte of a request was sent.
 //!
 //! The gateway accepts at most [`EARLY`] bytes before the head of an answer is complete. The limit includes 1xx
 //! answers, because the HTTP library skips any number of them.
@@ -16,8 +14,7 @@ use tokio_rustls::client::TlsStream;
 
 pub type Count = Arc<AtomicU64>;
 
-/// Maximum number of bytes until the head of an answer is complete. The head may have 64 KiB, and other bytes before it
-/// 64 KiB.
+/// The head of an answer may have 64 KiB, and other bytes before it another 64 KiB.
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 

@@ -1,12 +1,9 @@
-//! Short names for the reasons why a call got no answer.
-
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The host's name has no address, or no name server answered.
     Name,
-    /// The guard refuses every address of the host.
     BlockedAddress,
     Connect,
     /// The endpoint's certificate has expired or is not valid yet.
@@ -37,7 +34,6 @@ impl Fault {
         }
     }
 
-    /// Returns whether the target's circuit breaker counts this failure.
     pub const fn is_target_down(self) -> bool {
         match self {
             Fault::Name | Fault::Connect | Fault::CertificateExpired | Fault::CertificateName => true,

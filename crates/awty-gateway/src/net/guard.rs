@@ -1,5 +1,3 @@
-//! Decides which addresses the gateway may call.
-//!
 //! Invariant: the guard judges addresses, never text, and refuses an address that no rule allows. No setting allows
 //! calls to the gateway's own listeners, the database, or a network in `deny_networks`.
 
@@ -12,7 +10,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// An origin such as `https://intern.example.com`. `None` means all origins.
+    /// `None` allows the network for all origins.
     pub origin: Option<String>,
     pub network: IpNet,
 }
@@ -53,7 +51,6 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Sorts the networks by the length of their prefixes, longest first.
 fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
     let mut all: Vec<_> =
         rows.iter().filter_map(|(net, ok, name)| Some((net.parse::<IpNet>().ok()?, *ok, *name))).collect();
@@ -75,7 +72,6 @@ pub const fn check_port(port: u16) -> Result<(), Refusal> {
 }
 
 impl Guard {
-    /// Returns the address in canonical form, if the gateway may call it.
     pub fn judge(&self, origin: &str, address: IpAddr, port: u16) -> Result<SocketAddr, Refusal> {
         let address = address.to_canonical();
         let socket = SocketAddr::new(address, port);
@@ -92,8 +88,7 @@ impl Guard {
         }
     }
 
-    /// Returns whether the peer of an established connection is the judged address, and is not a listener of the
-    /// gateway.
+    /// Returns whether the peer of a connection is the judged address, and is not a listener of the gateway.
     ///
     /// If both ends of the connection have the same address, the peer is this machine. Then a listener on all addresses
     /// may have accepted the connection.

@@ -9,7 +9,6 @@ fn judged(address: &str) -> Result<SocketAddr, Refusal> {
     Guard::default().judge(ORIGIN, address.parse().unwrap(), 443)
 }
 
-/// Returns the addresses directly below and above the network.
 fn around(net: IpNet) -> Vec<IpAddr> {
     match net {
         IpNet::V4(net) => {
@@ -25,7 +24,7 @@ fn around(net: IpNet) -> Vec<IpAddr> {
     }
 }
 
-/// Looks up an address in the registry without the tested code. The longest prefix that contains the address decides.
+/// Oracle for the registry: the longest prefix that contains the address decides.
 fn by_hand(address: IpAddr) -> bool {
     let rows = if address.is_ipv4() { IPV4 } else { IPV6 };
     let nets = rows.iter().map(|(net, ok, _)| (net.parse::<IpNet>().unwrap(), *ok));

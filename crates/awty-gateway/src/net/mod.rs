@@ -1,5 +1,3 @@
-//! Calls endpoints.
-//!
 //! Does not: use the database.
 
 pub mod call;

@@ -1,7 +1,5 @@
-//! Keeps idle connections for further calls.
-//!
-//! Invariant: a connection is used again only for the same scheme, host, port and address. A connection that was idle
-//! for 30 s or is 5 minutes old is not used again. At most [`MOST`] connections are idle. A dropped connection is
+//! Invariant: an idle connection is used again only for the same scheme, host, port and address. A connection that was
+//! idle for 30 s or is 5 minutes old is not used again. At most [`MOST`] connections are idle. A dropped connection is
 //! closed at once.
 
 use super::counted::{Count, Early};
@@ -36,8 +34,8 @@ pub struct Ready {
 }
 
 impl Drop for Ready {
-    /// Closes the socket. Otherwise a peer that does not read could keep the connection for ever, because TLS closes a
-    /// connection only after everything is written.
+    /// Closes the socket at once. TLS would first write everything, so a peer that does not read could keep the
+    /// connection for ever.
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -90,7 +88,7 @@ impl Pool {
         fresh
     }
 
-    /// Keeps an idle connection. If the pool is full, the connection that has been idle for longest is closed.
+    /// If the pool is full, the connection that has been idle for longest is closed.
     ///
     /// A new connection is opened only if no connection with its key is idle. So a key has at most as many connections
     /// as it had concurrent calls.

@@ -1,10 +1,10 @@
-//! Contains IANA's special-purpose address registries, and further addresses that endpoints do not have. If several
-//! prefixes contain an address, the longest decides.
+//! IANA's special-purpose address registries, and further addresses that endpoints do not have. The longest prefix that
+//! contains an address decides.
 //!
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
-/// Prefix, whether its addresses are globally reachable, and name.
+/// A row has a prefix, whether its addresses are globally reachable, and a name.
 pub type Row = (&'static str, bool, &'static str);
 
 /// An address that is in no row is reachable.

@@ -1,5 +1,3 @@
-//! An HTTP call and its result.
-
 use super::fault::Failure;
 use awty_core::uri::Uri;
 use bytes::Bytes;
@@ -16,7 +14,7 @@ pub struct Call {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Time limit from the look-up of the host's name to the end of the answer.
+    /// The time limit covers everything from the look-up of the host's name to the end of the answer.
     pub timeout: Duration,
     pub connect_timeout: Duration,
 }
@@ -40,7 +38,6 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub struct Report {
     pub address: Option<SocketAddr>,
-    /// Whether a byte of the request may have been sent.
     pub sent: bool,
     pub phases: Phases,
     pub outcome: Result<Answer, Failure>,

@@ -14,7 +14,7 @@ use url::Host;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// Maximum number of addresses of one name that are used. A name may have thousands.
+/// The gateway uses at most this many addresses of one name, which may have thousands.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {
@@ -72,7 +72,7 @@ impl Resolver {
     }
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Failure> {
-        // The name's final dot prevents the use of this machine's search list.
+        // The final dot prevents the use of this machine's search list.
         let absolute = format!("{}.", name.trim_end_matches('.'));
         let looked_up = tokio::time::timeout(PATIENCE, self.inner.lookup_ip(absolute)).await;
         let found = looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))?;

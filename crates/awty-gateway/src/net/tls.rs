@@ -1,4 +1,4 @@
-//! Sets up TLS 1.2 or later for connections to endpoints. The system's certificates and configured ones are trusted.
+//! Connections to endpoints need TLS 1.2 or later. The system's certificates and configured ones are trusted.
 //! Verification cannot be switched off.
 
 use super::fault::{Failure, Fault};

@@ -1,11 +1,9 @@
-//! Checks what must hold after any number of faults.
-//!
 //! Invariant: each rule that is checked here has a test in `checker_tests`, which violates the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Identifies a call: its path, its slot in microseconds, and how often the endpoint has already asked for another
-/// call.
+/// An occurrence is a call's path, its slot in microseconds, and the number of repetitions that the endpoint has asked
+/// for.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -13,7 +11,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// Status of the answer. `None` if the receiver hung or closed the connection.
+    /// Without a status, the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -24,8 +22,7 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// The schedule of `path` must have been called in each `period`, from the slot `first` until the occurrence that is
-/// pending now.
+/// The schedule of `path` must have been called in each `period`, from the slot `first` until its pending occurrence.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -129,8 +126,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were repeated although an answer had come. Before the first fault, such a repetition is allowed
-/// only if the database has recorded a failure of the call: on a busy machine, a gateway may be late with an answer or
+/// Finds calls that were repeated although an answer had come. Before the first fault, a repetition is allowed only if
+/// the database has recorded a failure of the call, because on a busy machine a gateway may be late with an answer or
 /// heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();

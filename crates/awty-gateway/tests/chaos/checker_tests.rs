@@ -1,5 +1,3 @@
-//! Tests that the checker accepts correct evidence, and that it reports each part of the evidence that was falsified.
-
 use crate::checker::{Booked, Call, Evidence, Fate, Plan, findings};
 
 const SECOND: i64 = 1_000_000;

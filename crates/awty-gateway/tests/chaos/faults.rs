@@ -1,5 +1,3 @@
-//! Kills and freezes gateways, crashes the server, and cuts network connections, in an order that the seed determines.
-
 use crate::world::{GATEWAYS, World};
 use awty_testkit::{Signal, Stop};
 use rand::rngs::StdRng;
@@ -63,7 +61,7 @@ impl Faults {
         self.counts.gateways += 1;
     }
 
-    /// Stops a gateway for so long that its heartbeats come too late and its leases become invalid.
+    /// Stops a gateway for so long that its leases become invalid.
     fn freeze(&mut self, world: &mut World) {
         let number = self.random.random_range(0..GATEWAYS);
         world.signal(number, Signal::STOP);

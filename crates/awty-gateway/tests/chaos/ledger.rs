@@ -1,4 +1,4 @@
-//! Receives the calls. It records each request in a ledger, and then misbehaves in a way that the seed determines.
+//! Records each call in a ledger, and then misbehaves in a way that the seed determines.
 
 use crate::checker::Call;
 use awty_testkit::receiver::{Request, accept, answer, hang, requests};
@@ -55,7 +55,6 @@ impl Ledger {
         })
     }
 
-    /// Returns the request's number in the ledger, and a pseudo-random number from 0 to 999.
     fn write_down(&self, request: &Request) -> (usize, u64) {
         let (key, slot) = (request.header("webhook-id"), DateTime::parse_from_rfc3339(request.header("awty-slot")));
         let slot = slot.map_or(0, |slot| slot.timestamp_micros());

@@ -1,5 +1,3 @@
-//! Creates schedules that run every second. Makes sends in transactions that commit, roll back, or lose the connection.
-
 use crate::checker::{Fate, Plan};
 use crate::world::{TENANTS, Tenant, World};
 use awty_testkit::Cluster;
@@ -28,8 +26,6 @@ pub fn schedule(world: &World) {
     }
 }
 
-/// Returns what the checker must find: each schedule must have been called from its first slot to its pending
-/// occurrence.
 pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();
@@ -66,7 +62,6 @@ impl Senders {
                     let mut config = awty_testkit::postgres::Config::new();
                     config.host_path(&socket).port(Cluster::PORT).dbname("postgres").user(tenant.0);
                     if let Ok(mut client) = config.connect(NoTls) {
-                        // After an error the client connects again, because the connection was lost.
                         while !stop.load(Ordering::Relaxed) {
                             count += 1;
                             let origin = &origins[random.random_range(0..origins.len())];

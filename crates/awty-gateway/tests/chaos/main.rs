@@ -1,7 +1,7 @@
 //! Kills gateways, the server and the network while schedules and sends are called.
 //!
 //! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines their order. The
-//! default number takes three minutes. Lateness is only printed.
+//! default number takes three minutes.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod checker;

@@ -1,7 +1,7 @@
-//! Gives each gateway a network: a namespace, and a cable to this machine that can be pulled.
+//! Gives each gateway a network namespace, and a cable to this machine that can be pulled.
 //!
-//! Invariant: the network is removed when its Rust value is dropped. If a test is killed, the next test removes its
-//! networks. Without root or `ip`, the gateways run on this machine and no cable is pulled.
+//! Invariant: the next test removes the networks of a killed test. Without root or `ip`, the gateways run on this
+//! machine and no cable is pulled.
 
 use std::process::Command;
 

@@ -1,5 +1,3 @@
-//! Starts the database, two gateways, their networks, and the ledger.
-
 use crate::ledger::Ledger;
 use crate::net::Nets;
 use awty_testkit::gateway::{Gateway, create_credentials};
@@ -80,7 +78,6 @@ impl World {
         self.gateway(number).kill();
     }
 
-    /// Stops a gateway, which must finish its calls and exit with status 0.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
         let ended = self.gateway(number).ended();

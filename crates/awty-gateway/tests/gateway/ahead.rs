@@ -1,5 +1,3 @@
-//! Tests next calls, statistics, slots and status.
-
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, pages, problem, until_answer};
 use crate::receiver::Receiver;

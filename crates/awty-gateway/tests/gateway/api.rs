@@ -1,5 +1,3 @@
-//! Tests the API over HTTP.
-
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};

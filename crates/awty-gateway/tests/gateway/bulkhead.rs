@@ -1,5 +1,3 @@
-//! Tests that a job whose claims fail is skipped for a while, and that the other jobs are claimed.
-
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 

@@ -1,5 +1,3 @@
-//! Tests endpoints whose certificates are valid, are made for another name, have expired, or have an unknown issuer.
-
 use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;

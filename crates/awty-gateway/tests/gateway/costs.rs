@@ -1,5 +1,3 @@
-//! Tests that no single row makes the gateway use much memory or time.
-
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 

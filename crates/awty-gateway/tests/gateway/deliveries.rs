@@ -1,5 +1,3 @@
-//! Tests calls that are scheduled in SQL, made over HTTP and booked.
-
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_core::uri::id;

@@ -1,5 +1,3 @@
-//! Tests clients that send large bodies without a token, or do not read their answers.
-
 use crate::people::{client, open};
 use crate::shop::until;
 use awty_testkit::PATIENCE;
@@ -27,7 +25,6 @@ fn a_large_body_without_a_token_is_refused_before_it_comes() {
     }
 }
 
-/// The receive buffer is small, so that the kernel buffers only a little of the answer.
 async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();

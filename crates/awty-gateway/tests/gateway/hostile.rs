@@ -1,5 +1,3 @@
-//! Users and endpoints write hostile text in every field that they can set.
-
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
@@ -26,7 +24,7 @@ fn after_calls(shop: &Shop, gateway: &Gateway, more: i64) -> u64 {
 
 #[test]
 fn endpoints_of_the_worst_kind_neither_stop_the_gateway_nor_fill_its_memory() {
-    // The endpoint that asks for a pause is a separate target, because the pause would stop the other calls.
+    // This endpoint asks for a pause of its target, so the other calls have another target.
     let (shop, receiver, resting) = (Shop::open(), Receiver::start(), Receiver::start());
     let gateway = shop.gateway("one");
     let of = |path: &str| if path.contains("Retry-After") { &resting } else { &receiver };

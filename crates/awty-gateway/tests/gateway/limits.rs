@@ -1,5 +1,3 @@
-//! Tests the limits of requests, and answers that depend on the whole database.
-
 use crate::client::{Answer, Client};
 use crate::people::{self, is, open, problem};
 use crate::shop;
@@ -54,8 +52,8 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // If requests looked up functions in the role's schema, PostgreSQL would choose the functions of the role instead
-    // of its own operators. They would run with all rights of the gateway.
+    // If requests looked up functions in the role's schema, PostgreSQL would choose these functions instead of its own
+    // operators. They would run with all rights of the gateway.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
@@ -118,8 +116,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients that ask at the same time. On a slow machine, fewer clients would not exceed the allowed rate of
-/// requests.
+/// On a slow machine, fewer concurrent clients would not exceed the allowed rate of requests.
 const ASKING: usize = 8;
 
 #[test]

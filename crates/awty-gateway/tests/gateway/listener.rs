@@ -1,5 +1,3 @@
-//! Tests TLS of the gateway's listener, and clients that connect and send nothing.
-
 use crate::shop::{Shop, until};
 use std::io::Read;
 use std::net::TcpStream;

@@ -1,5 +1,3 @@
-//! Sends each method to every resource, from each kind of client and with each kind of fault.
-
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, problem, until_answer};
 use crate::receiver::Receiver;
@@ -168,8 +166,8 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
-    // If a call fails after the client's GET, the answer to the next GET is different. But a change with the first ETag
-    // is not refused.
+    // A call that fails after the client's GET changes the ETag of the next GET, but must not make the client's change
+    // fail.
     let tag = client.get(&place).header("etag");
     shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);
     assert_eq!(client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n")).status, 200);

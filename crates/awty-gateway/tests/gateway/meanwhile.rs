@@ -1,5 +1,3 @@
-//! Tests the gateway while other sessions work in the database.
-
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 
@@ -73,7 +71,6 @@ fn a_job_that_goes_does_not_hold_up_the_others() {
     assert!(!gateway.log().contains("a request to the database failed"), "{}", gateway.log());
 }
 
-/// The longest timeout is as long as the longest lease.
 #[test]
 fn a_call_ends_before_its_lease_does() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -83,8 +80,7 @@ fn a_call_ends_before_its_lease_does() {
     let retries = "retries => '{\"max_attempts\": 1}'";
     shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '1 s', timeout => '15 min', {retries})"));
     receiver.called("/hang", 1);
-    // The test postpones the deadline of the lease, so that the answer can be booked even if the machine pauses for a
-    // moment.
+    // Postpones the lease's deadline, so that the answer can be booked even if the machine pauses for a moment.
     shop.cluster.execute("postgres", &["UPDATE awty_internal.lease SET deadline = deadline + interval '5 min'"]);
     shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "timeout");
     shop.await_text("SELECT string_agg(outcome, ',') FROM awty.future_job_history", "failed");
@@ -93,8 +89,7 @@ fn a_call_ends_before_its_lease_does() {
     drop(gateway);
 }
 
-/// The gateway connects through a socket, but the database may also listen on this machine's addresses with the same
-/// port.
+/// The database behind the socket may also listen on this machine's addresses with the same port.
 #[test]
 fn a_database_behind_a_socket_is_not_called() {
     let shop = Shop::open();

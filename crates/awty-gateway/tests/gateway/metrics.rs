@@ -1,5 +1,3 @@
-//! Tests the content of `/metrics`.
-
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use std::process::Command;
@@ -199,7 +197,6 @@ fn metrics_and_health_have_a_listener_of_their_own() {
     assert!(status == 200 && text.contains("awty_gateway_build_info"), "{status} {text}");
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/v1/schedules").0), (200, 404));
     assert_eq!((gateway.get_at(&main, "/metrics").0, gateway.get_at(&main, "/livez").0), (404, 200));
-    // Clients hold all connections to the main listener.
     let held: Vec<_> = (0..110).map(|_| std::net::TcpStream::connect(&main)).collect();
     assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/metrics").0), (200, 200));
     drop(held);

@@ -1,5 +1,3 @@
-//! Tests answers that are malformed, endless or sent twice, and receivers that hang in each phase of a call.
-
 use crate::receiver::Receiver;
 use crate::receivers::call;
 use crate::script::{Script, Step};
@@ -15,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // Reading the system's certificates takes longer than most calls of the tests.
+    // All tests share this setup of TLS, because reading the system's certificates takes longer than most calls.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -26,10 +24,11 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// Within this time, even a busy machine can connect and send.
+/// Even a busy machine can connect and send within this time.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// The connect timeout is much longer than `SHORT`, so that one pause of the machine cannot exceed both timeouts.
+/// The connect timeout is much longer than the timeout of the call, so that one pause of the machine cannot exceed
+/// both.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }

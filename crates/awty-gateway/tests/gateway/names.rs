@@ -1,5 +1,3 @@
-//! Tests name servers that change their answers, answer with circular aliases or nonsense, or do not answer.
-
 use crate::receiver::Receiver;
 use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;
@@ -32,7 +30,6 @@ enum Says {
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
-/// The server's thread ends with the test's process.
 struct NameServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -114,7 +111,7 @@ fn assert_fault(report: &Report, fault: Fault) {
 #[tokio::test]
 async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let receiver = Receiver::start_on("0.0.0.0");
-    // If the caller resolved the name a second time before connecting, it would reach the closed address.
+    // A second look-up of the name before connecting would return the closed address.
     let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
     let report = server.caller().call(call(&receiver, "rebind.example")).await;
     assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));

@@ -1,4 +1,4 @@
-//! Tests the requirements of naptime, a service that schedules HTTP calls.
+//! The tests check the requirements of naptime, another service that schedules HTTP calls.
 
 mod calls;
 mod changes;

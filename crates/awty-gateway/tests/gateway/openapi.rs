@@ -1,5 +1,3 @@
-//! Compares the API's document with the router and with real answers.
-
 use crate::client::{self, Client, encoded};
 use crate::people::{self, open, until_answer};
 use crate::receiver::Receiver;

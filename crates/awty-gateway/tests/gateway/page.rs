@@ -1,5 +1,3 @@
-//! Runs the curl commands of docs/gateway.md.
-
 use crate::shop::{Shop, until};
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Clients of the API with the roles `app`, `tenant` and `other`. The role `other` is not a tenant.
+//! The role `other` is a client of the API, but not a tenant.
 
 use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};

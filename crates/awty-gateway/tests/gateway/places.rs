@@ -1,5 +1,3 @@
-//! Tests which targets the gateway calls, however their URIs are spelled.
-
 use crate::client::encoded;
 use crate::people::{is, open, problem};
 use crate::receiver::Receiver;

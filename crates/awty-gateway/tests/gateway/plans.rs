@@ -1,5 +1,3 @@
-//! Tests PostgreSQL's query plans in a database in which most rows belong to other tenants.
-
 use crate::people::open;
 use awty_gateway::db::history::LIST;
 use serde_json::Value;

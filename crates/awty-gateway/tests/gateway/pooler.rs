@@ -1,7 +1,5 @@
-//! Tests gateways that reach the database through PgBouncer in transaction mode.
-//!
-//! This needs PgBouncer 1.21 or later, which supports prepared statements in this mode. Without it, the test prints the
-//! reason. `AWTY_PGBOUNCER` is the program, if it is not in the PATH.
+//! PgBouncer supports prepared statements in transaction mode since version 1.21. `AWTY_PGBOUNCER` is the program, if
+//! it is not in the PATH. Without PgBouncer, the test prints the reason.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -10,7 +8,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Number of PgBouncer's connections to the server. Two gateways need more, so they must share connections.
+/// PgBouncer has this many connections to the server. Two gateways need more, so they must share connections.
 const POOL: i64 = 3;
 
 fn program() -> String {

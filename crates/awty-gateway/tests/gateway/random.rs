@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// Maximum growth of the gateway's memory in KiB. The allocator keeps some memory of large requests.
+/// The gateway's memory may grow by this many KiB, because the allocator keeps some memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {

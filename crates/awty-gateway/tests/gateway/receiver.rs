@@ -1,4 +1,4 @@
-//! An HTTP receiver. The path of a request says how the receiver misbehaves.
+//! The path of a request says how the receiver misbehaves.
 
 pub use awty_testkit::receiver::Request as Seen;
 use awty_testkit::receiver::{accept, answer, hang, requests};
@@ -8,7 +8,6 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// The receiver's threads end with the test's process.
 #[derive(Clone)]
 pub struct Receiver {
     pub address: SocketAddr,
@@ -147,7 +146,6 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
     Ok(true)
 }
 
-/// Waits for a tenth of a second, by a condition variable that no thread notifies.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));

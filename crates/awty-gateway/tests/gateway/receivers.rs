@@ -1,5 +1,3 @@
-//! Tests that a call ends in time and reports a fault, whatever its endpoint does.
-
 use crate::receiver::Receiver;
 use awty_core::uri::Uri;
 use awty_gateway::net::call::Caller;

@@ -1,5 +1,3 @@
-//! Tests that requests that wait in the database do not delay other requests.
-
 use crate::client::Client;
 use crate::people::{client, open};
 use crate::shop::{Shop, until};

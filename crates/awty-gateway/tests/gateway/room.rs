@@ -1,5 +1,3 @@
-//! Tests the gateway's memory when many large bodies are due at once.
-
 use crate::shop::{Shop, until};
 use awty_testkit::receiver::{accept, answer, requests};
 

@@ -1,5 +1,3 @@
-//! A server that answers each request with the bytes of a script.
-
 use awty_testkit::receiver::{accept, hang};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,16 +7,16 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),
-    /// Sends these bytes slowly and repeatedly.
+    /// The server sends these bytes slowly and repeatedly.
     Drip(Vec<u8>),
-    /// Sends these bytes repeatedly, as fast as the peer reads.
+    /// The server sends these bytes repeatedly, as fast as the peer reads.
     Flood(Vec<u8>),
     Hang,
 }
 
 pub struct Script {
     address: SocketAddr,
-    /// Connections that fill the listener's queue. The listener accepts none of them.
+    /// These connections fill the listener's queue. The listener accepts none of them.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 

@@ -1,5 +1,3 @@
-//! Tests that a secret is sent only in calls of its tenant, and only to the origins that the configuration lists.
-
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop};
 

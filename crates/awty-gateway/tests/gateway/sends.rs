@@ -1,5 +1,3 @@
-//! Tests sends, the history, and retries.
-
 use crate::client::{self, Client, encoded};
 use crate::people::{self, is, open, pages, problem, until_answer};
 use crate::receiver::Receiver;

@@ -1,5 +1,3 @@
-//! Tests how a gateway stops.
-
 use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use awty_testkit::postgres::Client;
@@ -25,7 +23,7 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// If a lease is not given back, it expires only long after the test.
+/// A lease that the gateway does not give back expires only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);

@@ -1,12 +1,10 @@
-//! Tests roles that take locks, take the names of tenants' jobs, or write rows that the gateway cannot read.
-
 use crate::client::encoded;
 use crate::people::{client, open};
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
 
-/// Keys of advisory locks are public, so a stranger could take any advisory lock for which a request waits.
+/// A stranger knows the keys of advisory locks, and could take any advisory lock for which a request waits.
 #[test]
 fn no_advisory_lock_holds_up_a_change_of_limits() {
     let (shop, gateway, _app) = open();
@@ -79,8 +77,7 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// In a database with the encoding SQL_ASCII, text may be any bytes, but the server cannot send
-/// text that is not UTF-8.
+/// With the encoding SQL_ASCII, text may be any bytes, but the server cannot send text that is not UTF-8.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,5 +1,3 @@
-//! Tests that the gateway works only for tenants.
-
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
@@ -15,7 +13,6 @@ fn as_bob(shop: &Shop, sql: &str) {
     shop.cluster.client("postgres", "bob").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// In an earlier version, a role whose job was named like a tenant's job could read all secrets of the gateway.
 #[test]
 fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -37,7 +34,6 @@ fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");
 }
 
-/// In an earlier version, jobs that were named like tenants' jobs made every claim fail.
 #[test]
 fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,5 +1,3 @@
-//! Shapes of the other requests and answers: history, slots, status, targets, tokens, problems.
-
 use super::{Counts, Last, Length};
 use chrono::{DateTime, Utc};
 use utoipa::ToSchema;
@@ -143,7 +141,7 @@ pub struct Target {
     why: Option<String>,
 }
 
-/// Fields of a schedule that only answers have. PUT ignores them, so that it takes what GET returns.
+/// Fields of a schedule that only answers have. PUT ignores them, so that a client can send back what GET returned.
 pub const SCHEDULE_ANSWERS: &[&str] = &[
     "id",
     "state",

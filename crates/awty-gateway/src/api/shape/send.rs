@@ -1,5 +1,3 @@
-//! Shapes of sends.
-
 use super::{FieldList, Kind, Last, Length};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};

@@ -1,5 +1,3 @@
-//! Tests naptime's requirements on calls.
-
 use super::at;
 use crate::people::{self, open, until_answer};
 use crate::receiver::Receiver;

@@ -1,5 +1,3 @@
-//! Tests naptime's requirements on changes.
-
 use super::at;
 use crate::people::{is, open, problem};
 use crate::shop::until;

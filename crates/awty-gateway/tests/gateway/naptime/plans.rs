@@ -1,5 +1,3 @@
-//! Tests naptime's requirements on schedules.
-
 use super::at;
 use crate::client::{Answer, Client, encoded};
 use crate::people::{self, is, open, problem};
@@ -98,7 +96,7 @@ fn removal_looks_at_no_other_schedule() {
     delete(1);
     let before: i64 = shop.text(scans).parse().unwrap();
     (2..30).for_each(delete);
-    // Some sequential reads are allowed, because PostgreSQL also reads small tables in this way for its own purposes.
+    // PostgreSQL reads small tables sequentially for its own purposes too, so some sequential reads are allowed.
     let after: i64 = shop.text(scans).parse().unwrap();
     assert!(after - before < 28 * 2_000, "{} rows were read one after the other", after - before);
 }

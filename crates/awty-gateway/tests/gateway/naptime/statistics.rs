@@ -1,5 +1,3 @@
-//! Tests naptime's requirements on statistics.
-
 use crate::people::{self, is, open, problem, until_answer};
 use crate::receiver::Receiver;
 use serde_json::json;

@@ -1,12 +1,10 @@
-//! Attacks by clients on the gateway's API.
-
 use super::hood::Neighbour;
 use crate::client;
 use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// All idle connections come from this address. So they count as one peer, and other clients can still connect.
+/// All idle connections come from this one peer, so that other clients can still connect.
 const PEER: &str = "127.0.0.7:0";
 
 pub fn idle_connections(n: &Neighbour, _: &mut Client) {
@@ -34,7 +32,7 @@ pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
             [("GET", "/v1/schedules"), ("DELETE", &*format!("/v1/schedules/{id}")), ("GET", "/metrics")]
         {
             let status = client.ask_once(method, path, "", "").status;
-            // The status is 0 if the listener was full and closed the connection.
+            // The status is 0 if the full listener closed the connection.
             assert!(![200, 204].contains(&status), "{method} {path}: {status}");
         }
     }

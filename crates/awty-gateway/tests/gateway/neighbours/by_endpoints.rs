@@ -1,5 +1,3 @@
-//! Attacks by endpoints that hang, never read, or send an endless answer.
-
 use super::by_locks::must;
 use super::hood::Neighbour;
 use super::trap::Trap;

@@ -1,10 +1,8 @@
-//! Attacks by SQL statements that keep rows or names locked, or try to use rows of the victim.
-
 use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Runs statements that must succeed, because an attack whose statements fail proves nothing.
+/// An attack whose statements fail proves nothing, so the statements must succeed.
 #[track_caller]
 pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));

@@ -1,11 +1,9 @@
-//! Attacks by rows: large rows, many rows, other spellings, implausible values.
-
 use super::by_locks::must;
 use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Number of jobs that each round registers, and number of jobs after which the rounds register no more.
+/// Number of jobs that each round registers, and maximum number of jobs in all rounds.
 const NAMES: (usize, usize) = (500, 5_000);
 
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
@@ -31,7 +29,6 @@ pub fn secrets_of_the_victim(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// The jobs are named like tenants' jobs, and the gateway may claim them.
 pub fn job_names(n: &Neighbour, client: &mut Client) {
     let (first, last) = (n.round * NAMES.0 + 1, (n.round + 1) * NAMES.0);
     if last <= NAMES.1 {

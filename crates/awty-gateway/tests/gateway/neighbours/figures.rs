@@ -1,11 +1,9 @@
-//! Collects figures of a run of the test, and writes the page that shows them.
-
 use crate::receiver::Seen;
 use chrono::DateTime;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Figures of one run. Times are in seconds.
+/// All times are in seconds.
 pub struct Figures {
     pub calls: usize,
     pub longest_gap: f64,

@@ -1,5 +1,3 @@
-//! Defines twenty neighbours, the attack that each neighbour repeats, and the traps that they share.
-
 use super::by_clients as clients;
 use super::by_endpoints as endpoints;
 use super::by_locks as locks;

@@ -1,5 +1,3 @@
-//! Searches for texts of the victim with the rights of a neighbour: over SQL, over the API and in the traps.
-
 use super::hood::{self, Hood, Target};
 use crate::client::{Client, encoded};
 use crate::shop::{Gateway, Shop};
@@ -20,7 +18,7 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// The texts to find are parameters of the queries, so that no query contains them itself.
+/// The searched texts are parameters of the queries. Otherwise a search would find the texts of its own query.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
@@ -35,8 +33,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, reading some views of awty takes too long. The tables behind these views are
-            // searched too.
+            // With thousands of jobs, some views of awty take too long. The tables behind these views are searched too.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }

@@ -1,5 +1,3 @@
-//! Traps are servers of the neighbours that misbehave.
-
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,9 +13,9 @@ pub enum Manner {
     Deaf,
     /// The trap sends the first text once, and then the second text without end.
     Endless(&'static str, &'static str),
-    /// Like `Endless`, but with a pause of a tenth of a second after each text.
+    /// The trap works like `Endless`, but pauses for a tenth of a second after each text.
     Slow(&'static str, &'static str),
-    /// Status and headers of the only answer.
+    /// The only answer has this status and these headers.
     Answer(&'static str, &'static str),
 }
 

@@ -13,8 +13,7 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Lists the slots of the victim's schedule that were not called, or were called more than once. Leaves out the pending
-/// slot.
+/// Lists the slots of the victim's schedule that were not called exactly once. Leaves out the pending slot.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
