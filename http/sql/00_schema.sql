@@ -1,12 +1,8 @@
--- Creates awty_http's schemas.
---
--- The extension consists of SQL and PL/pgSQL, and calls some functions of awty's library. Every function has its own search_path, so that
--- it never finds objects of its caller.
+-- Every function of awty_http has its own search_path, so that it never finds objects of its caller.
 
 \echo Use "CREATE EXTENSION awty_http" to load this file. \quit
 
--- This path finds only PostgreSQL's names. It applies to this script, and to views, policies and function bodies that are parsed during the
--- installation.
+-- This search path has only PostgreSQL's names. Views, policies and function bodies that are parsed during the installation use it too.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA awty_http;

@@ -1,5 +1,4 @@
--- Creates functions that compute the normal spelling of a URI and the id of a schedule. The library and the gateway compute them with the
--- same code.
+-- The library and the gateway compute the normal spelling of a URI and the id of a schedule with the same code.
 
 CREATE FUNCTION awty_http_internal.normal_uri(uri text) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'normal_uri_wrapper';

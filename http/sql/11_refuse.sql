@@ -1,5 +1,3 @@
--- Creates the functions with which awty_http raises errors.
-
 CREATE FUNCTION awty_http_internal.refuse(sqlstate text, message text, hint text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -8,8 +6,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse(text, text, text) IS 'Raises an error';
 
--- HTTP and the gateway use UTF-8. A database with the encoding SQL_ASCII accepts any bytes, and other encodings have characters that UTF-8
--- lacks.
+-- HTTP and the gateway need UTF-8. The encoding SQL_ASCII accepts any bytes, and other encodings have characters that UTF-8 lacks.
 CREATE FUNCTION awty_http_internal.check_encoding(VARIADIC texts text[]) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,7 +1,7 @@
--- Creates tenants, the roles whose calls the gateway makes, and functions for the rights of other roles to these calls.
+-- A tenant is a role whose calls the gateway makes.
 --
--- Only the extension's owner writes this table, so the name of a job gives no right. A role that registers a job "http.app" gets no calls
--- of tenant "app", and cannot derive the tenant's ids and signing keys.
+-- Only the extension's owner writes awty_http.tenant, so the name of a job gives no right. A role that registers a job "http.app" gets no
+-- calls of tenant "app", and cannot derive the tenant's ids and signing keys.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,
@@ -55,8 +55,8 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- Returns the tenant that the role has chosen by ALTER ROLE web SET awty_http.tenant = 'app'. The function reads the catalog, because SET
--- ROLE does not load the settings of a role.
+-- Reads the tenant that ALTER ROLE web SET awty_http.tenant = 'app' has chosen. The function reads the catalog, because SET ROLE does not
+-- load the settings of a role.
 CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT substr(c.setting, length('awty_http.tenant=') + 1)
@@ -67,8 +67,8 @@ CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
--- A role that is no tenant uses the job of the tenant that it has chosen, or of the only tenant whose member it is. A right that
--- awty.allow() gave chooses a tenant for reading only, because any tenant can give such a right to any role.
+-- A role that is no tenant uses the job of the tenant that it has chosen, or of the only tenant whose member it is. A right from
+-- awty.allow() chooses a tenant for reading only, because any tenant can give such a right to any role.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -218,7 +218,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes; returns the job of its calls; for the owner of extension awty_http';
 
--- The number has 63 bits from PostgreSQL's strong source of random numbers.
+-- gen_random_uuid() reads PostgreSQL's strong source of random numbers. The hash gives 63 random bits.
 CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807

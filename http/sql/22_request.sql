@@ -1,5 +1,3 @@
--- Creates functions that check and build the request of a call.
-
 -- The library and the gateway check methods, headers and statuses with the same code.
 CREATE FUNCTION awty_http_internal.is_method(method text) RETURNS boolean
     LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'is_http_method_wrapper';
@@ -43,7 +41,7 @@ CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'Returns a length of time as the gateway reads it, in milliseconds or whole seconds';
 
--- The content has the header values and the body, which a role with the right "read" does not see. The request has only the names of the
+-- A role with the right "read" does not see the content, which has the header values and the body. The request has only the names of the
 -- headers.
 CREATE FUNCTION awty_http_internal.request(
     method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,

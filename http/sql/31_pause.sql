@@ -1,7 +1,5 @@
--- Creates functions with which the gateway locks, pauses and resumes a schedule on behalf of a role.
---
--- For each function that a role may call, there is a second function, named ..._as. It gets the caller as an argument and checks the
--- caller's right.
+-- Each function that a role may call has a second function, named ..._as. This second function gets the caller as an argument and checks
+-- the caller's right.
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';

@@ -1,5 +1,3 @@
--- Creates functions by which an answer changes a schedule that fails, is gone or wants no more calls, or a send that succeeded.
-
 -- The gateway records an answer and its effects on the schedule in one transaction. It skips schedules that another session has locked, so
 -- that no answer waits for a lock.
 CREATE FUNCTION awty_http_internal.lock_answered(ids text[]) RETURNS text[]

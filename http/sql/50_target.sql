@@ -1,5 +1,3 @@
--- Creates functions for the state and the limits of targets, and for blocks that a target asks for.
-
 -- A target without a row of its own has the limits for all targets of the job.
 CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target text, OUT concurrency integer, OUT rate numeric,
     OUT burst integer, OUT in_flight bigint, OUT state text, OUT blocked_until timestamptz, OUT why text)

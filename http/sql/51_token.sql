@@ -1,5 +1,3 @@
--- Creates the tokens of the HTTP API.
-
 CREATE TABLE awty_http.token (
     id              bigint GENERATED ALWAYS AS IDENTITY,
     hash            bytea NOT NULL,

@@ -1,5 +1,3 @@
--- Grants the rights to read and to write.
---
 -- The administrator grants USAGE on the schema, as on awty: GRANT USAGE ON SCHEMA awty, awty_http TO app.
 
 REVOKE ALL ON awty_http.tenant, awty_http.endpoint, awty_http.token, awty_http.stat, awty_http_internal.endpoint,
@@ -40,7 +38,6 @@ $$;
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
 GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
     awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
--- Roles may read all columns of the tokens except the hash.
 GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at) ON awty_http.token TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb), awty_http_internal.roll_up(awty.future_job),
@@ -105,9 +102,9 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- In a dump, a dropped role is a number. On the server that restores the dump, another role may have this number and would get the tokens
--- and rows. A dump therefore leaves out the rows whose role is gone. If only created_by or sent_by is gone, the row is dumped, because
--- these columns give no right, and a live schedule or a used key must not be lost.
+-- A dump shows a dropped role as a number, and another role may have this number on the restored server. So a dump leaves out the tokens
+-- and rows of a dropped role. A row whose created_by or sent_by alone is gone is dumped, because these columns give no right, and a live
+-- schedule or a used key must not be lost.
 DO $$
 DECLARE
     config record;
