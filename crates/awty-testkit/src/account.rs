@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 const SERVER_USER: &str = "postgres";
 
-/// Starts in `/tmp`, because every account may enter that directory.
+/// Every account may enter `/tmp`, so the command starts there.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");
@@ -19,7 +19,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// No process is in between, so that a signal to the child reaches the program itself.
+/// No process is in between, so a signal to the child reaches the program itself.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

@@ -20,7 +20,6 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a setting of the server, with its value in quotes.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.into(), value.into()));
         self
@@ -53,13 +52,12 @@ impl Builder {
         self
     }
 
-    /// The directory must not exist. The cluster keeps running when the test process ends.
+    /// The cluster's directory must not exist. The cluster keeps running when the test process ends.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
         self
     }
 
-    /// Uses the staged PostgreSQL in this directory instead of the process's default.
     pub fn stage(mut self, directory: &Path) -> Self {
         self.stage = Some(directory.into());
         self
@@ -111,7 +109,7 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // Tests kill processes and never the machine, so the kernel keeps written data without fsync.
+            // Tests never crash the machine, so the kernel keeps written data without fsync.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);

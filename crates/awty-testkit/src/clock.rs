@@ -1,10 +1,8 @@
-//! Lets a test set a server's wall clock. The monotonic clock is unaffected.
-
 use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// Sets the server's clock to `seconds` ahead of real time. Needs
+    /// The server's clock shows `seconds` more than real time. Needs
     /// [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {

@@ -1,5 +1,3 @@
-//! One throwaway server.
-//!
 //! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster is meant to outlive
 //! the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds
 //! damage in awty's tables.
@@ -30,7 +28,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Each server has a socket directory of its own.
+    /// Each server has its own socket directory, so all servers can have this port.
     pub const PORT: u16 = 5432;
 
     /// By default awty is preloaded, with slots of one second.
@@ -88,7 +86,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Makes the server read its settings again. Each server process applies the new settings a little later.
+    /// Each server process applies the new settings a little later.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -99,7 +97,7 @@ impl Cluster {
         self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
-    /// The lines take effect with [`reload`](Self::reload) or [`restart`](Self::restart).
+    /// The new settings take effect with [`reload`](Self::reload) or [`restart`](Self::restart).
     #[track_caller]
     pub fn configure(&self, lines: &str) {
         append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
@@ -180,7 +178,7 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id, and a new postmaster would
+        // In a container without an init process, the dead postmaster keeps its process id. So a new postmaster would
         // refuse to start.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);

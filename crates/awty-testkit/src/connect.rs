@@ -1,5 +1,3 @@
-//! Clients and client tools of a cluster.
-
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -48,7 +46,7 @@ impl Cluster {
         self.execute(database, &["CREATE EXTENSION awty"]);
     }
 
-    /// An ordinary role that may use awty, with a schema of the same name.
+    /// Creates an ordinary role that may use awty, with a schema of the same name.
     #[track_caller]
     pub fn create_user(&self, database: &str, role: &str) {
         self.execute(
@@ -82,7 +80,7 @@ impl Cluster {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// `"awty"` matches all processes of awty.
+    /// The type `"awty"` matches all processes of awty.
     #[track_caller]
     pub fn pids(&self, backend_type: &str) -> Vec<i32> {
         let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";
@@ -91,7 +89,7 @@ impl Cluster {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// A PostgreSQL tool (`pg_dump`, `pgbench`, ...) in the caller's account, as superuser.
+    /// Runs a PostgreSQL tool (`pg_dump`, `pgbench`, ...) in the caller's account, as superuser.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {
@@ -105,7 +103,7 @@ impl Cluster {
         [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]
     }
 
-    /// Rows come without headers or alignment. The script must succeed.
+    /// psql prints rows without headers or alignment. The script must succeed.
     #[track_caller]
     pub fn psql(&self, database: &str, script: &str) -> String {
         let mut psql = self.tool("psql");

@@ -1,10 +1,8 @@
-//! Makes a server's disk fail or become slow.
-
 use crate::Cluster;
 use crate::preload::DISK;
 use std::time::Duration;
 
-/// Ways in which the disk can fail. `disk.c` uses the same numbers.
+/// The numbers must match `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// With this fault, PostgreSQL goes down by design.
@@ -18,7 +16,6 @@ pub enum DiskFault {
 }
 
 impl Cluster {
-    /// Needs [`with_failing_disk`](crate::Builder::with_failing_disk).
     #[track_caller]
     pub fn fail_disk(&self, how: DiskFault) {
         DISK.set(self, 1, 0);
@@ -32,7 +29,7 @@ impl Cluster {
         DISK.get(self, 1)
     }
 
-    /// Sets how long a flush of WAL takes at least. Needs [`with_failing_disk`](crate::Builder::with_failing_disk).
+    /// A flush of WAL takes at least this time.
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
         DISK.set(self, 3, 0);

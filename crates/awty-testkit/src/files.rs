@@ -1,6 +1,4 @@
-//! The directories of clusters.
-//!
-//! Invariant: a directory is removed only if its name and owner match, and the process in its name has ended.
+//! Invariant: a cluster's directory is removed only if its name and owner match, and the process in its name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -40,7 +38,6 @@ pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     on_this_directory.then_some(Pid::from_raw(pid)).flatten()
 }
 
-/// Finds server processes even if the postmaster has ended.
 pub(crate) fn processes(data: &Path) -> Vec<Pid> {
     working(|cwd| cwd == data)
 }

@@ -1,5 +1,3 @@
-//! The fixture of most tests: a cluster with a role `shop`, its jobs and its checks.
-
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 use crate::{Cluster, PATIENCE};
@@ -16,7 +14,7 @@ pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// SQLSTATE of a script that was too slow and must be repeated.
+/// A script raises this SQLSTATE if it was too slow and must be repeated.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {
@@ -106,7 +104,7 @@ impl Cluster {
         self.run_as(role, &script);
     }
 
-    /// `condition` is SQL. Rows are in the order of their ids.
+    /// `condition` is SQL. The ends are sorted by id.
     #[track_caller]
     pub fn ends(&self, condition: &str) -> Vec<End> {
         let sql = format!(
@@ -156,8 +154,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as `shop` in one transaction that must end before the time `{first}`, and returns this time. It
-    /// is `seconds` after the start of the transaction, or later on a slow machine.
+    /// Runs statements as `shop` in one transaction that must end before the time `{first}`, and returns this time. On
+    /// a slow machine, the time is more than `seconds` after the start.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -184,7 +182,7 @@ impl Shop {
         self.cluster.create_job("shop", name, body, options);
     }
 
-    /// In the body, `j` is the array of checks.
+    /// In the function's body, `j` is the array of checks.
     #[track_caller]
     pub fn set_job(&self, name: &str, body: &str, options: &str) {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
@@ -228,7 +226,7 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
     }
 
-    /// Expects that the order has only one row in the history.
+    /// The order must have only one row in the history.
     #[track_caller]
     pub fn end_of(&self, key: &str) -> End {
         self.end_within(key, PATIENCE)
@@ -267,7 +265,8 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Returns the slot in the transaction that schedules the check, so that the check does not run in between.
+    /// The transaction that schedules the check also reads its slot, because the check could run before a second
+    /// transaction.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();
@@ -281,7 +280,7 @@ impl Shop {
         slot
     }
 
-    /// Sets the clock to two seconds after `time`. The cluster needs a movable clock.
+    /// Sets the server's clock, which must be movable, to two seconds after `time`.
     #[track_caller]
     pub fn pass(&self, time: DateTime<Utc>) {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);

@@ -1,5 +1,3 @@
-//! Starts a gateway as a separate process.
-
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
 use crate::{Cluster, poll};
@@ -26,7 +24,7 @@ pub fn until<T>(what: &str, ask: impl FnMut() -> Result<T, String>) -> T {
 }
 
 impl Cluster {
-    /// Creates a role `gateway` that may claim checks for the new tenants.
+    /// The role `gateway` may claim checks of the new tenants.
     #[track_caller]
     pub fn create_gateway(&self, tenants: &[&str]) {
         self.create_extension("postgres");
@@ -76,7 +74,6 @@ impl Gateway {
         Self::start_by(Command::new(program), database, credentials, flags)
     }
 
-    /// `command` starts the gateway's program, and this function adds the arguments.
     pub fn start_by(mut command: Command, database: &str, credentials: &Path, flags: &[&str]) -> Self {
         command.arg("serve");
         for (flag, value) in DEFAULTS.iter().filter(|(flag, _)| !flags.contains(flag)) {
@@ -137,13 +134,13 @@ impl Gateway {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// Resident memory in KiB.
+    /// Resident memory of the gateway in KiB.
     #[track_caller]
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// Largest resident memory so far, in KiB.
+    /// Largest resident memory of the gateway so far, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")

@@ -1,5 +1,3 @@
-//! The server log, and lines that must never be in it.
-
 use std::fs;
 use std::sync::atomic::Ordering;
 
@@ -27,7 +25,6 @@ impl Cluster {
         found.unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// Returns the failed assertions and leaks since the last call.
     pub fn new_faults(&self) -> Vec<String> {
         let log = self.log_since(self.looked_for_faults.load(Ordering::Relaxed));
         // The last line may be incomplete.

@@ -1,8 +1,8 @@
-//! Markdown whose lines are at most 140 columns wide, except for rows of tables.
+//! Lines are at most 140 columns wide, except for rows of tables.
 
 use std::fmt::Write as _;
 
-/// Maximum width of a line, without the indent of a list item.
+/// A list item's indent comes in addition to this width.
 pub const WIDTH: usize = 138;
 
 pub fn paragraph(text: &str) -> String {
@@ -44,7 +44,7 @@ pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// Makes a sentence of a text. The first letter stays as it is if the text begins with a function's name.
+/// A text that begins with a function's name keeps its first letter.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
     let is_name = comment.split(' ').next().is_some_and(|word| word.contains('('));

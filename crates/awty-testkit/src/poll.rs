@@ -1,5 +1,3 @@
-//! Waits with a deadline.
-
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum time that a test waits. It is generous, so that no test fails because the machine is busy.

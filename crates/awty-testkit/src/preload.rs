@@ -1,5 +1,5 @@
-//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file of
-//! numbers that the test writes.
+//! Preloaded libraries control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file
+//! of numbers that the test writes.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 pub(crate) struct Library {
     name: &'static str,
-    /// Tells the library the name of the file of numbers.
+    /// This environment variable has the name of the file of numbers.
     variable: &'static str,
     source: &'static str,
 }
@@ -33,7 +33,7 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// Installs the library, with all numbers 0. The cluster must not have been started yet.
+    /// The cluster must not have been started yet. All numbers are 0 at first.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");

@@ -1,5 +1,3 @@
-//! The staged PostgreSQL is a copy of the installed PostgreSQL with the built awty.
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;

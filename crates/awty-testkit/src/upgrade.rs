@@ -1,5 +1,3 @@
-//! Runs pg_upgrade between clusters of two major versions.
-
 use std::process::Command;
 
 use crate::{Cluster, account};

@@ -1,7 +1,5 @@
-//! Checks awty's tables and indexes with amcheck.
-//!
-//! Invariant: the database is unchanged afterwards. If amcheck is not installed, one transaction installs it and rolls
-//! back.
+//! Invariant: the verification by amcheck leaves the database unchanged. If amcheck is not installed, one transaction
+//! installs it and rolls back.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -26,7 +24,7 @@ const PREPARE: &str = "
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// Panics if amcheck finds damage in awty's tables in the database. A database without awty passes.
+    /// Panics if amcheck finds damage in awty's tables. A database without awty passes.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
@@ -118,7 +116,8 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// The test may have caused the error by locks, a full disk, too many connections, a role without rights, or a shutdown.
+/// The test may have caused the error by locks, a full disk, too many connections, a role without rights, or a
+/// shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

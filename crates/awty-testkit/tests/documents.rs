@@ -1,7 +1,5 @@
-//! Every test that a document names exists.
-//!
-//! A document writes `file::test`, in backticks. In docs/attacks.md, a name without a file belongs to the file before
-//! it.
+//! A document names a test as `file::test`, in backticks. In docs/attacks.md, a name without a file belongs to the file
+//! before it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

@@ -1,5 +1,3 @@
-//! The throwaway clusters themselves, without awty.
-
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 use std::io::Write as _;
@@ -13,7 +11,6 @@ fn plain() -> Cluster {
     Cluster::builder().without_preload().start()
 }
 
-/// An ended process that its parent has not collected has an empty command line.
 fn is_alive(pid: &str) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| !command_line.is_empty())
 }
@@ -112,7 +109,6 @@ fn a_cluster_whose_log_has_a_failed_assertion_panics_when_it_is_dropped() {
     assert_eq!(cluster.new_faults(), Vec::<String>::new());
 }
 
-/// The test needs only a schema with awty's name.
 #[test]
 fn a_cluster_whose_tables_are_corrupt_panics_when_it_is_dropped() {
     let unindexed = "UPDATE pg_index SET indisready = false, indisvalid = false WHERE indexrelid = 'awty.t_pkey'::regclass;

@@ -1,5 +1,3 @@
-//! The width of Markdown pages and the links between them.
-
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 use std::path::{Path, PathBuf};

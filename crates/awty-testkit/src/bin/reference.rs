@@ -1,5 +1,3 @@
-//! Writes docs/reference.md. `make reference` runs this program.
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,7 +1,5 @@
-//! Runs a command with a throwaway cluster: `with-cluster [--conf FILE] -- COMMAND...`. `with-cluster --sweep` removes
-//! the clusters of killed tests.
-//!
-//! The command's `PGHOST`, `PGPORT` and `PGUSER` point to the cluster.
+//! Runs a command with a throwaway cluster: `with-cluster [--conf FILE] -- COMMAND...`. The command's `PGHOST`,
+//! `PGPORT` and `PGUSER` point to the cluster. `with-cluster --sweep` removes the clusters of killed tests.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

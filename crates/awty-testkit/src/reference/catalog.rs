@@ -1,5 +1,3 @@
-//! Functions, tables, views and settings, from the server's catalog and its COMMENTs.
-
 use crate::markdown::{WIDTH, paragraph, sentence, table};
 use postgres::{Client, Row};
 use std::fmt::Write as _;
@@ -12,7 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// The COMMENT of an overload for keys of other types contains these words. Such an overload needs no text of its own.
+/// These words mark the COMMENT of an overload for keys of other types. Such an overload gets no entry of its own.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
@@ -148,7 +146,7 @@ pub fn relations(client: &mut Client, schema: &str) -> String {
     sections
 }
 
-/// The meaning of an option is the COMMENT of the column of the same name.
+/// The meaning of an option is the COMMENT of the column with the same name.
 pub fn options(client: &mut Client, functions: &[Function]) -> String {
     let register = functions.iter().find(|function| function.name == "register").expect("awty.register()");
     let columns = columns(client, "awty.job");
@@ -165,7 +163,8 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // The library's defaults (`boot_val`), because the cluster's configuration file changes a few settings.
+    // The reference shows the library's default (`boot_val`), because the cluster's configuration file changes a few
+    // settings.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

@@ -1,5 +1,3 @@
-//! Outcomes and errors, from awty's source.
-
 use crate::markdown::table;
 use crate::{Cluster, checkout};
 use std::collections::BTreeMap;
@@ -42,7 +40,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// The string literals of an expression. In a format string, an ellipsis replaces each value.
+/// In a format string, an ellipsis replaces each value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 

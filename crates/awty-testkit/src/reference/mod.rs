@@ -1,6 +1,4 @@
-//! Writes docs/reference.md from the catalog of a server with awty, and from the lists in the source.
-//!
-//! Invariant: each function, column, setting, outcome and error appears.
+//! Invariant: docs/reference.md has each function, column, setting, outcome and error.
 
 #![allow(clippy::expect_used)] // in a generator the panic is the report
 

@@ -1,11 +1,9 @@
-//! Which modules of the gateway may know which others.
-
 use super::arrows::Arrows;
 use super::source::{Source, root};
 
 const FOLDER: &str = "crates/awty-gateway/src";
 
-/// From the lowest to the highest. A room may know only the rooms below its own layer.
+/// From the lowest to the highest. A room (a top-level module) may use only rooms of lower layers.
 const LAYERS: &[&[&str]] = &[
     &["clock", "duration", "notify", "sqlstate"],
     &["net"],
@@ -71,7 +69,6 @@ fn delivery_and_network_of_the_gateway_know_no_database() {
     assert!(found.is_empty(), "they know the database:\n{}", found.join("\n"));
 }
 
-/// The gateway writes only by calling functions of awty.
 #[test]
 fn sql_of_the_gateway_stands_in_db_and_writes_nothing_itself() {
     let mut found = Vec::new();

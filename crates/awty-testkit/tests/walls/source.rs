@@ -1,5 +1,3 @@
-//! A source file, its module and the paths that it names. The arguments of macros are searched as tokens.
-
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +12,10 @@ pub fn root() -> PathBuf {
 pub struct Source {
     pub file: String,
     pub lines: usize,
-    /// Such as `["store", "job"]`, and empty for lib.rs.
+    /// The module of src/store/job.rs is `["store", "job"]`. The module of lib.rs is empty.
     pub module: Vec<String>,
     pub children: Vec<String>,
-    /// Paths of `pub use a::b;`, by the name that other files see.
+    /// The key is the name under which other files see the path of a `pub use a::b;`.
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
     inline: Vec<String>,
@@ -127,7 +125,7 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// A visibility such as `pub(super)` says which modules may use the item, not which modules the item uses.
+    /// A visibility such as `pub(super)` names modules that may use the item, not modules that the item uses.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

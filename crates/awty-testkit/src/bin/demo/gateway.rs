@@ -1,7 +1,5 @@
-//! Starts the gateway and a process that serves its endpoints. Both run until `scripts/demo stop`.
-//!
-//! Invariant: both processes have the demo's directory in their command line and write their process id into it, so
-//! that the script can end them.
+//! Invariant: the processes of the demo have its directory in their command line and write their process id into it, so
+//! that `scripts/demo stop` can end them.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};

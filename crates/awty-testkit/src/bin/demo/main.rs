@@ -1,6 +1,5 @@
-//! Runs a shop with late orders, and a gateway with misbehaving endpoints, on a cluster that keeps running.
-//!
-//! The exit status is 0 only if each order that did not ship in time has its alerts, and no other order has an alert.
+//! Runs a shop with late orders, and a gateway with misbehaving endpoints, on a cluster that keeps running. The exit
+//! status is 0 only if each late order has its alerts and no other order has one.
 
 mod gateway;
 mod receiver;
@@ -17,7 +16,7 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// The last check runs 5 seconds after the last order. The remaining seconds are for slow machines.
+/// The last check runs 5 s after the last order. The remaining time is for slow machines.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

@@ -1,5 +1,3 @@
-//! Serves the demo's endpoints until `scripts/demo stop` ends the process.
-
 use awty_testkit::receiver::{accept, answer, hang, requests};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,3 @@
-//! Prints the history, and whether each order has the right alerts.
-
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Row;
 
@@ -54,7 +52,6 @@ fn verify(cluster: &Cluster) -> bool {
         println!("WRONG: {}", complaint(row));
     }
     match wrong.len() {
-        // A demo without orders or alerts has shown nothing.
         0 if n(0) > 0 && n(2) > 0 => println!("Every order that did not ship in time has its alert, and no other has."),
         0 => println!("WRONG: there were no orders or no alerts"),
         more => println!("WRONG: {more} findings in all (demo/verify.sql)"),

@@ -1,5 +1,3 @@
-//! Shows the state of the demo's shop every second.
-
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
