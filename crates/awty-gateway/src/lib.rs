@@ -1,7 +1,13 @@
-//! Calls HTTP endpoints when awty says that it is time.
+//! The library of `awty-gateway`, which calls HTTP endpoints when awty says that it is time.
 //!
-//! [`lease`] claims due checks and books answers. [`deliver`] turns a lease into a request and an answer into a
-//! verdict. [`net`] makes one HTTP call. [`api`] is the HTTP API. [`db`] holds every SQL statement.
+//! - [`serve`] runs the whole program; [`config`] reads its flags and files, with their defaults.
+//! - [`lease`] claims due checks, sends heartbeats and books answers.
+//! - [`deliver`] turns a lease into a request and an answer into a verdict: limits of one call, signatures, retries.
+//! - [`net`] judges addresses, resolves names and makes one HTTP call.
+//! - [`api`] is the HTTP API, one file per resource; [`db`] holds every SQL statement.
+//! - [`metrics`] counts what the gateway does; [`scrape`] adds figures of the database; [`health`] answers `/readyz`.
+//! - [`listen`] accepts connections; [`secrets`] reads credentials; [`clock`] reads the clock; [`notify`] tells systemd.
+//! - [`duration`] and [`sqlstate`] turn texts into values.
 
 pub mod api;
 pub mod clock;

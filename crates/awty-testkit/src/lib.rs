@@ -1,8 +1,19 @@
-//! Throwaway PostgreSQL clusters with awty, for tests, benches and the demo. Clients reach a server only by its Unix
-//! socket.
+//! Throwaway PostgreSQL clusters with awty, for tests, benches and the demo.
 //!
-//! Invariant: the next test removes the clusters of killed tests. Every wait has a deadline, and shows the last
-//! observation and the end of the server log if it fails.
+//! Clients can reach a cluster's server, of the staged PostgreSQL (`scripts/stage`), only by its Unix socket.
+//!
+//! ```no_run
+//! use awty_testkit::{Cluster, Stop};
+//!
+//! let mut cluster = Cluster::builder().set("awty.slot", "1s").start();
+//! cluster.create_extension("postgres");
+//! cluster.await_sql("postgres", "the first slot to have run", "SELECT last_slot_run IS NOT NULL FROM awty.status");
+//! cluster.stop(Stop::Immediate);
+//! cluster.start();
+//! ```
+//!
+//! Invariant: dropping a [`Cluster`], even by a panic, stops and removes it. The next test removes the clusters of
+//! killed tests. Every wait has a deadline, and shows the last observation and the end of the server log if it fails.
 
 mod account;
 mod builder;
