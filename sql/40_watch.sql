@@ -15,6 +15,8 @@ CREATE TABLE awty.rule (
     every           interval,
     call_schema     text COLLATE "C",
     call_name       text COLLATE "C",
+    cleared_schema  text COLLATE "C",
+    cleared_name    text COLLATE "C",
     notify          text COLLATE "C",
     existing        text COLLATE "C" NOT NULL,
     role            regrole NOT NULL,
@@ -43,6 +45,8 @@ COMMENT ON COLUMN awty.rule.remind IS 'Times before level 1 at which the alert i
 COMMENT ON COLUMN awty.rule.every IS 'Time after which the alert of the last level is told again, until it is cleared; NULL: it is told once';
 COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is called with the alert at each level; NULL: none';
 COMMENT ON COLUMN awty.rule.call_name IS 'Name of that function';
+COMMENT ON COLUMN awty.rule.cleared_schema IS 'Schema of the function call_cleared, which is called after a told alert was cleared; NULL: none';
+COMMENT ON COLUMN awty.rule.cleared_name IS 'Name of that function';
 COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the number of the alert at each level; NULL: none';
 COMMENT ON COLUMN awty.rule.existing IS 'Which of the rows that existed at awty.watch() are watched: upcoming, all or none';
 COMMENT ON COLUMN awty.rule.role IS 'Role that runs the rule''s job and calls the function; rows are read with the rights of the table''s owner';
@@ -138,10 +142,11 @@ CREATE FUNCTION awty.watch(
     due text DEFAULT NULL,
     calendar text DEFAULT NULL,
     remind interval[] DEFAULT '{}',
-    every interval DEFAULT NULL
+    every interval DEFAULT NULL,
+    call_cleared text DEFAULT NULL
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'watch_wrapper';
 
-COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean, text, text, interval[], interval)
+COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean, text, text, interval[], interval, text)
     IS 'Watches a table: a row that does not meet the condition until within a time, counted from since or given by due, gets an alert in awty.alert; returns the name of the rule; for the owner of the table';
 
 CREATE FUNCTION awty.unwatch(rule text) RETURNS bigint

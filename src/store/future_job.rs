@@ -77,11 +77,13 @@ statement!(
 
 // The query has two parts, because held checks of a job are in one index, and its other checks are in another index.
 statement! {
-    pub fn lock_job(job: &Text) -> Vec<i64> = query,
+    /// Locks the checks of a job, except those of the entity name `spared`.
+    pub fn lock_job(job: &Text, spared: Option<&Text>) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
       WHERE f.id = ANY (ARRAY(SELECT p.id FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held
                               UNION ALL
                               SELECT q.id FROM awty.future_job AS q WHERE q.job = $1 AND q.held))
+          AND f.entity_name IS DISTINCT FROM $2
       ORDER BY f.entity_name, f.entity_key FOR UPDATE"
 }
 

@@ -216,17 +216,7 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
     if table::hides_rows(table.oid, table.owner) {
         return Err(WatchError::RowSecurity { relation: table.qualified(), role: owner() }.into());
     }
-    let call = match args.optional_name(5, "call", MAX_FUNCTION)? {
-        Some(name) => {
-            let (schema, name) = function::parse(&name, &[relations::alert_type()]).map_err(|error| match error {
-                Error::FunctionMissing { function, .. } => WatchError::Call { function }.into(),
-                other => other,
-            })?;
-            function::of_alerts(&schema, &name, role, catalog::current_role())?;
-            Some((schema, name))
-        }
-        None => None,
-    };
+    let (call, call_cleared) = (called(args, 5, "call", role)?, called(args, 15, "call_cleared", role)?);
     const EXISTING: &str = "upcoming, all, none";
     let existing = args.text(7, "existing", 64)?.ok_or(Error::Null { argument: "existing" })?;
     if !EXISTING.split(", ").any(|word| word.as_bytes() == existing.as_bytes()) {
@@ -236,7 +226,32 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
     if let Some(calendar) = &calendar {
         calendar::for_use(calendar, role)?;
     }
-    Ok(Definition { since, due, until, within, escalate, calendar, remind, every, call, notify, existing, role })
+    Ok(Definition {
+        since,
+        due,
+        until,
+        within,
+        escalate,
+        calendar,
+        remind,
+        every,
+        call,
+        call_cleared,
+        notify,
+        existing,
+        role,
+    })
+}
+
+/// Returns schema and name of a function that is called with alerts.
+fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) -> Result<Option<(Text, Text)>> {
+    let Some(name) = args.optional_name(index, argument, MAX_FUNCTION)? else { return Ok(None) };
+    let (schema, name) = function::parse(&name, &[relations::alert_type()]).map_err(|error| match error {
+        Error::FunctionMissing { function, .. } => WatchError::Call { function }.into(),
+        other => other,
+    })?;
+    function::of_alerts(&schema, &name, role, catalog::current_role())?;
+    Ok(Some((schema, name)))
 }
 
 /// Refuses the rule if the search of the calendar ends before a row that starts now has reached each level.

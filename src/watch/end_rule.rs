@@ -18,7 +18,8 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     }
     let name: &Text = &rule.name;
     let count = checks(name);
-    alerts(name)?;
+    alert::clear_all(name, clock::now());
+    seen_all(name)?;
     job::delete(name);
     rule_function::remove(name);
     rule::remove(name);
@@ -35,14 +36,19 @@ pub fn without_table(name: &Text) -> Result<(), Unseen> {
     }
 }
 
-pub fn alerts(rule: &Text) -> Result<(), Unseen> {
-    alert::clear_all(rule, clock::now());
+/// Returns an error if an alert of the rule is still open, because the snapshot is too old.
+pub fn seen_all(rule: &Text) -> Result<(), Unseen> {
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
 /// Cancels all pending checks of a job, and returns their number.
 pub fn checks(job: &Text) -> i64 {
-    let ids = future_job::lock_job(job);
+    checks_except(job, None)
+}
+
+/// Cancels the pending checks of a job, except those of the entity name `spared`. Returns their number.
+pub fn checks_except(job: &Text, spared: Option<&Text>) -> i64 {
+    let ids = future_job::lock_job(job, spared);
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     ids.len() as i64

@@ -84,8 +84,10 @@ fn call(rule: &Rule, table: &Described) -> String {
     if let Some(every) = terms.every {
         named("every", quote(&interval(every, is_open_time)));
     }
-    if let Some((schema, name)) = &terms.call {
-        named("call", quote(&format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()))));
+    for (argument, function) in [("call", &terms.call), ("call_cleared", &terms.call_cleared)] {
+        if let Some((schema, name)) = function {
+            named(argument, quote(&format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()))));
+        }
     }
     if let Some(channel) = &terms.notify {
         named("notify", quote(&channel.to_string()));

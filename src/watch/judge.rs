@@ -5,9 +5,9 @@
 //! then rolled back.
 
 use super::statements::alert::{self, Open, Raised};
-use super::statements::rule_check::RuleCheck;
+use super::statements::rule_check::{RuleCheck, ScheduledBy};
 use super::statements::rule_objects;
-use super::{BACKFILL, SWEEP, Watched, sweep, untold, walk};
+use super::{BACKFILL, CLEARED, SWEEP, Watched, cleared, sweep, untold, walk};
 use crate::error::Result;
 use crate::function;
 use crate::pg::text::Text;
@@ -16,6 +16,7 @@ use crate::shmem::wakeup;
 use crate::store::check_row;
 use awty_core::Time;
 use awty_core::watch::{Alert, RowState, Verdict, judge};
+use pgrx::pg_sys;
 use std::collections::HashMap;
 
 /// Answer for a check whose row met the rule in time.
@@ -26,14 +27,16 @@ pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time
     untold::forget();
     let now = clock::now();
     let mut answers = vec![None; given.len()];
-    let mut rows = Vec::new();
+    let (mut rows, mut cleared) = (Vec::new(), Vec::new());
     for (place, check) in given.iter().enumerate() {
         match check.entity_name.as_bytes() {
             name if name == BACKFILL.as_bytes() => answers[place] = walk::piece(watched, now),
             name if name == SWEEP.as_bytes() => answers[place] = sweep::all(watched, now),
+            name if name == CLEARED.as_bytes() => cleared.extend(check.key.to_string().parse::<i64>()),
             _ => rows.push(place),
         }
     }
+    cleared::tell(watched, &cleared)?;
     for (place, again) in judged(watched, given, &rows, now)? {
         answers[place] = again;
     }
@@ -111,7 +114,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
     // If another session has locked the alert, the row is checked again, because the other session may leave the alert
     // open.
-    let left = alert::clear_free(&rule.name, &clear, now);
+    let left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     for (place, again) in &mut answers {
         if left.contains(&given[*place].key) {
             *again = Some(now);
@@ -135,10 +138,20 @@ fn tell(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
             );
         }
     }
-    if let Some((schema, name)) = &terms.call {
-        function::of_alerts(schema, name, terms.role, watched.rule.watched_by)?;
-        let rows = check_row::array(written.iter().map(|(_, _, row)| *row), relations::alert_type());
-        rule_objects::call_with(schema, name, rows, relations::alert_array_type());
+    match &terms.call {
+        Some(call) => call_with(watched, call, written.iter().map(|(_, _, row)| *row)),
+        None => Ok(()),
     }
+}
+
+/// Calls a function of the rule with rows of `awty.alert`.
+pub(super) fn call_with(
+    watched: &Watched,
+    (schema, name): &(Text, Text),
+    alerts: impl ExactSizeIterator<Item = pg_sys::Datum>,
+) -> Result<()> {
+    function::of_alerts(schema, name, watched.rule.terms.role, watched.rule.watched_by)?;
+    let rows = check_row::array(alerts, relations::alert_type());
+    rule_objects::call_with(schema, name, rows, relations::alert_array_type());
     Ok(())
 }

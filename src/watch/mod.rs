@@ -4,6 +4,7 @@
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
+//! - [`cleared`] clears alerts, and calls the rule's `call_cleared` afterwards.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
 //! - [`silence`] silences rows.
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
@@ -14,6 +15,7 @@
 //! also locks the check, so a run that has read the row earlier is rolled back.
 
 mod api;
+mod cleared;
 mod condition;
 pub mod end_rule;
 mod fault;
@@ -51,6 +53,8 @@ pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
 pub const BACKFILL: &str = "awty.backfill";
 /// The `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
+/// The `entity_name` of the checks that call `call_cleared`. Their keys are the numbers of cleared alerts.
+pub const CLEARED: &str = "awty.cleared";
 
 /// Largest number of rules that an error names.
 const MOST_NAMED: usize = 20;

@@ -7,7 +7,7 @@
 
 use super::statements::rule::Walk;
 use super::statements::rule_check::{self, ScheduledBy};
-use super::{BACKFILL, SWEEP, Watched};
+use super::{BACKFILL, CLEARED, SWEEP, Watched};
 use crate::pg::reraise::reported;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
@@ -18,7 +18,7 @@ use awty_core::watch::{self, Alert};
 
 /// Whether cancelling a check of this job and entity name silences a row.
 pub fn applies(job: &Job, entity_name: &Text) -> bool {
-    let is_row = ![BACKFILL, SWEEP].map(str::as_bytes).contains(&entity_name.as_bytes());
+    let is_row = ![BACKFILL, SWEEP, CLEARED].map(str::as_bytes).contains(&entity_name.as_bytes());
     is_row && super::is_rules(job) && Watched::find(&job.name).is_ok()
 }
 

@@ -4,7 +4,7 @@
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
 use super::written::note;
-use super::{SWEEP, Watched};
+use super::{SWEEP, Watched, cleared};
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::shmem::wakeup;
@@ -58,9 +58,10 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
                 Verdict::Remind(_) | Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => {}
             }
         }
-        is_over &= alert::clear_free(name, &settled, now).is_empty();
+        let by = ScheduledBy { role: watched.job.role, at: now };
+        is_over &= cleared::clear_free(watched, &settled, by).is_empty();
         if !ahead.0.is_empty() {
-            rule_check::keep(&watched.rule, &ahead.0, &ahead.1, ScheduledBy { role: watched.job.role, at: now });
+            rule_check::keep(&watched.rule, &ahead.0, &ahead.1, by);
             note(watched, &ahead.1);
         }
     }

@@ -2,9 +2,10 @@
 
 use super::statements::rule::{self, Rule};
 use super::statements::{alert, rule_function, rule_objects};
-use super::{end_rule, functions};
+use super::{CLEARED, end_rule, functions};
 use crate::pg::clock;
 use crate::pg::table::{self, Described};
+use crate::pg::text::Text;
 use crate::settings;
 use awty_core::Time;
 use std::time::Duration;
@@ -43,5 +44,6 @@ pub fn delete_alerts(now: Time) {
         return;
     };
     let began = clock::mono();
-    while alert::delete_cleared(then, ALERTS) > 0 && clock::mono().since(began) < MOST {}
+    let pending = Text::from(CLEARED);
+    while alert::delete_cleared(then, ALERTS, &pending) > 0 && clock::mono().since(began) < MOST {}
 }

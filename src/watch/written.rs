@@ -6,7 +6,7 @@
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::watched::{State, WatchedRow};
-use super::{Watched, end_rule};
+use super::{CLEARED, Watched, cleared, end_rule};
 use crate::call::argument_limits::MAX_ENTITY_KEY;
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
@@ -77,8 +77,10 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
 }
 
 pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
-    end_rule::checks(&watched.rule.name);
-    end_rule::alerts(&watched.rule.name).map_err(|_| Refusal::Changed)
+    let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
+    end_rule::checks_except(&watched.rule.name, Some(&Text::from(CLEARED)));
+    cleared::clear_all(watched, by);
+    end_rule::seen_all(&watched.rule.name).map_err(|_| Refusal::Changed)
 }
 
 fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
@@ -130,7 +132,7 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
         history::end(&ended, outcome, by.at, None);
     }
     over.append(&mut met);
-    alert::clear(&rule.name, &clear, by.at);
+    cleared::clear(watched, &clear, by);
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refusal::Changed);
     }

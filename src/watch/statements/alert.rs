@@ -7,6 +7,7 @@
 //! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table had few alerts at planning time.
 
 use super::rule::Rule;
+use super::rule_check::ScheduledBy;
 use crate::pg::clock;
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
@@ -151,6 +152,23 @@ statement!(
           ) AS f))"
 );
 
+// `told_at` is NULL if a hold was released after the alert was told at level 1 or above. A reminder is told before
+// `raised_at`.
+statement!(
+    clear_and_call,
+    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID, TEXTOID, OIDOID],
+    c"WITH cleared AS (
+          UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL
+          WHERE a.cleared_at IS NULL AND a.id = ANY (ARRAY(
+              SELECT f.id FROM pg_catalog.unnest($2) AS k (key)
+              CROSS JOIN LATERAL (
+                  SELECT o.id FROM awty.alert AS o WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
+              ) AS f))
+          RETURNING a.id, a.level > 0 AND a.told > 0 AND (a.told_at >= a.raised_at) IS NOT FALSE AS is_told)
+      INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      SELECT $1, $4, c.id::pg_catalog.text, $3, $3, $5, $3 FROM cleared AS c WHERE c.is_told"
+);
+
 statement! {
     pub fn clear_all(rule: &Text, now: Time) = query,
     c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
@@ -173,7 +191,7 @@ statement! {
 statement! {
     /// Ends the hold of a row's open alert, so that an alert of level 1 or above is reported again.
     pub fn release(rule: &Text, key: &Text) -> Option<Held> = query,
-    c"UPDATE awty.alert SET held_by = NULL, held_until = NULL, note = NULL, told_at = CASE WHEN level = 0 THEN told_at END
+    c"UPDATE awty.alert SET held_by = NULL, held_until = NULL, note = NULL, told_at = CASE WHEN level = 0 OR told_at < raised_at THEN told_at END
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL AND held_by IS NOT NULL RETURNING level, since"
 }
 
@@ -214,16 +232,22 @@ statement!(
                          WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1 OFFSET 0) AS f)"
 );
 
+statement!(select_rows, [INT8ARRAYOID], c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($1)");
+
 statement! {
     pub fn is_any_open(rule: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
 }
 
 statement! {
-    /// Deletes cleared alerts, and returns the number of deleted alerts.
-    pub fn delete_cleared(then: Time, limit: i64) -> u64 = query,
+    /// Deletes cleared alerts, except those whose `call_cleared` is pending. Returns the number of deleted alerts.
+    pub fn delete_cleared(then: Time, limit: i64, pending: &Text) -> u64 = query,
     c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
-          SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
+          SELECT a.id FROM awty.alert AS a
+          WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1
+              AND NOT EXISTS (SELECT FROM awty.future_job AS f
+                              WHERE f.entity_name = $3 AND f.entity_key = a.id::pg_catalog.text AND f.job = a.rule OFFSET 0)
+          ORDER BY a.cleared_at LIMIT $2))"
 }
 
 /// Converts a time for PostgreSQL. The earliest time becomes `-infinity`.
@@ -337,23 +361,25 @@ fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 
     [arg(ids), arg(levels), time(now)]
 }
 
-/// Clears the open alerts of these rows, and returns the number of cleared alerts.
-pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
-    if keys.is_empty() {
-        return 0;
-    }
-    clear_keys().execute(&[Some(rule.datum()), keys_arg(keys), time(now)])
+pub fn clear(rule: &Text, keys: &[Text], now: Time) {
+    clear_keys().execute(&[Some(rule.datum()), keys_arg(keys), time(now)]);
 }
 
-/// Clears the open alerts of these rows. Skips alerts that another transaction has locked, and returns their keys.
-pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
-    if keys.is_empty() {
-        return Vec::new();
-    }
-    let (free, others): (Vec<_>, Vec<_>) = lock_open(rule, keys).into_iter().partition(|(_, is_free)| *is_free);
-    let keys_of = |found: Vec<(Open, bool)>| -> Vec<Text> { found.into_iter().map(|(open, _)| open.key).collect() };
-    clear(rule, &keys_of(free), now);
-    keys_of(others)
+/// Clears the open alerts of these rows. For each alert that was told at level 1 or above, writes a check of this
+/// entity name with the alert's number as its key. Returns the number of these checks.
+pub fn clear_and_schedule(rule: &Text, keys: &[Text], entity_name: &Text, by: ScheduledBy) -> u64 {
+    clear_and_call().execute(&[
+        Some(rule.datum()),
+        keys_arg(keys),
+        time(by.at),
+        Some(entity_name.datum()),
+        arg(by.role),
+    ])
+}
+
+/// Returns the alerts with these numbers, as rows of `awty.alert`.
+pub fn rows(ids: &[i64]) -> Vec<pg_sys::Datum> {
+    select_rows().query(&[arg(ids.to_vec())], |rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0)))
 }
 
 pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {

@@ -1,5 +1,6 @@
 mod calendars;
 mod calls;
+mod cleared;
 mod copies;
 mod errors;
 mod holds;

@@ -1,0 +1,75 @@
+//! Clears the alerts of rows, and calls the rule's `call_cleared` afterwards.
+//!
+//! Invariant: the transaction that clears an alert also writes the check that calls the function. So the function never
+//! runs in the transaction of a client, and its error never undoes the clearing.
+//!
+//! Does not: write such a check when a rule ends (see `end_rule`), or for an alert that was never told at level 1 or
+//! above.
+
+use super::judge::call_with;
+use super::statements::alert::{self, Open};
+use super::statements::rule_check::ScheduledBy;
+use super::{CLEARED, Watched};
+use crate::error::Result;
+use crate::pg::clock;
+use crate::pg::text::Text;
+use crate::shmem::wakeup;
+
+/// Number of alerts that one step of [`clear_all`] clears.
+const ALERTS: i64 = 5_000;
+
+/// Clears the open alerts of these rows.
+pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
+    let name = &watched.rule.name;
+    if keys.is_empty() {
+        return;
+    }
+    if watched.rule.terms.call_cleared.is_none() {
+        alert::clear(name, keys, by.at);
+        return;
+    }
+    let checks = alert::clear_and_schedule(name, keys, &Text::from(CLEARED), by);
+    if checks > 0 {
+        wakeup::count_written(checks);
+        wakeup::at_commit(watched.job.runner(), clock::to_timestamp(by.at));
+    }
+}
+
+/// Clears the open alerts of these rows. Skips alerts that another transaction has locked, and returns their keys.
+pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text> {
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    let locked = alert::lock_open(&watched.rule.name, keys);
+    let (free, others): (Vec<_>, Vec<_>) = locked.into_iter().partition(|(_, is_free)| *is_free);
+    let keys_of = |found: Vec<(Open, bool)>| -> Vec<Text> { found.into_iter().map(|(open, _)| open.key).collect() };
+    clear(watched, &keys_of(free), by);
+    keys_of(others)
+}
+
+/// Clears all open alerts of the rule.
+pub fn clear_all(watched: &Watched, by: ScheduledBy) {
+    let name = &watched.rule.name;
+    if watched.rule.terms.call_cleared.is_none() {
+        alert::clear_all(name, by.at);
+        return;
+    }
+    let mut after = Text::from("");
+    loop {
+        let open = alert::open_after(name, &after, ALERTS);
+        let Some((last, _)) = open.last() else { break };
+        after = last.clone();
+        let keys: Vec<Text> = open.into_iter().map(|(key, _)| key).collect();
+        clear(watched, &keys, by);
+    }
+}
+
+/// Calls `call_cleared` with these alerts. Without the function, the checks end.
+pub fn tell(watched: &Watched, ids: &[i64]) -> Result<()> {
+    let Some(call) = watched.rule.terms.call_cleared.as_ref().filter(|_| !ids.is_empty()) else { return Ok(()) };
+    let alerts = alert::rows(ids);
+    if alerts.is_empty() {
+        return Ok(());
+    }
+    call_with(watched, call, alerts.into_iter())
+}
