@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use crate::{Cluster, account, files, preload, stage};
 
-/// A setting overrides an earlier setting of the same name.
+/// A later setting overrides an earlier setting of the same name.
 #[derive(Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
@@ -30,8 +30,8 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` for this cluster, with checksums. Other clusters are copies of a template and have the same system
-    /// identifier.
+    /// Runs `initdb` with checksums for this cluster. Other clusters are copies of one template, so they have the same
+    /// system identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
@@ -109,7 +109,7 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // Tests never crash the machine, so the kernel keeps written data without fsync.
+            // Tests never crash the machine, so the kernel keeps written data even without fsync.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);

@@ -2,7 +2,7 @@ use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// The server's clock shows `seconds` more than real time. Needs
+    /// Sets the server's clock this many seconds ahead of real time. The cluster needs
     /// [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {

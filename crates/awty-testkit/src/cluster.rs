@@ -1,6 +1,6 @@
-//! Invariant: dropping a [`Cluster`] stops its server and removes its directory, unless the cluster is meant to outlive
-//! the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds
-//! damage in awty's tables.
+//! Invariant: when a [`Cluster`] is dropped, its server stops and its directory is removed, unless the cluster is meant
+//! to outlive the program. The drop panics if the server has logged an unexpected failed assertion or leak. It also
+//! panics if amcheck finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,10 +28,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Each server has its own socket directory, so all servers can have this port.
+    /// Each server has its own socket directory, so all servers can use the same port.
     pub const PORT: u16 = 5432;
 
-    /// By default awty is preloaded, with slots of one second.
+    /// By default the cluster preloads awty, and `awty.slot` is one second.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -86,7 +86,7 @@ impl Cluster {
         self.start();
     }
 
-    /// Each server process applies the new settings a little later.
+    /// The call returns before all server processes have applied the new settings.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -110,7 +110,7 @@ impl Cluster {
         standby
     }
 
-    /// `options` are those of `pg_basebackup`. The server of the copy is not started.
+    /// The call passes `options` to `pg_basebackup`. The server of the copy is not started.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -185,7 +185,7 @@ impl Cluster {
         }
     }
 
-    /// Runs in the server's account, which may write into the cluster's directory.
+    /// The tool runs in the server's account, which may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

@@ -80,7 +80,7 @@ impl Cluster {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// The type `"awty"` matches all processes of awty.
+    /// Finds processes by the beginning of their type, so that `"awty"` finds all processes of awty.
     #[track_caller]
     pub fn pids(&self, backend_type: &str) -> Vec<i32> {
         let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";
@@ -103,7 +103,7 @@ impl Cluster {
         [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]
     }
 
-    /// psql prints rows without headers or alignment. The script must succeed.
+    /// Returns rows without headers or alignment. Panics if the script fails.
     #[track_caller]
     pub fn psql(&self, database: &str, script: &str) -> String {
         let mut psql = self.tool("psql");

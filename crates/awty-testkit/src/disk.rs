@@ -22,14 +22,14 @@ impl Cluster {
         DISK.set(self, 0, how as i64);
     }
 
-    /// Returns the number of failed writes and flushes.
+    /// Ends the fault, and returns the number of writes and flushes that failed.
     #[track_caller]
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);
         DISK.get(self, 1)
     }
 
-    /// A flush of WAL takes at least this time.
+    /// Each flush of WAL then takes at least the time `to`.
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
         DISK.set(self, 3, 0);

@@ -1,4 +1,5 @@
-//! Invariant: a cluster's directory is removed only if its name and owner match, and the process in its name has ended.
+//! Invariant: a cluster's directory is removed only if its name has the test prefix, its owner is the servers' account,
+//! and the process whose id is in the name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// The path of a Unix socket must be short, and root's `$TMPDIR` may be closed to the account of root's servers.
+/// The directories are in `/tmp`, because the path of a Unix socket must be short. Also, the servers of root run in
+/// another account, which may be unable to enter root's `$TMPDIR`.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
@@ -29,7 +31,7 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// `postmaster.pid` may name a process that is not a server on this directory.
+/// `postmaster.pid` may name a process that is not the server of this directory.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -107,7 +109,7 @@ pub fn sweep() {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
-        // A dead process that its parent has not collected has no command line.
+        // A dead process that its parent has not collected has an empty command line.
         let runs = fs::read(format!("/proc/{owner}/cmdline")).is_ok_and(|line| !line.is_empty());
         if ours && !runs {
             remove(&entry.path());

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// A run waits here while a test holds an advisory lock (the gate).
+/// A job with this statement waits while a test holds an advisory lock, which is called the gate.
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// A run waits here while a table has a row (the door), even over a restart.
+/// A job with this loop waits while a table has a row, which is called the door. The row survives a restart of the
+/// server.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
@@ -88,8 +89,8 @@ impl Cluster {
         }
     }
 
-    /// Registers `<role>.<name>` with a PL/pgSQL body, in which `j` is the check. `options` are more arguments of
-    /// `awty.register`, such as `", timeout => '1 s'"`.
+    /// Registers the job `<role>.<name>` with a PL/pgSQL function. In the function's body, `j` is the check. `options`
+    /// are further arguments of `awty.register`, such as `", timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -104,7 +105,7 @@ impl Cluster {
         self.run_as(role, &script);
     }
 
-    /// `condition` is SQL. The ends are sorted by id.
+    /// `condition` is an SQL condition on rows of the history. The result is sorted by id.
     #[track_caller]
     pub fn ends(&self, condition: &str) -> Vec<End> {
         let sql = format!(
@@ -154,8 +155,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as `shop` in one transaction that must end before the time `{first}`, and returns this time. On
-    /// a slow machine, the time is more than `seconds` after the start.
+    /// Replaces `{first}` in the statements by a time ahead, and returns this time. The statements run as `shop` in one
+    /// transaction, which must end before the time. On a slow machine, the time is more than `seconds` after the start.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -226,7 +227,7 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
     }
 
-    /// The order must have only one row in the history.
+    /// The history must have only one row for the order.
     #[track_caller]
     pub fn end_of(&self, key: &str) -> End {
         self.end_within(key, PATIENCE)
@@ -265,7 +266,7 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// The transaction that schedules the check also reads its slot, because the check could run before a second
+    /// One transaction schedules the check and reads its due time, because the check could run before a second
     /// transaction.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {

@@ -1,7 +1,7 @@
-//! A folder for servers that other programs start, such as Patroni.
+//! Creates a folder for servers that other programs start, such as Patroni.
 //!
-//! Invariant: dropping a [`Folder`] ends each process that works below the folder, and removes the folder. The next
-//! test removes the folder of a killed test.
+//! Invariant: when a [`Folder`] is dropped, each process that works below the folder is ended, and the folder is
+//! removed. If a test is killed, the next test removes its folder.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Folder {
         path
     }
 
-    /// The child process is the program itself, in the servers' account.
+    /// The child process is the program itself and runs in the servers' account.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = account::direct(program);
         command.current_dir(&self.0);

@@ -1,6 +1,7 @@
-//! Throwaway PostgreSQL clusters with awty, for tests, benches and the demo.
+//! Starts throwaway PostgreSQL clusters with awty, for tests, benches and the demo.
 //!
-//! Clients can reach a cluster's server, of the staged PostgreSQL (`scripts/stage`), only by its Unix socket.
+//! A cluster runs the copy of PostgreSQL that `scripts/stage` makes. Clients can reach its server only by a Unix
+//! socket.
 //!
 //! ```no_run
 //! use awty_testkit::{Cluster, Stop};
@@ -12,8 +13,9 @@
 //! cluster.start();
 //! ```
 //!
-//! Invariant: dropping a [`Cluster`], even by a panic, stops and removes it. The next test removes the clusters of
-//! killed tests. Every wait has a deadline, and shows the last observation and the end of the server log if it fails.
+//! Invariant: when a [`Cluster`] is dropped, even by a panic, it is stopped and removed. If a test is killed, the next
+//! test removes its clusters. Every wait has a deadline. If a wait fails, the message shows the last observation and
+//! the end of the server log.
 
 mod account;
 mod builder;

@@ -1,8 +1,8 @@
-//! Lines are at most 140 columns wide, except for rows of tables.
+//! Writes Markdown with lines of at most 140 columns, except for rows of tables.
 
 use std::fmt::Write as _;
 
-/// A list item's indent comes in addition to this width.
+/// The indent of a list item is added to this width.
 pub const WIDTH: usize = 138;
 
 pub fn paragraph(text: &str) -> String {
@@ -44,7 +44,7 @@ pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// A text that begins with a function's name keeps its first letter.
+/// Begins the text with a capital letter, unless it begins with a function's name.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
     let is_name = comment.split(' ').next().is_some_and(|word| word.contains('('));

@@ -5,7 +5,7 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// After the time `within`, returns a message with the last `Err`.
+/// Calls `ask` until it returns `Ok`. After the time `within`, returns a message with the last `Err`.
 pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, String>) -> Result<T, String> {
     let start = Instant::now();
     loop {
@@ -21,7 +21,7 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
 
 #[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // The length of the pause is random, so that observations do not keep step with slots.
+    // The length of the pause is random, so that observations do not always come at the same point of a second.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

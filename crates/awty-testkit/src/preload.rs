@@ -1,5 +1,5 @@
-//! Preloaded libraries control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file
-//! of numbers that the test writes.
+//! Builds libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). The server preloads a library.
+//! All server processes map a file of numbers that the test writes.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 pub(crate) struct Library {
     name: &'static str,
-    /// This environment variable has the name of the file of numbers.
+    /// The environment variable that contains the path of the file of numbers.
     variable: &'static str,
     source: &'static str,
 }

@@ -2,7 +2,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Without `AWTY_STAGE` in the environment, `scripts/stage` makes the stage once per process.
+/// Returns the directory in `AWTY_STAGE`. If the environment lacks this variable, `scripts/stage` makes a directory
+/// once per process.
 pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {

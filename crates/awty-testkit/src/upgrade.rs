@@ -24,7 +24,7 @@ impl Cluster {
         find.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 
-    /// Only superusers may connect, and no background activity runs.
+    /// The server accepts only superusers and runs no background activity.
     #[track_caller]
     pub fn start_for_upgrade(&mut self) {
         let log = self.log_file();

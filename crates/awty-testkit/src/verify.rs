@@ -1,5 +1,5 @@
-//! Invariant: the verification by amcheck leaves the database unchanged. If amcheck is not installed, one transaction
-//! installs it and rolls back.
+//! Invariant: the verification by amcheck leaves the database unchanged. If amcheck is not installed, a transaction
+//! installs it and is rolled back.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -33,7 +33,7 @@ impl Cluster {
         }
     }
 
-    /// A stopped server has no faults. A database that a test has made inaccessible is printed and skipped.
+    /// Returns no faults for a stopped server. Prints and skips a database that a test has made inaccessible.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -116,8 +116,8 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// The test may have caused the error by locks, a full disk, too many connections, a role without rights, or a
-/// shutdown.
+/// Returns whether the test may have caused the error, by locks, a full disk, too many connections, a role without
+/// rights, or a shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

@@ -1,5 +1,5 @@
-//! A document names a test as `file::test`, in backticks. In docs/attacks.md, a name without a file belongs to the file
-//! before it.
+//! Tests that each test that a document names exists. A document names a test as `file::test` in backticks. In
+//! docs/attacks.md, a name without a file belongs to the file named before it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -61,7 +61,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// The name of a test has at least three words, unlike `slot::Width`.
+/// The name of a test has at least three words. A name such as `slot::Width` has fewer.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

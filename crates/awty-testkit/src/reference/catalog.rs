@@ -10,7 +10,8 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// These words mark the COMMENT of an overload for keys of other types. Such an overload gets no entry of its own.
+/// A function may have an overload for keys of another type. These words in its COMMENT mark the overload, so that it
+/// gets no entry of its own.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "

@@ -1,4 +1,4 @@
-//! Invariant: docs/reference.md has each function, column, setting, outcome and error.
+//! Invariant: docs/reference.md describes each function, column, setting, outcome and error.
 
 #![allow(clippy::expect_used)] // in a generator the panic is the report
 

@@ -1,7 +1,7 @@
 //! An arrow leads from a source file to a file that it uses.
 //!
-//! Invariant: an arrow to a name that a parent exports for a child (`pub use child::Name`) leads to the child. The
-//! parent's own `mod` and `pub use` of a child do not count.
+//! Invariant: if a parent module exports a name of its child (`pub use child::Name`), an arrow to this name leads to
+//! the child. The parent's own `mod` and `pub use` of the child do not count.
 
 use super::source::Source;
 use std::collections::{BTreeSet, HashSet, VecDeque};

@@ -15,7 +15,7 @@ pub struct Source {
     /// The module of src/store/job.rs is `["store", "job"]`. The module of lib.rs is empty.
     pub module: Vec<String>,
     pub children: Vec<String>,
-    /// The key is the name under which other files see the path of a `pub use a::b;`.
+    /// The map gives the path of each `pub use a::b;` by the name under which other files see it.
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
     inline: Vec<String>,

@@ -1,5 +1,5 @@
-//! Invariant: the processes of the demo have its directory in their command line and write their process id into it, so
-//! that `scripts/demo stop` can end them.
+//! Invariant: each process of the demo has the demo's directory in its command line, and writes its process id into the
+//! directory, so that `scripts/demo stop` can end the process.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};

@@ -1,5 +1,5 @@
-//! Runs a shop with late orders, and a gateway with misbehaving endpoints, on a cluster that keeps running. The exit
-//! status is 0 only if each late order has its alerts and no other order has one.
+//! Runs a shop with late orders, and a gateway with misbehaving endpoints. The cluster keeps running after the demo.
+//! The exit status is 0 only if each late order has its alerts and no other order has one.
 
 mod gateway;
 mod receiver;
