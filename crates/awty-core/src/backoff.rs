@@ -1,44 +1,43 @@
-//! How long awty waits before it tries something again.
+//! Computes how long awty waits before another attempt.
 
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Longest wait after a failed run.
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns the wait after `failures` failed runs in a row: `retry_after`, doubled with each further failure.
+/// Returns the wait before a failed run is repeated. The wait is `retry_after` after the first failure, and doubles
+/// with each further failure in a row.
 pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     let factor = 2_i32.checked_pow(failures.saturating_sub(1));
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// A wait that doubles with each failure, up to a maximum.
+/// The wait doubles with each failure, up to a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
     longest: Duration,
 }
 
-/// Wait before a role gets another worker, if the role's last worker ran no check or its process ended in a run.
+/// The launcher waits this long before it starts another worker for a role whose last worker ran no check or ended
+/// during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// Wait before the launcher tries again, if the server had no room for another background worker.
+/// The launcher waits this long before another attempt if the server has no room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// Wait before a worker tries a check again, if a client had locked the check's row.
+/// A worker waits this long before another attempt if a client has locked the row of a check.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
-    /// Creates a backoff that grows from `first` to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
 
-    /// Returns the wait after a failure that follows `failures` others in a row.
+    /// Returns the wait after a failure. `failures` is the number of earlier failures in a row.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))
     }
 
-    /// Returns the longest wait.
     pub const fn longest(&self) -> Duration {
         self.longest
     }

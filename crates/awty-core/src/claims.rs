@@ -1,7 +1,7 @@
-//! The checks that each worker runs or has prefetched.
+//! Lists the checks that a worker runs or has prefetched.
 //!
-//! Invariant (promise P4): at most one worker claims a check at a time, because the caller holds one lock for the lists
-//! of all workers.
+//! Invariant (promise P4): no two workers claim the same check at a time, because one lock protects the lists of all
+//! workers. The caller holds this lock.
 
 /// A sorted list of at most `N` check ids.
 #[derive(Clone, Copy, Debug)]
@@ -11,10 +11,8 @@ pub struct Ids<const N: usize> {
 }
 
 impl<const N: usize> Ids<N> {
-    /// The empty list.
     pub const NONE: Self = Self { ids: [0; N], len: 0 };
 
-    /// Empties the list.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -32,13 +30,12 @@ impl<const N: usize> Ids<N> {
         &self.ids[..self.len.min(N)]
     }
 
-    /// Whether the list has the id.
     pub fn has(&self, id: i64) -> bool {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims by those `wanted` checks that no other worker has, at most `N`. Returns the new
-    /// claims.
+    /// Replaces this worker's claims by at most `N` of the `wanted` checks. Skips checks that another worker has.
+    /// Returns the new claims.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -46,7 +43,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds the `wanted` checks that no other worker has prefetched. Returns these checks, even if some do not fit.
+    /// Adds the `wanted` checks that no other worker has prefetched. Returns all these checks, even those that did not
+    /// fit into the list.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

@@ -1,10 +1,11 @@
-//! Recognises an SQL command that a user wrote where a function's name is expected, for the HINT of an error.
+//! Recognises an SQL command that a user wrote in place of a function's name. The HINT of the error then shows a
+//! function with this command.
 //!
-//! Invariant: no function name is taken for a command, because a name has no space after its first word.
+//! Invariant: no function name is taken for a command, because only a command has a space after its first word.
 
-/// Commands that a BEGIN ATOMIC function may contain.
+/// A BEGIN ATOMIC function may contain these commands.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// Commands that need a quoted function body.
+/// These commands need a quoted function body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",

@@ -1,5 +1,7 @@
-//! Decides when awty vacuums its table of pending checks. Autovacuum comes once a minute by default, and in a minute a
-//! busy server ends ten times as many checks as are pending.
+//! Decides when awty vacuums its table of pending checks.
+//!
+//! Autovacuum is too slow, because it comes only once a minute by default. In a minute, a busy server ends ten times as
+//! many checks as are pending.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
 
@@ -7,15 +9,14 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// Dead rows per page at which a large table is vacuumed. A page holds about sixty rows.
+/// A large table is vacuumed when it has this many dead rows per page. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// Least time between two vacuums, and between the first dead row and a vacuum, so that a vacuum does not disturb a
-/// short backlog.
+/// A vacuum comes at least this long after the previous vacuum and after the first dead row, so that it does not
+/// disturb a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// Wait after a failed vacuum.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// An estimate of the dead rows in the table of pending checks.
+/// Estimates the number of dead rows in the table of pending checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadRows {
     rows: u64,
@@ -24,10 +25,8 @@ pub struct DeadRows {
 }
 
 impl DeadRows {
-    /// No dead rows, and a table of unknown size.
     pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
 
-    /// Adds `rows` to the estimate.
     pub fn add(&mut self, rows: u64, mono: Mono) {
         if self.rows == 0 {
             self.not_before = self.not_before.max(mono.plus(PAUSE));
@@ -35,12 +34,12 @@ impl DeadRows {
         self.rows = self.rows.saturating_add(rows);
     }
 
-    /// Whether a vacuum is due.
     pub fn are_many(&self, mono: Mono) -> bool {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. If so, the caller must vacuum now, because the estimate starts again from zero.
+    /// Returns whether a vacuum is due. If so, the caller must vacuum now, because this call resets the estimate of
+    /// dead rows to zero.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {
@@ -50,7 +49,7 @@ impl DeadRows {
         many
     }
 
-    /// Records a vacuum that left `pages` pages.
+    /// Records a vacuum after which the table has `pages` pages.
     pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
         self.limit = LEAST.max(PER_PAGE * u64::from(pages));
         self.not_before = mono.plus(PAUSE);

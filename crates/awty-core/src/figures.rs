@@ -1,11 +1,12 @@
 //! Counts the runs of one job, for the view `awty.job_status`.
 //!
-//! Invariant: each run counts in exactly one lateness class, so the classes add up to `runs`.
+//! Invariant: each run belongs to exactly one class of lateness, so that the classes add up to `runs`.
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Upper bounds of the lateness classes. The last class has no bound.
+/// A run belongs to the first class whose bound is at least its lateness. Later runs belong to an extra class without a
+/// bound.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -14,65 +15,50 @@ pub const LATE: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
 ];
 
-/// What a run did to its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The job requested another check.
     Again,
     /// The run failed and will be retried.
     Retry,
-    /// The run ended the check.
     End(Outcome),
 }
 
-/// A run of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOf {
-    /// Start of the run.
     pub started_at: Time,
-    /// End of the run.
     pub finished_at: Time,
-    /// Time from the check's slot to the start of the run.
+    /// The run started this long after its scheduled time.
     pub lateness: TimeDelta,
 }
 
-/// Counters of a job's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Number of runs.
     pub runs: u64,
-    /// Checks that ended as `done`.
     pub done: u64,
-    /// Checks that ended as `failed`.
     pub failed: u64,
-    /// Checks that ended as `timed_out`.
     pub timed_out: u64,
-    /// Failed runs that are retried.
     pub retries: u64,
-    /// Checks that a run ended with another outcome.
+    /// The number of checks that a run ended with any other outcome.
     pub other: u64,
-    /// Watched rows that met a rule in time.
+    /// The number of watched rows that met the condition before they became late.
     pub met: u64,
-    /// Watched rows whose alert reached level 1.
+    /// The number of watched rows that became late, so that their alert reached level 1.
     pub late_rows: u64,
-    /// Total duration of the runs. A run of several checks counts once.
+    /// The total duration of the runs. If one run handles several checks, its duration counts once.
     pub run_time: TimeDelta,
-    /// Longest duration of a run.
     pub max_run_time: TimeDelta,
-    /// Number of runs in each lateness class of [`LATE`].
+    /// The number of runs in each class of [`LATE`], with the extra class at the end.
     pub late: [u64; LATE.len() + 1],
-    /// Start of the last run.
     pub last_run_at: Option<Time>,
-    /// Time and outcome of the last check that a run ended.
+    /// The time at which a run last ended a check, and the outcome of that check.
     pub last_end: Option<(Time, Outcome)>,
-    /// End of the last run that did not fail.
     pub last_success_at: Option<Time>,
-    /// End of the last run that failed or ended its check with a problem.
+    /// The time at which a run last failed or ended its check with a problem.
     pub last_failure_at: Option<Time>,
 }
 
 impl Figures {
-    /// A job without runs.
     pub const NONE: Self = Self {
         runs: 0,
         done: 0,
@@ -91,12 +77,10 @@ impl Figures {
         last_failure_at: None,
     };
 
-    /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         *self == Self::NONE
     }
 
-    /// Counts a run.
     pub fn ran(&mut self, run: &RunOf, fate: Fate) {
         self.runs = self.runs.saturating_add(1);
         let place = LATE.iter().position(|late| run.lateness <= *late).unwrap_or(LATE.len());
@@ -125,13 +109,12 @@ impl Figures {
         *last = (*last).max(Some(run.finished_at));
     }
 
-    /// Adds the duration of a run.
+    /// Records the duration of a run.
     pub fn took(&mut self, run_time: TimeDelta) {
         self.run_time = self.run_time.checked_add(&run_time).unwrap_or(TimeDelta::MAX);
         self.max_run_time = self.max_run_time.max(run_time);
     }
 
-    /// Adds the counters of other runs.
     pub fn add(&mut self, more: &Self) {
         for (number, more) in [
             (&mut self.runs, more.runs),

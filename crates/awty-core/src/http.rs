@@ -1,30 +1,23 @@
-//! Lists the methods, headers and success statuses of HTTP calls that the gateway makes.
+//! Defines the methods, headers and success statuses of the HTTP calls that the gateway makes.
 
 use crate::label::labels;
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 
 labels! {
-    /// The method of an HTTP call.
     #[derive(Default)]
     Method for "method" {
-        /// The default method.
         #[default] Post = "POST",
-        /// A call without a body.
         Get = "GET",
-        /// A call without a body.
         Head = "HEAD",
-        /// A call with a body.
         Put = "PUT",
-        /// A call with a body.
         Patch = "PATCH",
-        /// A call with a body.
         Delete = "DELETE",
     }
 }
 
-/// Headers that only the gateway or the HTTP connection sets. A name that ends with `-` stands for all names that begin
-/// with it.
+/// Only the gateway or the HTTP connection sets these headers. A name that ends with `-` stands for all names that
+/// begin with it.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",
@@ -43,12 +36,9 @@ pub const RESERVED_HEADERS: &[&str] = &[
     "proxy-",
 ];
 
-/// Why a header that a user sets is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// The name is not a valid header name.
     Invalid,
-    /// The name is one of [`RESERVED_HEADERS`].
     Reserved,
 }
 
@@ -63,7 +53,7 @@ pub fn check_header(name: &str) -> Result<(), HeaderError> {
     if RESERVED_HEADERS.iter().any(is_reserved) { Err(HeaderError::Reserved) } else { Ok(()) }
 }
 
-/// The HTTP statuses that count as success, for example `200,300-304`.
+/// These HTTP statuses count as success, for example `200,300-304`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(Vec<(u16, u16)>);
 
@@ -71,7 +61,6 @@ const MAX_RANGES: usize = 20;
 const MAX_TEXT: usize = 255;
 
 impl Statuses {
-    /// Whether this status counts as success.
     pub fn contains(&self, status: u16) -> bool {
         self.0.iter().any(|(from, to)| (*from..=*to).contains(&status))
     }

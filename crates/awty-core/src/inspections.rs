@@ -1,33 +1,35 @@
-//! Decides when and in which order databases are inspected. An inspection finds out whether a database has awty.
+//! Decides when and in which order awty inspects databases. An inspection finds out whether awty is installed in a
+//! database.
 //!
-//! Invariant: each database is inspected once after it appears. A database with awty is inspected again within
+//! Invariant: awty inspects each database once after it appears, and inspects a database with awty again within
 //! [`AUDIT`]. Due databases with awty come first, unless another database has been due for [`AFTER_KNOWN`] longer.
 
 use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time between two inspections of a database with awty, and between two reads of the list of databases.
+/// This much time passes between two inspections of a database with awty, and between two reads of the list of
+/// databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Wait after an inspection that failed or found an outdated extension, because no event announces its update.
+/// An inspection that failed or found an outdated extension is repeated after this time, because no event announces
+/// that the extension was updated.
 pub const SOON: Duration = Duration::from_secs(5);
-/// Wait before another try, if no process was free, or if a command such as DROP DATABASE needed the database.
+/// An inspection is repeated after this time if no process was free, or if a command such as DROP DATABASE needed the
+/// database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Delay for databases that may lack awty, because each inspection costs about 10 ms of CPU.
+/// Databases that may lack awty are sorted as if they became due this much later, because each inspection costs about
+/// 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
-/// What an inspection found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// awty is not installed.
     Nothing,
-    /// awty is installed.
     Awty,
-    /// awty is installed in another version, or the inspection failed.
+    /// The database has another version of awty, or the inspection failed.
     Unclear,
 }
 
-/// The time of each database's next inspection. `K` identifies a database.
+/// Holds the time of each database's next inspection. `K` identifies a database.
 #[derive(Debug)]
 pub struct Inspections<K> {
     /// `None` means that the database has no awty, so it needs no inspection.
@@ -42,17 +44,16 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Makes all inspections and the next read of the list of databases due.
+    /// Makes the inspection of every database due. The list of databases must then be read again.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether the list of databases must be read again.
     pub fn wants_list(&self, now: Mono) -> bool {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Records the list of databases. New databases become due.
+    /// Records the list of databases, and makes the inspection of new databases due.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {
@@ -61,12 +62,13 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// Records an inspection's result. A database stays due if another inspection was requested meanwhile.
+    /// Records the result of an inspection. The database stays due if a caller has requested another inspection
+    /// meanwhile.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // The database left the list, because it no longer allows connections.
+        // A database that no longer allows connections is missing from the list.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -83,7 +85,6 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now));
     }
 
-    /// Records the start of an inspection.
     pub fn started(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(AUDIT)));
     }
@@ -93,7 +94,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases in their order, and the time until the next database is due.
+    /// Returns the due databases in the order of their inspection, and the time until another database becomes due.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

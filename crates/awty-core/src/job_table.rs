@@ -1,43 +1,39 @@
-//! Counters and log state of many jobs, in a table of fixed size.
+//! Keeps the counters and the log state of many jobs in a table of fixed size.
 //!
-//! In a full table, the job with the oldest last run loses its row. Its counters go to a row without a name, which the
-//! *other jobs* of its database share.
+//! If the table is full, the job with the oldest last run loses its row. Its counters move to a row without a name,
+//! which collects the *other jobs* of a database.
 //!
-//! Invariant: a database's rows together count each of its runs. A job has at most one row.
+//! Invariant: the rows of a database together count each of its runs. A job has at most one row.
 
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
 use crate::{Mono, Passed, Time};
 
-/// Maximum length of a job's name, in bytes.
 pub const NAME: usize = 63;
 
-/// The row of one job, or of the other jobs of a database.
+/// A row belongs to one job, or to the *other jobs* of a database together.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
     name: [u8; NAME],
     len: u8,
-    /// Counters of the runs since `since`.
     pub figures: Figures,
-    /// When counting began.
+    /// The counters count the runs since this time.
     pub since: Time,
-    /// Whether the counters have changed since they were last stored.
+    /// True if the counters have changed since awty last stored them.
     pub is_new: bool,
-    /// Limits the log entries about failures.
     pub log: LogRate,
-    /// When an external worker last asked for checks.
+    /// The time at which an external worker last asked for checks of this job.
     pub claimed_at: Option<Time>,
-    /// When an external worker last got checks.
+    /// The time at which an external worker last got a check of this job.
     pub served_at: Option<Time>,
-    /// The last target that a claim served. The next claim starts with the target after it.
+    /// The last claim ended with checks of this target. The next claim starts with the following target.
     pub target: TargetName,
 }
 
-/// Maximum length of a target's name, in bytes.
 pub const TARGET: usize = 255;
 
-/// Name of a target, empty for checks without a target.
+/// The name is empty for checks without a target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,
@@ -55,7 +51,6 @@ impl TargetName {
         Self { len: len as u8, ..copy }
     }
 
-    /// Returns the name's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -75,7 +70,7 @@ impl JobRow {
         target: TargetName::NONE,
     };
 
-    /// Returns the job's name, empty for the other jobs.
+    /// Returns the job's name. The row of the *other jobs* has an empty name.
     pub fn name(&self) -> &[u8] {
         &self.name[..usize::from(self.len)]
     }
@@ -86,17 +81,17 @@ impl JobRow {
     }
 }
 
-/// A table of `N` rows: `JOBS` rows for one job each, and the others for the other jobs of a database.
+/// At most `JOBS` of the `N` rows belong to single jobs. Each remaining row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Hash of each row's database and job name, or 0 for a free row. Comparing all names would take longer than many
-    /// runs.
+    /// Contains a hash of each row's database and job name, or 0 for a free row. A comparison of all names would take
+    /// longer than many runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
 }
 
-/// FNV-1a.
+/// Computes an FNV-1a hash.
 fn key(database: u32, name: &[u8]) -> u64 {
     let bytes = database.to_le_bytes();
     let hash = bytes
@@ -107,7 +102,6 @@ fn key(database: u32, name: &[u8]) -> u64 {
 }
 
 impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
-    /// A table without jobs.
     pub const EMPTY: Self = Self { keys: [0; N], rows: [JobRow::FREE; N], jobs: 0 };
 
     fn find(&self, database: u32, name: &[u8]) -> Option<usize> {
@@ -119,8 +113,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Finds or creates a job's row, which is `None` if the name is too long or the table is full. Also returns the
-    /// database whose oldest job lost its row.
+    /// Finds or creates a job's row. Returns no row if the name is too long or the table is full. Also returns the
+    /// database of a job that lost its row to make room.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -159,7 +153,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         Some(row.database)
     }
 
-    /// Removes a job's row. Returns whether the job had one.
+    /// Removes a job's row. Returns false if the job had no row.
     pub fn forget(&mut self, database: u32, name: &[u8]) -> bool {
         let found = self.find(database, name);
         if let Some(index) = found {
@@ -169,7 +163,6 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         found.is_some()
     }
 
-    /// Removes the rows of a database.
     pub fn forget_database(&mut self, database: u32) {
         for index in 0..N {
             if self.keys[index] != 0 && self.rows[index].database == database {
@@ -179,19 +172,17 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         }
     }
 
-    /// Returns the rows of a database.
     pub fn of(&self, database: u32) -> impl Iterator<Item = &JobRow> {
         let is_used = move |(key, row): &(&u64, &JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the rows of a database, to change them.
     pub fn of_mut(&mut self, database: u32) -> impl Iterator<Item = &mut JobRow> {
         let is_used = move |(key, row): &(&u64, &mut JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the due summaries of unlogged failures, with the jobs' names.
+    /// Returns the summaries that are due, each with the job's name and the number of failures that were not logged.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

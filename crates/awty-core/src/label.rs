@@ -1,15 +1,12 @@
-//! A macro for enums whose values are words of the SQL surface.
+//! Defines a macro for enums whose values SQL shows as words.
 
 use std::fmt;
 
 /// The error for a word that an option or argument does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLabel {
-    /// Name of the option or argument.
     pub parameter: &'static str,
-    /// The given word.
     pub value: String,
-    /// The allowed words, for the HINT.
     pub allowed: &'static [&'static str],
 }
 
@@ -23,10 +20,9 @@ impl std::error::Error for UnknownLabel {}
 
 /// A value that SQL shows as a word.
 pub trait Word {
-    /// Returns the value's word.
     fn as_str(&self) -> &'static str;
 
-    /// Sets the value whose word is `word`, or returns an error.
+    /// Sets the value that has this word. Returns an error for an unknown word.
     fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
 }
 
@@ -41,13 +37,11 @@ macro_rules! labels {
         }
 
         impl $name {
-            /// All values, in the order of the documentation.
+            /// Lists all values in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The words of [`Self::ALL`].
             pub const LABELS: &'static [&'static str] = &[$($label,)+];
 
-            /// Returns the value's word.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }

@@ -1,4 +1,4 @@
-//! How late a run starts after its slot.
+//! Computes how late a run starts.
 
 use crate::Time;
 use chrono::TimeDelta;

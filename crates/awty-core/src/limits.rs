@@ -1,4 +1,4 @@
-//! The options of a job, with their defaults and ranges.
+//! Defines the options of a job, with their defaults and ranges.
 
 use crate::label::labels;
 use crate::{Time, Width};
@@ -6,33 +6,27 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Maximum of `max_horizon` and `max_lateness`, so that sums of times stay within range.
+/// The options `max_horizon` and `max_lateness` are at most a century, so that sums of times stay within range.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
-/// Range of the option `timeout`.
 pub const TIMEOUT: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(1);
-/// Range of the option `max_checks`. 0 means no limit.
 pub const MAX_CHECKS: RangeInclusive<u32> = 0..=1_000_000;
-/// Range of the option `max_horizon`.
 pub const MAX_HORIZON: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=CENTURY;
-/// Range of the option `max_attempts`. 0 means no limit.
 pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
-/// Range of the option `retry_after`.
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
-/// Range of the option `max_lateness`.
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
-/// Maximum of the arguments `jitter` and `catch_up`.
+/// The arguments `jitter` and `catch_up` are at most this long.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-/// Maximum number of moments that the SQL function `occurrences` returns.
+/// The SQL function `occurrences` returns at most this many moments.
 pub const MAX_OCCURRENCES: u16 = 10_000;
 
 labels! {
-    /// What happens to a check whose slot passed while no check could run.
+    /// Says what happens to a check that became due while no check could run, for example because the server was down.
     OnMissed for "on_missed" {
         /// The check runs once, late.
         Run = "run",
-        /// The check moves to the next slot.
+        /// The check moves to the next possible time.
         NextSlot = "next_slot",
         /// The check ends with the outcome `missed`.
         Skip = "skip",
@@ -40,36 +34,29 @@ labels! {
 }
 
 labels! {
-    /// Which finished checks go to the history.
+    /// Says which finished checks awty keeps in the history.
     KeepHistory for "keep_history" {
-        /// Every check.
         All = "all",
-        /// Checks that ran at least once.
+        /// Only checks that ran at least once.
         Ran = "ran",
-        /// Checks that ended with a problem.
         Problems = "problems",
-        /// No check.
         None = "none",
     }
 }
 
 labels! {
-    /// What `awty.schedule` does if the entity already has a pending check of the job.
+    /// Says what `awty.schedule` does if the entity already has a pending check of the job.
     OnConflict for "on_conflict" {
-        /// The new check replaces the pending one.
         Replace = "replace",
-        /// The pending check stays.
         Keep = "keep",
-        /// The new check replaces the pending check if the new slot is earlier.
+        /// The new check replaces the pending check if the new check is due earlier.
         Earliest = "earliest",
-        /// The new check replaces the pending check if the new slot is later.
+        /// The new check replaces the pending check if the new check is due later.
         Latest = "latest",
-        /// The client gets an error.
         Error = "error",
     }
 }
 
-/// What happens if the entity already has a pending check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// The pending check ends with the outcome `replaced`.
@@ -94,31 +81,27 @@ impl OnConflict {
     }
 }
 
-/// The options of a job that decide when its checks run and how they end.
+/// These options of a job decide when its checks run and how they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Effective width of the job's slots.
+    /// Due times are rounded up to a multiple of this width.
     pub width: Width,
-    /// Longest duration of a run.
     pub timeout: TimeDelta,
-    /// Maximum number of checks of one entity. 0 means no limit.
+    /// The maximum number of checks of one entity. 0 means no limit.
     pub max_checks: u32,
-    /// How far ahead a check may be scheduled.
+    /// A new check may be due at most this far ahead.
     pub max_horizon: TimeDelta,
-    /// Maximum number of failed runs in a row. 0 means no limit.
+    /// The maximum number of failed runs in a row. 0 means no limit.
     pub max_attempts: u32,
-    /// Wait after the first failed run.
+    /// The wait after the first failed run.
     pub retry_after: TimeDelta,
-    /// What happens to a check whose slot was missed.
     pub on_missed: OnMissed,
     /// A check that is later than this ends instead of running.
     pub max_lateness: Option<TimeDelta>,
-    /// Which finished checks go to the history.
     pub keep_history: KeepHistory,
 }
 
 impl Limits {
-    /// Returns the options of a job that sets none.
     pub const fn defaults(width: Width) -> Self {
         Self {
             width,
@@ -170,7 +153,6 @@ fn within<T: PartialOrd + Copy>(
 /// The error for an option outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitError {
-    /// Name of the option.
     pub option: &'static str,
     bounds: Bounds,
 }
@@ -193,11 +175,8 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// Writes a duration in the largest unit that gives a whole number, as PostgreSQL writes its settings.
-pub struct Shown(
-    /// The duration.
-    pub TimeDelta,
-);
+/// Writes a duration as PostgreSQL writes its settings, in the largest unit that gives a whole number.
+pub struct Shown(pub TimeDelta);
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,31 +1,29 @@
 //! Limits the log entries about the failures of one job.
 //!
-//! Invariant: a job gets at most one log entry per second and [`ENTRIES`] per minute. The next entry or summary gives
-//! the number of unlogged failures.
+//! Invariant: a job gets at most one log entry per second and [`ENTRIES`] entries per minute. The next log entry or
+//! summary reports how many failures were not logged.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Maximum number of log entries about one job per minute.
 pub const ENTRIES: u32 = 10;
-/// Least time between two log entries about one job.
 pub const APART: Duration = Duration::from_secs(1);
-/// After this time, a summary reports the unlogged failures.
+/// After this time, a summary reports the failures that were not logged.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Numbers of failures, for example of unlogged ones.
+/// Counts failures, for example those that were not logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Number of failed runs and of checks that ended with a problem.
+    /// The number of failed runs and of checks that ended with a problem.
     pub events: u64,
-    /// Number of checks that ended with a problem, which `events` includes.
+    /// The number of checks that ended with a problem. `events` includes them.
     pub ends: u64,
 }
 
-/// The log entries about one job in the current minute.
+/// Counts the log entries about one job in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// Time of the first failure since the last summary.
+    /// The time of the first failure since the last summary.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,
@@ -33,11 +31,10 @@ pub struct LogRate {
 }
 
 impl LogRate {
-    /// A job without failures.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records failures. `None` means that they get no log entry. Otherwise the caller logs one of them, with the
-    /// returned number of earlier unlogged failures.
+    /// Records failures. If one of them may be logged now, returns the number of earlier failures that were not logged.
+    /// Otherwise returns `None`.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -47,7 +44,7 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // The logged failure counts as the end of a check only if all `failed` do.
+        // If only some of these failures ended a check, the logged failure counts as one that did not.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
@@ -59,7 +56,7 @@ impl LogRate {
         self.pass(failed);
     }
 
-    /// Returns the number of unlogged failures, if a summary is due.
+    /// Returns the number of failures that were not logged, if a summary of them is due.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;

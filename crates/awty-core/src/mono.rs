@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// A moment of the monotonic clock, which is never set back. The unit is a microsecond, and only differences have a
-/// meaning.
+/// A moment of the monotonic clock, in microseconds. The clock is never set back, and only differences of moments have
+/// a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub i64);
 
@@ -11,7 +11,6 @@ impl Mono {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// Returns the moment `wait` later.
     pub fn plus(self, wait: Duration) -> Mono {
         Mono(self.0.saturating_add(micros(wait)))
     }

@@ -1,7 +1,7 @@
-//! Guesses a mistyped name, for the HINT of an error.
+//! Finds the name that a user probably meant, for the HINT of an error.
 
-/// Returns the name nearest to `wanted`. A third of the characters of `wanted`, and at least one, may be wrong,
-/// missing, added, or swapped with the next. In a tie the alphabetically first name wins.
+/// Returns the name nearest to `wanted`. Up to a third of the characters, and at least one, may be wrong, missing,
+/// added, or swapped with the next character. Among equally near names, the alphabetically first one wins.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);
@@ -13,7 +13,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Optimal string alignment: a swap of neighbours is one edit.
+/// Counts edits by optimal string alignment, in which a swap of neighbouring characters is one edit.
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! A worker's place in shared memory changes only along the arrows of this diagram.
+//! The state of a worker's place in shared memory changes only along these arrows.
 //!
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned
@@ -6,21 +6,17 @@
 //!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, if no other place is free
 //! ```
 
-/// The state of a worker's place in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occupancy {
-    /// No worker has the place.
     Free,
     /// The launcher has requested a worker.
     Starting,
-    /// A worker is running.
     Taken,
     /// The worker's process ended during a run. The role's next worker cleans up.
     Abandoned,
 }
 
 impl Occupancy {
-    /// Whether the state may become `next`.
     pub fn may_become(self, next: Occupancy) -> bool {
         use Occupancy::{Abandoned, Free, Starting, Taken};
         matches!(

@@ -1,17 +1,17 @@
-//! Decides how many checks a worker takes in one turn.
+//! Decides how many checks a worker takes at once. The worker runs these checks in one *turn*.
 //!
-//! Each turn flushes the write-ahead log once, so large turns are cheap. But a check that becomes due during a turn
-//! waits for the turn's end, and a crash makes all checks of the turn suspects. So a turn should last only [`TURN`].
+//! Large turns are cheap, because each turn flushes the write-ahead log only once. But a check that becomes due during
+//! a turn waits for the turn's end. After a crash of the server, all checks of the turn are suspected as its cause. So
+//! a turn should last only [`TURN`].
 
 use std::time::Duration;
 
-/// Intended duration of a turn.
 pub const TURN: Duration = Duration::from_millis(20);
-/// Number of checks in a worker's first turn.
+/// A worker's first turn has this many checks.
 pub const FIRST: usize = 64;
 
-/// Returns the size of the next turn, after `ran` checks took the time `took`. A turn should last as long as its
-/// `flush`, so that a slow disk does not take most of the time.
+/// Returns the number of checks for the next turn, after `ran` checks took the time `took`. A turn should last at least
+/// as long as its `flush`, so that a worker with a slow disk does not spend most of its time on flushes.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -1,6 +1,6 @@
-//! Remembers which checks a worker could not run, and for how long.
+//! Remembers which checks a worker could not run, and when the worker tries them again.
 //!
-//! Invariant: a check that is locked by a client is tried again within the longest wait of
+//! Invariant: if a client has locked a check, the worker tries the check again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
 
 use crate::inspections::AUDIT;
@@ -13,11 +13,11 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// The next search for due checks forgets a pause that is over.
+    /// True if the pause has ended. The next search for due checks removes the pause.
     over: bool,
 }
 
-/// A worker's paused checks by id. The caller represents each slot by a number.
+/// Holds a worker's paused checks by id. The caller represents the due time of each check by a number.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
@@ -31,27 +31,26 @@ impl Pauses {
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Pauses a suspect, because another suspect is in the quarantine.
+    /// Pauses a check that may have crashed the server, because another such check is running alone in the quarantine.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// Pauses the check until the next audit of the database.
+    /// Pauses the check for the time [`AUDIT`], within which awty inspects the database.
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }
 
-    /// Whether the worker must not try the check now.
     pub fn is_resting(&self, id: i64, now: Mono) -> bool {
         self.by_id.get(&id).is_some_and(|pause| pause.until > now)
     }
 
-    /// Forgets pauses that have ended, because another search for due checks begins.
+    /// Removes the pauses that have ended, because another search for due checks begins.
     pub fn begin_pass(&mut self) {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause ends, and the first slot to search again.
+    /// Returns the time until the next pause ends, and the earliest due time from which the worker must search again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

@@ -6,64 +6,62 @@ use crate::{Mono, Time};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// How long each worker of a role must be busy with one run before the role gets another worker.
+/// A role gets another worker when each of its workers has been busy with one run for this long.
 pub const BEHIND: Duration = Duration::from_secs(1);
-/// Shortest sleep of the launcher.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// Longest sleep of the launcher, so that it notices a jump of the wall clock.
+/// The launcher sleeps at most this long, so that it notices a jump of the wall clock.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// A role of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Slot of the earliest check that may lack a worker. The slot is only a hint, and a worker that finds no check
-    /// clears it.
+    /// A check without a worker may be due at this time. The time is only a hint, and a worker that finds no check
+    /// clears the hint.
     pub due: Option<Time>,
-    /// Since when each worker has been busy with one run. `None` if a worker is free, or the role has no worker.
+    /// All workers of the role have been busy with one run each since this time. `None` if a worker is free, or the
+    /// role has no worker.
     pub behind_since: Option<Mono>,
-    /// Whether a worker has repeatedly found more checks than fit into a turn.
+    /// True if a worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
-    /// Number of workers, including starting ones but not stuck ones.
+    /// The number of workers, including those that are starting, but not those that are stuck.
     pub workers: u32,
-    /// Number of workers whose run survived termination. Stuck workers count only against the role's maximum, so that
-    /// the role takes no workers from other roles.
+    /// The number of workers whose run continues although it was terminated. These stuck workers count only against the
+    /// role's own maximum, so that other roles do not lose workers.
     pub stuck: u32,
-    /// The role gets no worker until then, because its workers cannot connect or cannot start.
+    /// The role gets no worker until this time, because its workers cannot connect or cannot start.
     pub parked_until: Option<Mono>,
-    /// Value of a counter when the role was last served. The counter grows whenever a worker starts or leaves, so that
-    /// a role whose worker made room comes last.
+    /// The value of a counter when the role was last served. The counter grows whenever a worker starts or leaves, so
+    /// that a role whose worker has just made room comes last.
     pub last_served: u64,
 }
 
-/// How many workers may start, and how early.
+/// Limits how many workers may start, and how early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Maximum number of workers of all roles together (`awty.max_workers`).
+    /// The maximum number of workers of all roles together (`awty.max_workers`).
     pub max_workers: u32,
-    /// Maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
+    /// The maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// Number of workers of roles that the caller does not list.
+    /// The number of workers of roles that the caller does not list.
     pub elsewhere: u32,
-    /// A worker may start this long before its role's slot, so that it is connected when the slot comes.
+    /// A worker may start this long before its role's next check is due, so that the worker is connected in time.
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Places that only roles without a worker get, so that roles with long runs do not take all places.
+    /// Returns the number of workers that only roles without a worker may get. Otherwise roles with long runs could
+    /// take all workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
 }
 
-/// The launcher's next actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Indexes of the roles that get another worker, in this order.
     pub start: Vec<usize>,
-    /// Number of roles that have due checks but no worker. While the number is not 0, workers of other roles leave
+    /// The number of roles that have due checks but no worker. While this number is not 0, workers of other roles leave
     /// after their turn.
     pub waiting: u32,
-    /// How long the launcher sleeps.
     pub wake_in: Duration,
 }
 
@@ -85,7 +83,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Roles without a worker come first. So once a role gets no worker, no later role gets one.
+    // Roles without a worker come first. If a role gets no worker, no later role gets one either.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);

@@ -1,7 +1,7 @@
 //! Decides what happens to a check before and after a run.
 //!
-//! Invariant: every answer ends the check or moves it to a later slot. A check ends within `max_checks` ×
-//! `max_attempts` runs, unless one of them is 0 (no limit).
+//! Invariant: every answer ends the check or moves it to a later time. A check ends after at most `max_checks` ×
+//! `max_attempts` runs, unless one of these options is 0, which means no limit.
 
 use crate::backoff;
 use crate::lateness::lateness;
@@ -10,52 +10,46 @@ use crate::{Limits, OnMissed, Outcome, Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// A pending check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The column `next_check_at`.
+    /// The time at which the check is due (column `next_check_at`).
     pub slot: Time,
-    /// Number of completed earlier runs.
+    /// The number of completed earlier runs.
     pub check_count: u32,
-    /// Number of failed runs in a row.
+    /// The number of failed runs in a row.
     pub attempt: u32,
 }
 
-/// What a worker does with a claimed check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// The slot has not come yet.
     NotYet,
-    /// The worker runs the check.
     Run,
-    /// The worker moves the check to this slot.
     Move(Time),
     /// The worker ends the check without a run.
     End(Outcome),
 }
 
-/// A job function's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// NULL: the entity needs no further check.
+    /// The function returned NULL, because the entity needs no further check.
     Done,
-    /// The watched row met its rule in time.
+    /// The watched row met the rule's condition in time.
     Met,
-    /// The entity must be checked again at this time. `infinity` is [`Time::MAX_UTC`], `-infinity` is
-    /// [`Time::MIN_UTC`].
+    /// The entity must be checked again at this time. [`Time::MAX_UTC`] stands for `infinity`, and [`Time::MIN_UTC`]
+    /// for `-infinity`.
     Again(Time),
 }
 
-/// How a run failed, and what its report requests.
+/// Describes how a run failed, and what the worker's report requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// Whether the time limit ended the run, and not an error.
+    /// True if the time limit ended the run, and not an error.
     pub timed_out: bool,
-    /// Whether another attempt is ruled out.
+    /// True if the run must not be repeated.
     pub is_final: bool,
-    /// Requested time of the next attempt, in place of the usual wait.
+    /// The next attempt was requested for this time, instead of after the usual wait.
     pub retry_at: Option<Time>,
-    /// Thousandths of the usual wait that are added to it. May be negative.
+    /// The usual wait changes by this many thousandths, which may be negative.
     pub spread: i32,
 }
 
@@ -77,19 +71,16 @@ impl Failed {
 
 const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
 
-/// What a run does to its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The check moves to this later slot.
+    /// The check is due again at this later time.
     Again(Time),
-    /// The check ends.
     End(Outcome),
 }
 
 /// The error for a time that is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar {
-    /// The job's option of this name.
     pub max_horizon: TimeDelta,
 }
 
@@ -108,7 +99,8 @@ impl fmt::Display for TooFar {
 
 impl std::error::Error for TooFar {}
 
-/// Returns the slot of a new check at `t`, or the next slot if `t` has passed.
+/// Rounds `t` up to the next possible check time. If `t` has passed, returns the first possible check time after `now`.
+/// Refuses a time beyond `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > later(now, limits.max_horizon) {
         return Err(TooFar { max_horizon: limits.max_horizon });
@@ -116,15 +108,15 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Whether `slot` is more than a minute later than the client asked for.
+/// Returns whether a check at `slot` comes more than a minute later than the client asked for.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Decides what to do with a claimed check.
+/// Decides what a worker does with a check that it has claimed.
 ///
-/// `able_since` is when this job's checks last became able to run, because the server was started or promoted, or the
-/// job was enabled, adopted or resumed. If the clock was set back before `able_since`, the caller must lower
+/// The checks of the job have been able to run since `able_since`. At this time the server was started or promoted, or
+/// the job was enabled, adopted or resumed. If the clock was set back before `able_since`, the caller must lower
 /// `able_since` to `now` permanently.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
@@ -143,8 +135,8 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Whether the whole slot passed before the check could run. A check that waits for earlier work does not miss its
-/// slot.
+/// Returns whether the job was unable to run checks until the whole slot of this check had passed. A check that waits
+/// for earlier work does not miss its slot.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
@@ -177,7 +169,7 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     }
     let usual = || later(now, spread(backoff::failed_run(limits.retry_after, failures), how.spread));
     let retry = limits.width.due(how.wanted(limits, now).unwrap_or_else(usual), now);
-    // The clock may have been set back during the run.
+    // The clock may have been set back during the run, but the check must move to a later time.
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 

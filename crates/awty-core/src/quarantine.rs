@@ -2,25 +2,25 @@
 //! another crash shows which check is to blame.
 //!
 //! Invariant: a suspect enters only if the quarantine is empty, or if the suspect inside entered longer than [`ALONE`]
-//! ago. After [`TURN`], a role must let a waiting role enter.
+//! ago. After suspects of one role have entered for [`TURN`], a waiting role comes first.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// How long a suspect runs alone. Most crashes come early in a run.
+/// A suspect runs alone for this long. Most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// How long suspects of one role may enter one after another while another role waits.
+/// Suspects of one role may enter one after another for this long while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
-/// How long a refused role counts as waiting. A waiting worker asks again within this time.
+/// A role that was refused counts as waiting for this long. Its worker asks again within this time.
 pub const ASKED: Duration = Duration::from_secs(1);
 
-/// The quarantine of a server. The caller represents each role by a number.
+/// One quarantine serves the whole server. The caller represents each role by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role whose suspects enter one after another, and when the first of them entered.
+    /// The role whose suspects enter one after another, and the time at which the first of them entered.
     turn: Option<(u64, Mono)>,
-    /// The other role whose suspect was last refused, and when.
+    /// Another role whose suspect was refused last, and the time of the refusal.
     asked: Option<(u64, Mono)>,
 }
 
@@ -31,7 +31,6 @@ struct Inside {
 }
 
 impl Quarantine {
-    /// An empty quarantine.
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
     /// Returns whether the worker at `place` may run a suspect of `role` now. A refused worker must ask again.
@@ -58,7 +57,8 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records that a suspect's run or worker has ended. Returns whether this suspect was the last one that entered.
+    /// Records that the run of a suspect has ended, or the worker that ran it. Returns whether this suspect was the
+    /// last one to enter the quarantine.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

@@ -7,21 +7,17 @@ use crate::{Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// Seconds of a day, which is the largest width.
 pub const DAY_SECONDS: u32 = 86_400;
 
-/// The time between two slots: from 1 second to 1 day, and a divisor of the day.
+/// The time between two slots. It is from 1 second to 1 day long, and divides the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width {
     seconds: u32,
 }
 
-/// Why a number of seconds cannot be a width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WidthError {
-    /// The number is below 1 or above 86400.
     OutOfRange(i64),
-    /// The number does not divide a day.
     DoesNotDivideDay(u32),
 }
 
@@ -49,17 +45,15 @@ impl Width {
         }
     }
 
-    /// Returns the width in seconds, from 1 to 86400.
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
 
-    /// Returns the width as a duration.
     pub fn delta(self) -> TimeDelta {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Whether each boundary of this width is also one of `other`.
+    /// Returns whether each boundary of this width is also a boundary of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
@@ -82,7 +76,7 @@ impl Width {
         later(self.floor(t), self.delta())
     }
 
-    /// Returns the slot of a check that is due at `t`. If `t` has passed, the check gets the next slot.
+    /// Returns when a check for `t` is due. If `t` has passed, the check is due at the next slot.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }

@@ -1,15 +1,14 @@
 //! Limits how many overdue checks start per second (`awty.catch_up_rate`). All workers share one bucket, which the
 //! caller protects with a lock.
 //!
-//! Invariant: in any period the bucket grants at most the tokens of the rate, plus the tokens of one second.
+//! Invariant: in any period of T seconds, the bucket grants at most `rate_per_s` × (T + 1) tokens.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// A token has a million units, so that `r` tokens per second bring `r` units per microsecond.
+/// A token consists of a million units. A rate of `r` tokens per second therefore brings `r` units per microsecond.
 const TOKEN: u64 = 1_000_000;
 
-/// A token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     millionths: u64,
@@ -22,7 +21,7 @@ impl TokenBucket {
         Self { millionths: u64::MAX, last: mono }
     }
 
-    /// Takes up to `want` tokens and returns how many. A rate of 0 means no limit.
+    /// Takes up to `want` tokens, and returns how many it took. A rate of 0 means no limit.
     pub fn take(&mut self, rate_per_s: u32, want: u32, mono: Mono) -> u32 {
         if rate_per_s == 0 {
             self.last = mono;

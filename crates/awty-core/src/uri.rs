@@ -1,8 +1,8 @@
 //! Normalises the URIs of HTTP endpoints, and computes the ids of their schedules.
 //!
-//! Invariant: a URI's id never changes, and normalising twice equals normalising once.
+//! Invariant: the id of a URI never changes. A second normalisation changes nothing.
 //!
-//! Does not: judge addresses, because the gateway judges them.
+//! Does not: decide which network addresses may be called, because the gateway decides this.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,37 +15,30 @@ const MAX_ENTITY_KEY: usize = 1_024;
 const MAX_TEXT: usize = 4_096;
 const ID_LENGTH: usize = 22;
 
-/// Why a text is not the URI of an endpoint. The message continues a sentence that begins with the argument's name.
+/// Says why a text cannot be the URI of an endpoint. The message continues a sentence that begins with the argument's
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
-    /// A part is too long.
     TooLong {
-        /// Name of the part.
         part: &'static str,
         /// Maximum length in bytes.
         max: usize,
     },
-    /// The text has a control character.
     Control,
-    /// The text is not a URI.
     Malformed(url::ParseError),
-    /// The scheme is neither `http` nor `https`.
     Scheme(String),
     /// The URI has a user name or a password.
     User,
-    /// The URI has a fragment.
     Fragment,
-    /// The text is not in its normal spelling, which is this URI.
+    /// The user must write the URI in this normal spelling.
     OtherSpelling(Uri),
     /// The host is an IPv6 address that contains an IPv4 address.
     MappedAddress,
-    /// The URI has no host.
     NoHost,
     /// The gateway never calls this port.
     Port(u16),
 }
 
-/// Whether an endpoint may have this port.
 pub const fn is_port_allowed(port: u16) -> bool {
     matches!(port, 80 | 443 | 1024..)
 }
@@ -71,7 +64,7 @@ impl fmt::Display for UriError {
     }
 }
 
-/// A URI in its normal spelling.
+/// A normalised URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
     url: Url,
@@ -84,7 +77,6 @@ impl fmt::Display for Uri {
 }
 
 impl Uri {
-    /// Parses and normalises a URI.
     pub fn parse(text: &str) -> Result<Self, UriError> {
         if text.len() > MAX_TEXT {
             return Err(UriError::TooLong { part: "text", max: MAX_TEXT });
@@ -117,8 +109,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Accepts a text that differs from its normal spelling only by upper case in scheme and host, a default port, or a
-    /// missing path.
+    /// Refuses a URI that is not in its normal spelling. Only upper case in scheme and host, a default port and a
+    /// missing path are allowed.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {
@@ -138,18 +130,18 @@ impl Uri {
         }
     }
 
-    /// Returns the URI of a lease. In `entity_key`, `#` separates path and query from the key of a single send.
+    /// Returns the URI that the worker of a lease must call. In `entity_key`, `#` separates path and query from the key
+    /// of a single send.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))
     }
 
-    /// Returns the URI's text.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Returns the target: scheme, host and port.
+    /// Returns scheme, host and port. They are the target of the call.
     pub fn entity_name(&self) -> String {
         self.url.origin().ascii_serialization()
     }
@@ -159,13 +151,12 @@ impl Uri {
         &self.url[Position::BeforePath..Position::AfterQuery]
     }
 
-    /// Returns the parsed URL.
     pub fn url(&self) -> &Url {
         &self.url
     }
 }
 
-/// Returns the id of a schedule, from the tenant's number and the URI in its normal spelling.
+/// Computes the id of a schedule from the tenant's number and the normalised URI.
 pub fn id(tenant: i64, uri: impl AsRef<[u8]>) -> String {
     let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);

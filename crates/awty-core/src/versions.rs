@@ -1,16 +1,18 @@
 //! Decides whether the library supports the installed SQL. Versions are compared as numbers, so `0.10` comes after
 //! `0.9`.
 
-/// Why a library does not support the installed SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
-    /// The SQL is older, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is needed.
+    /// The installed SQL is older than the library, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is
+    /// needed.
     Older,
-    /// The SQL is newer, because the server still has the old library in memory. The server must be restarted.
+    /// The installed SQL is newer, because the server still has the old library in memory. The server must be
+    /// restarted.
     Newer,
 }
 
-/// Returns `None` if `served` lists the installed version. The last version in `served` is the library's own.
+/// Returns `None` if the library supports the installed version. `served` lists the supported versions and ends with
+/// the library's own version.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

@@ -1,38 +1,33 @@
-//! Enforces the time limits of runs. An overdue run is cancelled, as by `pg_cancel_backend()`, and its process is
-//! terminated after [`GRACE`].
+//! Enforces the time limits of runs. The watchdog first cancels an overdue run, as `pg_cancel_backend()` does. After
+//! [`GRACE`], it terminates the process.
 //!
 //! Invariant: no run is cancelled or terminated too early, because all times come from the monotonic clock.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Time between the cancellation of a run and the termination of its process.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The watchdog acts this much later than the worker's own timer, which should end the run first. That timer is late if
+/// The worker's own timer should end the run first, so the watchdog acts this much later. The worker's timer is late if
 /// the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
 /// A run that continues this long after its termination is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
-/// A run with a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Start of the run.
     pub began: Mono,
-    /// The time limit.
     pub timeout: Duration,
-    /// Number of interventions so far: 1 after the cancellation, 2 after the termination.
+    /// The number of interventions so far: 1 after the cancellation, 2 after the termination.
     pub strikes: u8,
 }
 
 impl Run {
-    /// Returns a run that was neither cancelled nor terminated.
     pub const fn new(began: Mono, timeout: Duration) -> Self {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// Records that the run must be cancelled or terminated now. Returns the new `strikes`, or `None` if it is not
-    /// time.
+    /// If the run must be cancelled or terminated now, records this and returns the new `strikes`. Otherwise returns
+    /// `None`.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
@@ -40,7 +35,7 @@ impl Run {
         })
     }
 
-    /// Whether the run must be cancelled or terminated now.
+    /// Returns whether the run must be cancelled or terminated now.
     pub fn is_over_time(&self, now: Mono) -> bool {
         self.strikes_due(now) > self.strikes
     }
@@ -49,12 +44,12 @@ impl Run {
         self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
-    /// Returns the time until the run must be cancelled or terminated. `None` means that both times have passed.
+    /// Returns the time until the next cancellation or termination. `None` means that both times have passed.
     pub fn next_strike_in(&self, now: Mono) -> Option<Duration> {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Whether the run continues after its termination. Only code that never checks for interrupts can do so.
+    /// Returns whether the run continues after its termination. Only code that never checks for interrupts does so.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

@@ -1,7 +1,7 @@
-//! Converts local days and times of day to moments in open time.
+//! Converts a local day and time of day to a moment in the calendar's open time.
 //!
-//! Invariant: a local time that clocks show twice means the first time. A local time that clocks skip means the end of
-//! the gap.
+//! Invariant: if the clocks show a local time twice, it means the first time. If the clocks skip a local time, it means
+//! the end of the gap.
 
 use super::{Calendar, Clocks};
 use crate::repeat::Zone;
@@ -21,13 +21,13 @@ impl<Z: Zone> Calendar<Z> {
         LocalTime { day: local.div_euclid(DAY), time: local.rem_euclid(DAY) }
     }
 
-    /// A day that the zone's clocks skip has no open time.
+    /// A zone's clocks can skip a whole day, which then has no open time.
     pub(super) fn is_open_day(&self, day: i64) -> bool {
         self.open_on(day).next().is_some()
     }
 
-    /// Returns the moment of `local` if it is open. Otherwise returns the next opening on that day, or the day's last
-    /// closing if no opening follows.
+    /// Returns the moment of `local` if the calendar is open then. Otherwise returns the day's next opening, or its
+    /// last closing if no opening follows.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -40,8 +40,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns the moment of `local` if it is open. Otherwise returns the last closing before it on that day, or the
-    /// day's first opening if no closing precedes it.
+    /// Returns the moment of `local` if the calendar is open then. Otherwise returns the day's previous closing, or its
+    /// first opening if no closing precedes `local`.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

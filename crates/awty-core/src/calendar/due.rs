@@ -1,5 +1,5 @@
-//! Finds due times and reminders. A due time comes a length of open time after a moment, and a reminder comes a length
-//! before its due time.
+//! Finds a due time by adding a length of open time to a moment. Finds a reminder by subtracting a length from the due
+//! time.
 
 use super::{Calendar, Length, end_of_search, start_of_search};
 use crate::Time;
@@ -7,10 +7,10 @@ use crate::repeat::Zone;
 use crate::repeat::civil::{micros, moment};
 
 impl<Z: Zone> Calendar<Z> {
-    /// Returns the moment at which open time of this length has passed after `since`, if it is within [`super::REACH`].
+    /// Returns the moment at which open time of this length has passed since `since`, if it is within [`super::REACH`].
     ///
-    /// A length in days counts from the day of the first open moment, and keeps the local time of that moment. If that
-    /// time is closed, the result is the next opening on that day, or else the last closing.
+    /// A length in days counts the open days after the day of the first open moment, and keeps the local time of that
+    /// moment. If the calendar is closed at that time, the result is the day's next opening, or else its last closing.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -38,11 +38,11 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// Returns the moment of a reminder that comes `length` before `due`, if that is within [`super::REACH`].
+    /// Returns the moment of a reminder that comes `length` before `due`, if the moment is within [`super::REACH`].
     ///
-    /// A length in hours gives the latest possible moment. A length in days keeps the local time of `due`. If that
-    /// local time is closed, the result is the last closing before it on that day, or the day's first opening if no
-    /// closing precedes it.
+    /// A length in hours gives the latest possible moment. A length in days keeps the local time of `due`. If the
+    /// calendar is closed at that time, the result is the day's previous closing, or its first opening if no closing
+    /// precedes the time.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

@@ -1,18 +1,17 @@
-//! Weekly hours, as ranges and as text.
+//! Reads and writes weekly opening hours such as `mon-fri 09:00-17:00`.
 //!
-//! Invariant: the ranges of a weekday are in order, disjoint and not adjacent, so equal hours have equal texts.
+//! Invariant: the ranges of a weekday are sorted, disjoint and not adjacent, so that equal hours give equal texts.
 
 use super::hours_error::{Fault, HoursError};
 use crate::repeat::civil::{DAY, SECOND};
 use std::ops::Range;
 
-/// Maximum number of elements in weekly hours.
 pub const MAX_ELEMENTS: usize = 100;
 
 const MINUTE: i64 = 60 * SECOND;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// The open ranges of each weekday, in microseconds since local midnight.
+/// Each weekday from Monday has its open ranges, in microseconds since local midnight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours([Vec<Range<i64>>; 7]);
 
@@ -38,7 +37,6 @@ impl Hours {
         Ok(Self(week.map(union)))
     }
 
-    /// Hours that are open all week.
     pub fn always() -> Self {
         Self(std::array::from_fn(|_| std::iter::once(0..DAY).collect()))
     }
@@ -47,12 +45,12 @@ impl Hours {
         &self.0[weekday]
     }
 
-    /// Number of weekdays with open hours.
+    /// Returns the number of weekdays with open hours.
     pub fn weekdays(&self) -> usize {
         self.0.iter().filter(|ranges| !ranges.is_empty()).count()
     }
 
-    /// Returns the elements of these hours, as [`Hours::new`] reads them. Equal hours have equal elements.
+    /// Returns these hours as texts that [`Hours::new`] can read. Equal hours give equal texts.
     pub fn elements(&self) -> Vec<String> {
         let mut elements = Vec::new();
         for (first, ranges) in self.0.iter().enumerate() {
@@ -69,8 +67,7 @@ impl Hours {
     }
 }
 
-/// A range of weekdays, which includes `first` and `last`. If `last` is before `first`, the range continues in the next
-/// week.
+/// The range includes `first` and `last`. If `last` is before `first`, the range continues in the next week.
 #[derive(Clone, Copy)]
 struct Days {
     first: usize,

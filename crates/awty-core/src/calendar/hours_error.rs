@@ -1,12 +1,11 @@
-//! The reason why weekly hours cannot be read, with a hint that says what to write instead.
+//! Says why weekly hours cannot be read, and what the user should write instead.
 //!
-//! Invariant: the length of a message does not depend on the element's length.
+//! Invariant: an error message has a bounded length, because it shows only the beginning of a long text.
 
 use std::fmt;
 
 const MOST_SHOWN: usize = 64;
 
-/// The error for weekly hours that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoursError {
     element: String,
@@ -15,14 +14,14 @@ pub struct HoursError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The element is not two words, or its second word has no dash.
+    /// The text is not two words, or its second word has no dash.
     Form,
     Day(String),
     Start(String),
     End(String),
     Empty,
     Backwards {
-        /// Elements that the user should write instead. They split the range at midnight.
+        /// The user should write these elements, which split the range at midnight.
         instead: Vec<String>,
     },
 }

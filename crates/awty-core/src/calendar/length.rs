@@ -1,17 +1,16 @@
-//! Lengths of open time.
+//! Reads lengths of open time from SQL intervals.
 
 use std::fmt;
 
-/// A length of open time.
+/// A length of time that counts only while a calendar is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Open days, at least one.
+    /// The number of open days, at least 1.
     Days(u32),
-    /// Microseconds of open time, more than 0.
+    /// Microseconds of open time, at least 1.
     Time(i64),
 }
 
-/// The error for an interval that is no length of open time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LengthError {
     argument: &'static str,
@@ -26,7 +25,7 @@ enum Fault {
 }
 
 impl Length {
-    /// Takes the parts of an interval. `argument` is the name of its SQL argument, for the error.
+    /// Converts the parts of an SQL interval. The error message shows `argument`, the name of the SQL argument.
     ///
     /// # Errors
     /// [`LengthError`] for months, zero, negative parts, or days with a time.

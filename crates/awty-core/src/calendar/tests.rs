@@ -90,7 +90,8 @@ fn a_reminder_is_as_late_as_its_length_allows() {
     assert_eq!(before(&office, "2026-11-24T10:00:00Z", Length::Time(HOUR)), "Tue 11-24T09:00");
     assert_eq!(before(&office, "2026-11-24T10:00:00Z", Length::Time(2 * HOUR)), "Mon 11-23T16:30");
     assert_eq!(before(&office, "2026-11-23T10:00:00Z", Length::Days(1)), "Fri 11-20T10:00");
-    // A reminder in closed time moves back to the closing before it, or else forward to the day's first opening.
+    // A reminder in closed time moves back to the previous closing of the day. If there is none, it moves forward to
+    // the day's first opening.
     let late = in_utc(&["mon-wed 09:00-12:30", "mon-wed 13:30-17:30", "thu 06:00-20:00"], &[]);
     assert_eq!(before(&late, "2026-11-26T13:00:00Z", Length::Days(1)), "Wed 11-25T12:30");
     assert_eq!(before(&late, "2026-11-26T19:00:00Z", Length::Days(2)), "Tue 11-24T17:30");

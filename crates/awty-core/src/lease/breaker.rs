@@ -15,26 +15,23 @@ const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If `opened_at` lies further in the future than this, the clock was set back, and the breaker becomes half open.
+/// If `opened_at` is further ahead than this, the clock was set back. The breaker then becomes half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// The recent failed calls to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// Number of failed calls in a row.
+    /// The number of failed calls in a row.
     pub failures: u32,
-    /// Time of the first failed call in the row.
+    /// The time of the first of these failed calls.
     pub since: Time,
-    /// When the breaker last opened. `None` if the breaker is closed.
+    /// The time at which the breaker last opened. `None` if the breaker is closed.
     pub opened_at: Option<Time>,
-    /// How often the breaker opened since the target last answered a call.
+    /// Counts how often the breaker has opened since the target last answered a call.
     pub opens: u32,
 }
 
-/// How many calls a circuit breaker lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// All calls may begin.
     Closed,
     /// No call may begin before this time.
     Open(Time),
@@ -43,7 +40,6 @@ pub enum State {
 }
 
 impl Breaker {
-    /// Returns the breaker's state at `now`.
     pub fn state(&self, now: Time) -> State {
         let Some(opened_at) = self.opened_at else { return State::Closed };
         let until = later(opened_at, self.wait());
@@ -54,7 +50,7 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Returns the breaker after a failed call, or `None` if the failure changes nothing.
+    /// Returns the new state of the breaker after a failed call, or `None` if the failure changes nothing.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
@@ -72,7 +68,8 @@ impl Breaker {
         }
     }
 
-    /// Whether an answer to a call closes the breaker. An open breaker ignores answers to earlier calls.
+    /// Returns whether an answer to a call closes the breaker. An open breaker ignores the answer, because the call
+    /// began before the breaker opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

@@ -1,7 +1,8 @@
-//! Computes the key of a lease. Two leases have the same key if, and only if, they ask for the same answer of the same
-//! check.
+//! Computes the key of a lease. If awty hands out a check again before the check was answered, the new lease has the
+//! same key. Otherwise no two leases have the same key.
 //!
-//! Invariant: a key is RFC 4648 base32 of the first 130 bits of a SHA-256: 26 characters of `A–Z2–7`.
+//! Invariant: a key has 26 characters of `A–Z2–7`. They are the first 130 bits of a SHA-256 hash, in the base32 of RFC
+//! 4648.
 
 use crate::Time;
 use sha2::{Digest, Sha256};
@@ -9,16 +10,15 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH: usize = 26;
 
-/// The database that a key belongs to.
+/// Identifies the database that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// Random number of the awty installation.
+    /// The random number of the awty installation.
     pub identity: i64,
-    /// OID of the database.
     pub database: u32,
 }
 
-/// Returns the key for a check's next answer.
+/// Returns the key of all leases of a check until the check is answered.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());

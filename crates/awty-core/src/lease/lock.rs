@@ -1,7 +1,7 @@
-//! Computes the numbers of the PostgreSQL locks for external workers.
+//! Computes the numbers of the PostgreSQL locks that awty takes for external workers.
 //!
-//! Invariant: without the installation's random number, a user cannot choose a job name whose locks collide with
-//! another job's locks.
+//! Invariant: a user who does not know the installation's random number cannot choose a job name whose locks collide
+//! with another job's locks.
 
 use sha2::{Digest, Sha256};
 
@@ -19,12 +19,12 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock that claims of a job take. Two jobs share this lock with a chance of one in 2⁴⁸.
+/// Returns the lock that all claims of a job take. Two jobs have the same lock with a probability of 1 in 2⁴⁸.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }
 
-/// Returns the lock of a target's state.
+/// Returns the lock that protects a target's state.
 pub fn of_target(identity: i64, job: &[u8], target: &[u8]) -> Number {
     let (_, part) = numbers(identity, target);
     (numbers(identity, job).0, part % TARGETS)

@@ -17,37 +17,35 @@ use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
-/// Range of the option `heartbeat`.
+/// The option `heartbeat` must be in this range.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// Longest wait of an idle external worker, because nothing notifies it of checks that become due between slots.
+/// An idle external worker waits at most this long, because nothing notifies the worker of checks that become due
+/// meanwhile.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Largest change of a retry's wait, in thousandths.
+/// Chance lengthens or shortens the wait before a retry by at most this many thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
-    /// How often awty may hand out the same check.
+    /// Says how often awty may hand out the same check.
     Delivery for "delivery" {
-        /// awty hands out the check until a worker answers.
+        /// awty hands out the check again until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// awty hands out the check once, unless the worker reports that it has not started the work.
+        /// awty hands out the check once. It does so again only if the worker reports that the work was not started.
         AtMostOnce = "at_most_once",
     }
 }
 
 labels! {
-    /// Which ended leases go to the history.
+    /// Says which ended leases awty keeps in the history.
     KeepAttempts for "keep_attempts" {
-        /// All leases go to the history.
         All = "all",
-        /// Only leases that ended with a problem go to the history.
         Problems = "problems",
-        /// No lease goes to the history.
         None = "none",
     }
 }
 
 impl KeepAttempts {
-    /// Whether the history keeps a lease. `ok` says whether the lease's work succeeded.
+    /// Returns whether the history keeps a lease. `ok` says whether the work of the lease succeeded.
     pub fn keeps(self, ok: bool) -> bool {
         match self {
             Self::All => true,
@@ -57,19 +55,16 @@ impl KeepAttempts {
     }
 }
 
-/// The options of a job for external workers.
+/// A job has these options for external workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
-    /// A lease expires after this time without a heartbeat. `None` leaves only the deadline.
+    /// A lease expires after this time without a heartbeat. Without this option, the lease lasts until its deadline.
     pub heartbeat: Option<TimeDelta>,
-    /// How often awty may hand out a check.
     pub delivery: Delivery,
-    /// Which ended leases go to the history.
     pub keep_attempts: KeepAttempts,
 }
 
 impl LeaseOptions {
-    /// The options of a job that sets none.
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 
@@ -78,8 +73,9 @@ impl LeaseOptions {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Converts a worker's report of a failure. `chance` varies the wait before the retry. If only `at_most_once` makes
-    /// the failure final, `retry_at` is ignored, so that it does not delay the next occurrence.
+    /// Converts a worker's report of a failure. The random number `chance` varies the wait before the retry. If the
+    /// failure is final only because of `at_most_once`, `retry_at` is ignored, so that it does not delay the next
+    /// scheduled check.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -93,23 +89,19 @@ fn spread(chance: u64) -> i32 {
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
 }
 
-/// An external worker's right to one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// When the worker got the check.
     pub leased_at: Time,
     /// No other worker gets the check before this time. A heartbeat postpones this time.
     pub expires_at: Time,
-    /// awty refuses an answer from this time on.
+    /// awty refuses the worker's answer from this time on.
     pub deadline: Time,
 }
 
-/// Whether a worker still has its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The worker has the check.
     Live,
-    /// A heartbeat is overdue. An answer still counts unless another worker has got the check.
+    /// A heartbeat is overdue. awty still accepts an answer, unless another worker has got the check.
     Expired,
     /// The deadline has passed, and a heartbeat was missed.
     Lost,
@@ -117,25 +109,22 @@ pub enum State {
     Overdue,
 }
 
-/// What happens to a check without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// The worker may still answer.
     Wait,
     /// The worker has presumably crashed, so awty may hand out the check again.
     Crash,
-    /// The check's run failed.
+    /// The run counts as failed.
     Failure(Failed),
 }
 
 impl Lease {
-    /// Returns a lease that begins now.
     pub fn begin(now: Time, timeout: TimeDelta, heartbeat: Option<TimeDelta>) -> Self {
         let deadline = later(now, timeout);
         Self { leased_at: now, expires_at: heartbeat.map_or(deadline, |beat| later(now, beat).min(deadline)), deadline }
     }
 
-    /// Whether the worker has the check at `now`.
     pub fn state(&self, now: Time) -> State {
         match () {
             () if now < self.expires_at => State::Live,
@@ -145,7 +134,7 @@ impl Lease {
         }
     }
 
-    /// Whether an answer at `now` counts.
+    /// Returns whether awty accepts an answer at `now`.
     pub fn counts(&self, now: Time) -> bool {
         now < self.deadline
     }
@@ -168,14 +157,14 @@ impl Lease {
     }
 }
 
-/// The next work of an external worker.
+/// Describes the work that awaits an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Whether a due check has no worker.
+    /// True if a due check has no worker.
     pub is_due: bool,
-    /// The next slot of a pending check.
+    /// The time at which the next pending check becomes due.
     pub slot: Option<Time>,
-    /// When the next lease of another worker expires.
+    /// The time at which the next lease of another worker expires.
     pub expiry: Option<Time>,
 }
 

@@ -3,20 +3,21 @@
 //! Invariant: no role gets a second check while another role waits for its first check. The role that was served
 //! longest ago comes first.
 //!
-//! A job's targets take turns by name, after the last target of the previous claim.
+//! The targets of a job take turns in the order of their names. A claim starts after the last target of the previous
+//! claim.
 
 use crate::Time;
 
 /// A role with due checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// When a worker last got a check of this role.
+    /// The time at which a worker last got a check of this role.
     pub served_at: Option<Time>,
-    /// Number of checks that can be handed out now.
+    /// The number of checks that can be handed out now.
     pub due: usize,
 }
 
-/// Returns each role's share of a claim of at most `max` checks.
+/// Returns how many checks of each role a claim of at most `max` checks gets.
 pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by_key(|role| waiting[*role].served_at);
@@ -26,7 +27,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Divides at most `max` checks among roles or targets, which get one due check each in every round.
+/// Divides at most `max` checks among roles or targets. In each round, every role or target gets one of its due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
@@ -34,7 +35,7 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // Deals several rounds at once, as long as every receiver has a check left.
+        // Several rounds are dealt at once while every role or target has a due check left.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();

@@ -1,52 +1,46 @@
-//! Decides how many calls to a target may run. A check's target is its entity name.
+//! Decides how many calls to a target may run. The target of a check is its entity name.
 //!
-//! Invariant: a target has at most `concurrency` live leases, none while it is blocked or its breaker is open, and one
-//! while its breaker is half open.
+//! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. It grants none
+//! while the target is blocked or its circuit breaker is open, and one at a time while the breaker is half open.
 
 use super::breaker::{self, Breaker};
 use super::tokens::{Pace, Tokens};
 use crate::Time;
 use std::ops::RangeInclusive;
 
-/// Range of the limits `concurrency` and `burst`.
+/// The limits `concurrency` and `burst` must be in this range.
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// Range of the limit `rate`, in calls per second.
+/// The limit `rate` must be in this range, in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// A target's limits, and its state after recent calls.
+/// Holds the limits of a target, and its state after recent calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
-    /// Maximum number of live leases.
+    /// The maximum number of live leases.
     pub concurrency: Option<u32>,
-    /// Maximum rate at which calls may begin.
     pub pace: Option<Pace>,
     /// A user or the target itself blocks all calls until this time.
     pub blocked_until: Option<Time>,
-    /// Number of live leases.
+    /// The number of live leases.
     pub in_flight: u32,
-    /// The token bucket after the last call.
     pub tokens: Option<Tokens>,
-    /// The circuit breaker. `None` if no call has failed lately.
+    /// The breaker is `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
 }
 
-/// Whether calls to a target may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Calls may begin.
     Ready,
-    /// A user or the target itself blocks calls until this time.
     Blocked(Time),
-    /// The circuit breaker is open until this time.
     Open(Time),
     /// The circuit breaker lets one call at a time through.
     HalfOpen,
-    /// The target has its maximum of live leases, or has used up its rate until this time.
+    /// The target has its maximum number of live leases. Or it has used up its rate until the given time.
     Full(Option<Time>),
 }
 
 impl Standing {
-    /// Returns this state's word in the view `awty.target`.
+    /// Returns the word for this state in the view `awty.target`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -98,7 +92,8 @@ impl Target {
         }
     }
 
-    /// Returns the tokens after new leases, and when the bucket will be full, if the target has a rate.
+    /// Returns the tokens that remain after `leases` new leases, and the time at which the bucket will be full. Returns
+    /// `None` if the target has no rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

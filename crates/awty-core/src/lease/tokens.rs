@@ -1,39 +1,39 @@
 //! A target's token bucket limits how many calls to the target begin per second.
 //!
-//! Invariant: in any period the bucket grants at most the calls of the rate plus one burst, if the clock is not set
-//! back. A clock that is set back delays calls by at most [`FORGET`].
+//! Invariant: in any period of T seconds, at most `burst` + T × `per_s` calls begin, unless the clock is set back. A
+//! clock that is set back delays calls by at most [`FORGET`].
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// If a bucket's time lies more than this in the future, the clock was set back, and the bucket counts as full.
+/// If a bucket's time is further ahead than this, the clock was set back. The bucket then counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// A token that lacks no more than this counts as whole, because fractions have rounding errors.
+/// If no more than this is missing from a whole token, the token counts as whole, because fractions have rounding
+/// errors.
 const NEARLY: f64 = 1e-6;
 
-/// How fast calls to a target may begin.
+/// Limits how fast calls to a target may begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     per_s: f64,
     burst: f64,
 }
 
-/// The content of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// Number of tokens, with a fraction.
+    /// The number of tokens, which may have a fraction.
     pub left: f64,
-    /// When the bucket had these tokens.
+    /// The bucket had this number of tokens at this time.
     pub at: Time,
 }
 
 impl Pace {
-    /// `burst` calls may begin at once: by default the calls of a second, but at least 1.
+    /// At most `burst` calls may begin at once. The default is the number of calls per second, but at least 1.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
 
-    /// Returns the tokens at `now`. An unused bucket is full.
+    /// Returns the number of tokens at `now`. A bucket that was never used is full.
     pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
         match tokens {
             Some(tokens) if tokens.at - now <= FORGET => {
@@ -63,7 +63,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounds up to a microsecond, to at most 366 days.
+/// Converts seconds, rounded up to a whole microsecond and limited to 366 days.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

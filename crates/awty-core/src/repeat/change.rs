@@ -1,7 +1,8 @@
-//! Decides what happens to a pending occurrence when its plan changes, by a call of `repeat` or by new zone data.
+//! A repetition checks one entity at the moments of a plan. This module decides what happens to the pending check when
+//! the plan changes, by a call of `repeat` or by new time zone data.
 //!
-//! Invariant: a change of jitter never skips a moment whose occurrence is still ahead, and never repeats a moment whose
-//! occurrence is over.
+//! Invariant: a change of jitter never skips a moment whose check is still ahead, and never repeats a moment whose
+//! check is over.
 
 use super::Repetition;
 use super::occurrence::{Occurrence, Passed};
@@ -10,23 +11,23 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// New zone data move a moment by at most this much, because local clocks are at most 26 hours from UTC.
+/// New time zone data move a moment by at most this much, because local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// What a new plan does to the pending occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The occurrence stays, because it is due or has begun.
+    /// The pending check stays, because it is due or has begun.
     Stays {
-        /// The new [`Occurrence::passed`], with the moments of the new plan that the occurrence uses up.
+        /// The new value of [`Occurrence::passed`]. It says which moments of the new plan this check uses up.
         passed: Option<Passed>,
     },
-    /// The occurrence moves to this slot. `None` ends the repetition.
+    /// The pending check moves to this time. `None` ends the repetition.
     Moves(Option<Time>),
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Decides what `new` does to the pending occurrence. Its moment is kept if it is still ahead and `new` has it too.
+    /// Decides what the plan of `new` does to the pending check. The check keeps its planned moment if this moment is
+    /// still ahead and the new plan has it too.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -36,11 +37,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client scheduled has no moment of the plan, so all moments up to now are used up.
+        // If a client scheduled the check, it belongs to no moment of the plan. All moments up to now are then used up.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // The moment would be over with the new jitter, but is still ahead with the old jitter.
+            // With the new jitter, the moment would be over. With the old jitter, it is still ahead.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -48,28 +49,28 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the time up to which this occurrence uses up moments of `new`, delay included. `None` means that the
-    /// occurrence's slot implies this time.
+    /// Returns the time up to which this check uses up moments of `new`, each counted with its delay. `None` means that
+    /// this time follows from `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // `first` may be no slot of the plan, and then does not show which moments are used up.
+            // `first` may not come from the plan. It then does not show which moments are used up.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// Returns the last moment that is at or before `used`, delay included. Ignores moments so early that their slots
-    /// in `new` cannot be after `t`.
+    /// Returns the last moment that, with its delay, is at or before `used`. Ignores moments that are so early that the
+    /// check of `new` for them cannot be due after `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns the nearest slot if new zone data remove the occurrence's slot from the plan. The slot stays if the
-    /// occurrence is due, has begun, or was scheduled by a client.
+    /// Returns when the check is due under new time zone data. If the plan no longer has its time, returns the nearest
+    /// time of the plan. The time stays if the check is due, has begun, or was scheduled by a client.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

@@ -4,7 +4,7 @@ use super::zone::Span;
 use crate::Time;
 use std::cell::RefCell;
 
-/// A zone as a list of its offset changes.
+/// Describes a time zone by a list of its changes of offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
@@ -28,19 +28,18 @@ impl Zone for Changes {
     }
 }
 
-/// Maximum number of spans in a cache, enough for five centuries.
+/// A cache holds at most this many periods of constant offset, enough for five centuries.
 pub const MOST: usize = 1024;
 
-/// A cache of a zone whose look-ups are expensive.
+/// Caches the periods of a time zone whose look-ups are expensive.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// Known spans in order, each with the moment from which it is known.
+    /// The known periods in order, each with the moment from which it is known.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
 impl<Z: Zone> Remembered<Z> {
-    /// Creates an empty cache of `zone`.
     pub fn new(zone: Z) -> Self {
         Self { zone, known: RefCell::new(Vec::new()) }
     }
@@ -60,7 +59,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // The cache knew this span only from a later moment on.
+            // The cache knew this period only from a later moment on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),

@@ -8,41 +8,31 @@ use crate::limits::{MAX_OCCURRENCES, MAX_SHIFT, Shown};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// Why a plan cannot be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatError {
     /// `every` and `cron` were both given, or neither was.
     EveryOrCron {
-        /// Whether both were given.
         both: bool,
     },
-    /// The cron expression cannot be read.
     Unreadable(Unreadable),
-    /// `every` cannot use the interval.
     Every(EveryError),
-    /// The moments depend on the time zone, but none was given.
+    /// The plan depends on a time zone, but the user gave none.
     NeedsZone(String),
-    /// The plan has no moment.
     NeverComes(String),
-    /// The plan has no moment before its end.
     NoneBeforeEnd(String),
-    /// The calendar is closed at every moment within ten years.
+    /// The calendar is closed at every planned moment within ten years.
     NeverOpen(String),
-    /// Two moments of the plan would share a slot.
+    /// Two planned moments are closer together than the server's slots.
     TooClose {
-        /// Least time between two moments.
         closest: TimeDelta,
         /// The setting `awty.slot`.
         slot: Width,
     },
     /// The end is before the start or before now.
     EndsTooEarly,
-    /// `jitter` or `catch_up` is out of range.
     OutOfRange {
-        /// Name of the argument.
         argument: &'static str,
     },
-    /// The argument `max` is out of range.
     Max,
 }
 
@@ -98,7 +88,7 @@ impl Rhythm {
         }
     }
 
-    /// Returns an error if the rhythm needs a time zone, because the user gave none.
+    /// The user gave no time zone. Returns an error if the rhythm needs one.
     pub fn without_zone(&self) -> Result<(), RepeatError> {
         if self.needs_zone() { Err(RepeatError::NeedsZone(self.to_string())) } else { Ok(()) }
     }
@@ -109,7 +99,7 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// Returns an error if a client requests too many moments, or none, from `occurrences`.
+/// Returns an error if a client requests too many moments, or none, from the SQL function `occurrences`.
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
     match u16::try_from(max) {
         Ok(max @ 1..=MAX_OCCURRENCES) => Ok(usize::from(max)),
@@ -166,7 +156,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // 29 February is a Sunday in some years. `30 2 mon` matches each Monday in February.
+        // 29 February is a Sunday in some years. The expression with `30 2 mon` matches each Monday in February.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

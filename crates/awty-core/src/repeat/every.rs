@@ -1,30 +1,24 @@
-//! `every` repeats a check at a fixed distance of clock time or calendar time, counted from an anchor.
+//! The argument `every` repeats a check at a fixed distance, in clock time or in calendar time. The distance counts
+//! from an anchor.
 //!
-//! Invariant: each moment is computed from the anchor, so that moments do not drift, and a monthly plan returns to its
-//! day after a short month.
+//! Invariant: each moment is computed from the anchor and not from the previous moment. So moments do not drift, and a
+//! plan for the 31st returns to the 31st after a short month.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
 use std::fmt;
 
-/// The distance between two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// Clock time in microseconds.
+    /// The distance is clock time in microseconds.
     Clock(i64),
-    /// Calendar time: the wall clock shows the same time again, even if clocks change.
-    Calendar {
-        /// Number of months.
-        months: u32,
-        /// Number of days.
-        days: u32,
-    },
+    /// In calendar time, the wall clock shows the same time of day again, even if clocks change meanwhile.
+    Calendar { months: u32, days: u32 },
 }
 
-/// Why an interval cannot be used for `every`.
+/// Says why `every` cannot use an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
-    /// The interval is zero or has a negative part.
     NotPositive,
     /// The interval has both calendar units and clock units.
     Mixed,
@@ -52,13 +46,12 @@ impl Every {
         }
     }
 
-    /// Whether the moments depend on the time zone.
     pub fn needs_zone(&self) -> bool {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the local time from which a plan without a start counts: the start of 1970, or its first Monday for
-    /// whole weeks.
+    /// Returns the local time from which a plan without a start counts. It is the start of 1970, or the first Monday of
+    /// 1970 if the plan repeats in whole weeks.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -66,8 +59,8 @@ impl Every {
         }
     }
 
-    /// Returns the first moment after `after`, which may be before the anchor. Calendar time takes and returns local
-    /// times.
+    /// Returns the first moment after `after`. The moment may be before the anchor. For calendar time, `after` and the
+    /// result are local times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),

@@ -1,13 +1,12 @@
-//! Delays the occurrences of each entity, so that many entities do not share one slot.
+//! Delays the checks of each entity by its own time, so that the checks of many entities are not due at once.
 //!
 //! Invariant: the delay of a job and an entity is the same in all versions of awty.
 //!
-//! [`hash`] is FNV-1a, followed by `fmix64` of MurmurHash3, because the delay uses the high bits, which FNV-1a mixes
-//! badly.
+//! [`hash`] is FNV-1a followed by `fmix64` of MurmurHash3. The delay uses the high bits of the hash, which FNV-1a alone
+//! mixes badly.
 
 use chrono::TimeDelta;
 
-/// Returns the hash of a job and an entity.
 pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for text in [job, entity_name, entity_key] {
@@ -24,18 +23,16 @@ fn finish(mut hash: u64) -> u64 {
     hash ^ hash >> 33
 }
 
-/// An entity's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
     /// [`hash`] of the job and the entity.
     pub hash: u64,
-    /// Upper bound of the delay.
     pub at_most: TimeDelta,
 }
 
 impl Jitter {
-    /// Returns the delay of a moment. The delay is shorter than the `distance` to the next moment, so that entities
-    /// also spread between close moments.
+    /// Returns the delay of a moment. The delay is shorter than `distance`, the time to the next moment, so that checks
+    /// of many entities also spread if moments are close together.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }
@@ -97,7 +94,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // About 1000 entities per minute. Five standard deviations are 157.
+        // Each minute gets about 1000 entities. Five standard deviations are 157.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

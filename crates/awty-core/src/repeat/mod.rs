@@ -1,4 +1,4 @@
-//! Repetitions check one entity again and again.
+//! A repetition checks one entity again and again, at the moments of a plan.
 //!
 //! Invariant: the moments of a plan do not drift, and do not come twice when clocks change. Each answer takes bounded
 //! work.

@@ -1,7 +1,8 @@
-//! Decides what happens to the pending check of a repetition, and which slot comes next.
+//! A repetition checks one entity again and again. Its pending check is called an *occurrence*. This module decides
+//! what happens to the occurrence, and when the next one is due.
 //!
-//! Invariant: a repetition never moves to a slot that is used up, even if the clock is set back. It ends only when its
-//! plan has no moment left. The transaction that ends a check also inserts the next check, or removes the repetition.
+//! Invariant: a repetition never uses a planned time twice, even if the clock is set back. It ends only when its plan
+//! has no moment left. The transaction that ends a check also inserts the next check, or removes the repetition.
 
 use super::Repetition;
 use super::plan::{earlier, just_before};
@@ -13,60 +14,51 @@ use chrono::TimeDelta;
 
 const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
-/// The pending check of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// The column `first_check_at`: a slot of the plan, unless a client scheduled the check.
+    /// The time for which the check was first scheduled (column `first_check_at`). It comes from the plan, unless a
+    /// client scheduled the check.
     pub first: Time,
-    /// The check's state.
     pub check: Check,
-    /// The used slots of the plan. `None` means that they follow from `first`.
+    /// Says which planned times are used up, so that no further check comes for them. `None` means that they follow
+    /// from `first`.
     pub passed: Option<Passed>,
 }
 
-/// Which slots of the plan are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// All slots before this one are used up, because a client replaced the occurrence of this slot before it ran.
+    /// All planned times before this one are used up. A client replaced the check of this time before it ran.
     Before(Time),
-    /// All moments at or before this time, delay included, are used up.
+    /// All moments up to this time are used up. Each moment counts with its delay.
     Through(Time),
 }
 
-/// What a worker does with a claimed occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// The slot has not come yet.
     NotYet,
-    /// The worker runs the occurrence.
     Run,
-    /// The worker replaces the occurrence by the next one at this slot, without an entry in the history.
+    /// The worker replaces the check by the next one, which is due at this time. The history gets no entry.
     Replace(Time),
-    /// The worker ends the occurrence without a run.
+    /// The worker ends the check without a run.
     End {
-        /// Why the occurrence ends.
         outcome: Outcome,
-        /// Slot of the next occurrence. `None` ends the repetition.
+        /// The next check is due at this time. `None` ends the repetition.
         next: Option<Time>,
     },
 }
 
-/// What a run does to its occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The occurrence stays pending, with its next check at this slot. The slot is before the next occurrence.
+    /// The check stays pending and is due again at this time, which is before the next planned check.
     Again(Time),
-    /// The occurrence ends.
     End {
-        /// Why the occurrence ends.
         outcome: Outcome,
-        /// Slot of the next occurrence. `None` ends the repetition.
+        /// The next check is due at this time. `None` ends the repetition.
         next: Option<Time>,
     },
 }
 
 impl Occurrence {
-    /// Returns an occurrence that has not run.
     pub fn new(slot: Time) -> Self {
         Self { first: slot, check: Check { slot, check_count: 0, attempt: 0 }, passed: None }
     }
@@ -75,14 +67,14 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Returns the slots that are used up even if this check does not run again.
+    /// Returns which planned times are used up even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// Returns the occurrence after a call of `check_now`. If the occurrence's slot is still ahead, the check is extra,
-    /// and the slot is not used up.
+    /// Returns the check after a call of `check_now`. If the check's planned time is still ahead, the run is an extra
+    /// one and does not use up the planned time.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -91,24 +83,24 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// Returns the occurrence that replaces this one if a client calls `schedule`.
+    /// Returns the check that replaces this one if a client calls `schedule`.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the occurrence that follows this one if a client calls `schedule` during the run.
+    /// Returns the check that follows this one if a client calls `schedule` during the run.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the first slot of a new repetition, or of one whose check was lost.
+    /// Returns when the first check of a new repetition is due, or the next check of a repetition whose check was lost.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
 
-    /// Returns the slot of the next occurrence, which is after this occurrence and after `now` minus `catch_up`.
+    /// Returns when the next check is due. This time is after the current check and after `now` minus `catch_up`.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -118,10 +110,10 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the time up to which moments, delay included, are used up when this occurrence is over.
+    /// Returns the time up to which moments are used up when this check is over. Each moment counts with its delay.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // The moment was once rounded up to `first`, so the present slot width does not matter.
+            // The moment was rounded up to `first` earlier, so the present slot width does not matter.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -133,14 +125,14 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // Of the moments that come up to this slot, delay included, only the last is not used up.
+                // The last moment that comes up to this slot, with its delay, is not used up. All earlier moments are.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// Decides what a worker does with a claimed occurrence. `on_missed` takes precedence over `catch_up`, unless
-    /// `on_missed` is `run`.
+    /// Decides what a worker does with a check that it has claimed. The option `on_missed` takes precedence over
+    /// `catch_up`, unless it is `run`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -156,8 +148,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what an answer does to the occurrence. If the requested check would not come before the next occurrence,
-    /// this occurrence is done.
+    /// Decides what the job's answer does to the check. If the answer requests another check that would not come before
+    /// the next planned check, the current check ends as `done`.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -172,8 +164,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what a failed run does to the occurrence. A retry must come before the next occurrence, and is dropped
-    /// otherwise. A final failure can postpone the next occurrence to its `retry_at`.
+    /// Decides what a failed run does to the check. The run is repeated only if the retry comes before the next planned
+    /// check. If the failure is final, its `retry_at` can postpone the next planned check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
@@ -188,7 +180,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time so early that moments up to it have slots at or before `t`, whatever the slot width.
+    /// Returns a time so early that the check for any moment up to it is due at or before `t`, whatever the slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

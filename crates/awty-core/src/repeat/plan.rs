@@ -1,8 +1,9 @@
-//! A plan gives the moments of `every` or `cron` in a zone, from a start to an end, in the open time of a calendar.
+//! A plan gives the moments of `every` or `cron` in a time zone. A start, an end and the open time of a calendar can
+//! restrict it.
 //!
 //! Invariant: moments are whole microseconds in increasing order.
 //!
-//! Does not: handle slots, jitter or pending checks, because [`super::Repetition`] handles them.
+//! Does not: delay or round moments, because [`super::Repetition`] does so.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -15,20 +16,18 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// A search skips at most this many moments in closed time, which are ten years of a daily plan.
+/// A search for an open moment gives up after this many moments in closed time. A daily plan has fewer moments in ten
+/// years.
 const MISSES: u32 = 4_000;
 
-/// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
-    /// A fixed distance between moments.
     Every(Every),
-    /// The matches of a cron expression.
     Cron(Cron),
 }
 
 impl Rhythm {
-    /// Whether the user must give a time zone, because UTC would be a surprising default.
+    /// Returns whether the user must give a time zone, because UTC would be a surprising default.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -46,7 +45,6 @@ impl fmt::Display for Rhythm {
     }
 }
 
-/// The moments at which an entity is checked.
 #[derive(Clone, Debug)]
 pub struct Plan<Z> {
     rhythm: Rhythm,
@@ -54,12 +52,12 @@ pub struct Plan<Z> {
     starts: Option<Time>,
     ends: Option<Time>,
     calendar: Option<Rc<Calendar<Z>>>,
-    /// The point from which `every` counts: a moment for clock time, and a local time for calendar time.
+    /// `every` counts from this point, which is a moment for clock time and a local time for calendar time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// Creates a plan. `starts` and `ends` may themselves be moments.
+    /// Creates a plan. The start and the end may themselves be moments of the plan.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -72,12 +70,11 @@ impl<Z: Zone> Plan<Z> {
         Self { rhythm, zone, starts, ends, calendar: None, anchor }
     }
 
-    /// Leaves out moments in the calendar's closed time.
+    /// Leaves out the moments at which the calendar is closed.
     pub fn within(self, calendar: Option<Rc<Calendar<Z>>>) -> Self {
         Self { calendar, ..self }
     }
 
-    /// Returns the rule of the plan.
     pub fn rhythm(&self) -> &Rhythm {
         &self.rhythm
     }
@@ -93,7 +90,7 @@ impl<Z: Zone> Plan<Z> {
 
     fn next_planned(&self, after: Time) -> Option<Time> {
         match self.starts {
-            // The start is the first moment of `every`, even if clocks showed the same local time before.
+            // The start is the first moment of `every`, even if the clocks showed the same local time earlier.
             Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => Some(start),
             Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?),
             _ => moment(self.next_micros(micros(after))?),
@@ -117,7 +114,8 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Whether the calendar is closed at every moment within ten years, even moments after the plan's end.
+    /// Returns whether the calendar is closed at every planned moment within ten years. The end of the plan does not
+    /// matter.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)
@@ -151,7 +149,6 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Whether `t` is a moment of the plan.
     pub fn contains(&self, t: Time) -> bool {
         self.next(just_before(t)) == Some(t)
     }
@@ -170,7 +167,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the least time between two moments, at most a day. Ignores changes of the clocks.
+    /// Returns the shortest time between two moments, but at most a day. Ignores changes of the clocks.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -179,8 +176,8 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns an error if moments are closer together than slots, the end is too early, or the plan has no moment
-    /// after `now`.
+    /// Returns an error if moments are closer together than the server's slots, if the end is too early, or if the plan
+    /// has no moment after `now`.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });

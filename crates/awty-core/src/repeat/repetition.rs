@@ -1,4 +1,5 @@
-//! The slots of a repetition are the moments of its plan, delayed by its entity's jitter and rounded up.
+//! A repetition checks one entity at the moments of a plan. Each moment is delayed by the entity's jitter and rounded
+//! up to a slot, at which the check is due.
 //!
 //! Invariant: a slot is never before its moment, and a later moment has a later slot or the same slot.
 
@@ -9,26 +10,22 @@ use super::zone::Zone;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 
-/// The repeated checks of one entity.
 #[derive(Clone, Debug)]
 pub struct Repetition<Z> {
-    /// The plan that gives the moments.
     pub plan: Plan<Z>,
-    /// The delay of each occurrence.
     pub jitter: Jitter,
-    /// The effective slot width of the job.
     pub width: Width,
-    /// How far back the repetition catches up after a pause.
+    /// After a pause, moments that passed longer ago than this are skipped.
     pub catch_up: TimeDelta,
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the slot of a moment.
+    /// Returns the time at which the check of a moment is due.
     pub fn slot(&self, moment: Time) -> Time {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Returns the moment with its delay, which is before the next moment.
+    /// Returns the moment with its delay. The result is before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         if self.jitter.delay(TimeDelta::MAX).is_zero() {
             return moment;
@@ -43,8 +40,8 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Slots are rounded up. So a slot is after `t` exactly if its delayed moment is after the last boundary up to
-        // `t`.
+        // Delayed moments are rounded up to slots. A slot is therefore after `t` exactly if its delayed moment is after
+        // the last slot boundary up to `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 

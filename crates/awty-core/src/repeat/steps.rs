@@ -1,4 +1,4 @@
-//! Counts loop turns in unit tests, which check that the work is bounded.
+//! Counts the turns of loops, so that unit tests can check that the work is bounded.
 
 #[cfg(test)]
 thread_local! {

@@ -1,21 +1,21 @@
-//! Converts between moments and the local times of a zone.
+//! Converts between moments and the local times of a time zone.
 //!
-//! Invariant: later local times give later or equal moments. A local time that clocks skip means the end of the gap. A
-//! local time that clocks show twice means the first time.
+//! Invariant: a later local time never gives an earlier moment. If the clocks skip a local time, it means the end of
+//! the gap. If the clocks show it twice, it means the first time.
 //!
-//! Does not: contain zone data, because a second copy of PostgreSQL's data could differ from them.
+//! Does not: contain time zone data, because a second copy could differ from PostgreSQL's data.
 
 use super::civil::SECOND;
 use super::steps::step;
 
 pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 
-/// A period with one offset from UTC.
+/// A period in which the offset from UTC does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
-    /// End of the period, in microseconds since 1970. [`i64::MAX`] means never.
+    /// The end of the period, in microseconds since 1970. [`i64::MAX`] means never.
     pub until: i64,
 }
 
@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// A source of periods, such as PostgreSQL's `pg_next_dst_boundary()`.
+/// Gives the periods of a time zone, for example from PostgreSQL's `pg_next_dst_boundary()`.
 pub trait Zone {
     /// Returns the period that contains `t`, in microseconds since 1970 in UTC.
     fn span_at(&self, t: i64) -> Span;
@@ -43,7 +43,7 @@ impl<Z: Zone + ?Sized> Zone for std::rc::Rc<Z> {
     }
 }
 
-/// A zone whose clocks never change.
+/// A time zone whose clocks never change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
     /// Seconds by which local time is ahead of UTC.
@@ -51,7 +51,6 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// UTC as a zone.
     pub const UTC: Fixed = Fixed { offset: 0 };
 }
 
@@ -61,7 +60,7 @@ impl Zone for Fixed {
     }
 }
 
-/// The returned period ends after `t`, so that every loop over periods ends.
+/// The returned period always ends after `t`, so that loops over periods end.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

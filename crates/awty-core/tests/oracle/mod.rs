@@ -1,4 +1,4 @@
-//! An oracle for cron expressions that looks at each minute.
+//! An oracle for tests of cron expressions. It looks at each minute.
 
 use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};

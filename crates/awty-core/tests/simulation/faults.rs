@@ -93,7 +93,8 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// A restart loses processes, open transactions and hints. A crash also holds the checks that were running.
+    /// A restart loses processes, open transactions and hints about due checks. After a crash, the checks that were
+    /// running are also put on hold.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {

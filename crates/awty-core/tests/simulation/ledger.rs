@@ -117,7 +117,7 @@ impl Ledger {
         });
     }
 
-    /// No run is early (promise P2) or overlaps another run of the check (P4).
+    /// No run is early (promise P2), and no run overlaps another run of the same check (promise P4).
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;
@@ -149,7 +149,7 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// The job must have been unable to run at some time since the slot was chosen.
+    /// A check can be missed only if its job was unable to run at some time after the check was scheduled.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");

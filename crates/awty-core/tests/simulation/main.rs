@@ -1,5 +1,5 @@
-//! Simulates the whole scheduler in one thread, with crashes, restarts, pauses and clock jumps. A ledger that knows
-//! only awty's promises checks each history.
+//! Simulates the whole scheduler in one thread, with crashes, restarts, pauses and clock jumps. A separate ledger
+//! checks that each simulated history keeps awty's promises.
 //!
 //! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
 
@@ -35,7 +35,7 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history, so there are only about twenty audits.
+        // An audit reads the whole history, so a simulation makes only about twenty audits.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }

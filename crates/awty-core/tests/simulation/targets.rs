@@ -26,7 +26,7 @@ struct Seen {
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Number of claims in a row that could have served this target, but did not.
+    /// The number of claims in a row that could have served this target, but did not.
     waited: usize,
 }
 

@@ -1,14 +1,13 @@
 //! Says why a text is not a cron expression, and suggests another text.
 //!
-//! Invariant: a message is at most as long as the expression, [`MOST_SHOWN`] bytes and one sentence together.
+//! Invariant: a message has a bounded length, because a long expression is cut.
 
 use super::field::Field;
 use std::fmt;
 
-/// Maximum length of an expression, in bytes.
+/// An expression is at most this many bytes long.
 pub const MOST_SHOWN: usize = 1024;
 
-/// A cron expression that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// The expression, shortened if it is too long.

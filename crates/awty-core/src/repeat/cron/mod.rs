@@ -1,8 +1,8 @@
-//! Cron expressions and the moments that they match in a zone.
+//! Reads cron expressions, and finds the moments that they match in a time zone.
 //!
-//! Invariant: days match as in Vixie cron. A time is *fixed* if neither the minute nor the hour begins with `*`. A
-//! fixed time comes once a day: at the end of the gap if clocks skip it, and the first time if clocks show it twice.
-//! Any other time comes whenever the wall clock shows it.
+//! Invariant: days match as in Vixie cron. A time of day is *fixed* if neither the minute field nor the hour field
+//! begins with `*`. A fixed time comes once a day. If the clocks skip it, it comes at the end of the gap. If the clocks
+//! show it twice, it comes the first time. Any other time comes whenever the clocks show it.
 
 mod fault;
 mod field;
@@ -19,10 +19,11 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// 41 years in seconds, because a leap day falls on the same weekday again after at most 40 years.
+/// A search looks 41 years ahead, because a leap day falls on the same weekday again after at most 40 years. The unit
+/// is a second.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
-/// A cron expression. Each field is a set of bits.
+/// Each field of a cron expression is a set of bits, one for each allowed number.
 #[derive(Clone, Debug)]
 pub struct Cron {
     text: String,
@@ -31,9 +32,10 @@ pub struct Cron {
     hours: u64,
     days: u64,
     months: u64,
-    /// Bit 0 means Sunday.
+    /// Bit 0 stands for Sunday.
     weekdays: u64,
-    /// Whether a day must match both day fields, because one of them begins with `*`. Otherwise one match is enough.
+    /// True if a day must match both day fields, because one of them begins with `*`. Otherwise a match of one day
+    /// field is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
@@ -62,12 +64,11 @@ impl Cron {
         })
     }
 
-    /// Returns the expression as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the moments in two time zones can differ by more than minutes.
+    /// Returns whether the moments in two time zones can differ by more than minutes.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }

@@ -1,13 +1,13 @@
-//! Finds the next local time that a cron expression matches, in a bounded number of months.
+//! Finds the next local time that a cron expression matches. The search looks at a bounded number of months.
 //!
-//! Times are those of a wall clock, in seconds since 1970.
+//! Times are local times in seconds since 1970.
 
 use super::Cron;
 use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// A set of weekdays, multiplied by this number, is repeated for six weeks.
+/// The product of a set of weekdays and this number repeats the set for six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
@@ -34,7 +34,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// In the result, bit 1 is the first day of the month.
+    /// In the result, bit 1 stands for the first day of the month.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;

@@ -28,7 +28,7 @@ struct Job {
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// `None` if a client has scheduled the check.
+    /// `None` if a client scheduled the check.
     last: Option<Time>,
     stayed: bool,
     held: bool,

@@ -124,7 +124,7 @@ impl Ledger {
     /// The server loses commits that were not flushed.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // A new check may get the id of a lost one, with a new key.
+        // A new check may get the id of a lost check, but it has a new key.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {

@@ -1,4 +1,4 @@
-//! Simulates external workers (promise P14): no check has two leases at a time, no check is lost, and a check that is
+//! Simulates external workers (promise P14). No check has two leases at a time, and no check is lost. A check that is
 //! handed out again has the same key.
 
 mod ledger;

@@ -1,4 +1,4 @@
-//! A simulated worker does not know whether its leases are still valid.
+//! Simulates workers. A worker does not know whether its leases are still valid.
 
 use super::World;
 use super::ledger::Ledger;
