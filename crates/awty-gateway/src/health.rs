@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The gateway is not ready if the claim loop has made no turn for three slots or 15 s, whichever is longer. Normally
-/// the loop makes a turn every 5 s.
+/// The claim loop normally makes a turn every 5 s. The gateway is not ready if the loop has made no turn for three of
+/// awty's slots or for 15 s, whichever is longer.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// A gateway that makes as many calls as it may is not ready if no call has ended for this long.
+/// A gateway at its limit of concurrent calls is not ready if no call has ended for this long.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Leaves out the gateway's shutdown and errors of database requests.
+/// Returns why the gateway is not ready. Leaves out that the gateway is stopping, and errors of database requests.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -93,8 +93,8 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // Some reasons last only until the first claim, so a reason is logged only if two checks in a row have found
-        // it.
+        // A reason is logged only if two checks in a row have found it, because some reasons last only until the first
+        // claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");

@@ -27,8 +27,8 @@ const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
 /// Time limit of the TLS handshake, and of the wait for the head of the next request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// How long a connection accepts requests, and how long it may then take to finish them. Then the connection is closed,
-/// even if its client does not read.
+/// Time for which a connection accepts requests, and time that it may then take to finish them. Then the connection is
+/// closed, even if its client does not read.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {

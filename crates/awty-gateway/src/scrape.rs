@@ -1,4 +1,5 @@
-//! Invariant: a scrape waits for the database for a few seconds at most, and leaves out figures that arrive later.
+//! Invariant: a scrape of the metrics waits for the database for a few seconds at most, and leaves out figures that
+//! arrive later.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -35,8 +36,8 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Counts the circuit breakers that have opened since the last scrape. An open breaker with another closing time
-    /// than at the last scrape has opened again.
+    /// Counts the circuit breakers that have opened since the last scrape. If an open breaker has another closing time
+    /// than at the last scrape, it has opened again.
     ///
     /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {

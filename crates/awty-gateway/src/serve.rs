@@ -21,7 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Each purpose has its own connections, so that a statement that waits does not delay other purposes.
+/// Claims, answers and API requests have connections of their own, so that a waiting statement of one kind does not
+/// delay the other kinds.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
@@ -89,7 +90,7 @@ pub async fn serve(
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, worker_config, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
     let mut router = api::router(api).merge(health::router(worker.clone()));
-    // These routes answer even if clients hold all connections of the main listener.
+    // With a second listener, the metrics can be read even if clients hold all connections of the main listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));

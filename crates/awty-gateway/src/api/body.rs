@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// serde_json would read an object whose key has this prefix as a number or as raw JSON, and not as an object.
+/// If a key of an object begins with this text, serde_json reads the object as a number or as raw JSON.
 const PRIVATE: &str = "$serde_json::private::";
 
 pub(super) fn too_large() -> Problem {
@@ -38,7 +38,7 @@ pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem>
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Looks only behind quotes, because each key begins with a quote.
+/// Looks for the prefix only after quotes, because each key of a JSON object begins with a quote.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {

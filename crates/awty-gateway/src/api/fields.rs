@@ -1,4 +1,4 @@
-//! Invariant: every wrong or unknown field of a request gets a fault, which tells the client what to write instead.
+//! Invariant: for every wrong or unknown field of a request, the client is told what to write instead.
 
 use super::number;
 use super::problem::{Fault, Problem};

@@ -12,7 +12,7 @@ const WHEN: [&str; 4] = ["every", "cron", "at", "after"];
 pub struct Periods {
     pub min: Length,
     pub max: Length,
-    /// Whether the minimum period is one slot of awty, and not a setting of the gateway.
+    /// Whether `min` is the database's `awty.slot`, because the gateway has no setting `min_period`.
     pub is_slot: bool,
 }
 

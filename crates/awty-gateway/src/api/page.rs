@@ -1,5 +1,6 @@
-//! Invariant: a page's cursor is a position in an index. So every page costs the same, and changes to other rows make
-//! no page skip or repeat an item.
+//! A page's cursor is a position in an index, so every page costs the same.
+//!
+//! Invariant: changes to other rows never make a page skip or repeat an item.
 
 use super::problem::Problem;
 use super::show;
@@ -73,7 +74,8 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// If `cut` is true, there is a next page even if this page is not full.
+    /// `cut` means that the page ended early because of its size. A next page then exists even if this page is not
+    /// full.
     pub fn answer_texts(
         self,
         path: &str,

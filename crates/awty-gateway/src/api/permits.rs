@@ -3,8 +3,8 @@
 //! Invariant: the requests of one role never use all connections, even if they wait for long. A role's reads do not
 //! wait for its changes.
 //!
-//! Changes leave some connections free, so that the gateway can check tokens and read data. All roles with slow reads
-//! share one connection. A request's time limit includes its wait for a permit.
+//! Requests that change data leave some connections free, so that the gateway can check tokens and read data. All roles
+//! with slow reads share one connection. A request's time limit includes its wait for a permit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -22,7 +22,8 @@ const SLOW: usize = 1;
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// KiB for the large bodies of one role's requests. The role's unwritten answers have a limit of the same size.
+/// Limit in KiB for the large request bodies of one role. The answers that the role's clients have not read yet have a
+/// second limit of the same size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -39,7 +40,7 @@ pub(super) struct Role {
     answers: Arc<Semaphore>,
 }
 
-/// While a request holds memory, [`Permits`] cannot forget the request's role.
+/// [`Permits`] keeps a role as long as one of its requests holds memory.
 pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
 
 #[derive(Clone, Default)]

@@ -41,8 +41,8 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // A host name is checked only when the call is made. Otherwise a broken name server would make this check refuse
-    // good requests.
+    // The gateway resolves a host name only when it makes the call. If it did so here, a broken name server would make
+    // it refuse good requests.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
@@ -107,7 +107,7 @@ pub(super) enum Write {
     Period(Length),
 }
 
-/// Compares `period` with the schedule's period both before and after its rounding to slots.
+/// Accepts the period as the client wrote it, and also the period to which awty rounded it up.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -198,7 +198,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Resumes an ended schedule. Returns None if its plan is over.
+/// Resumes an ended schedule. Returns None if its plan has no further call.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

@@ -1,4 +1,6 @@
-//! Invariant: each key is used for one send. A request that repeats a key with other content is a conflict.
+//! A send is a single call with a key.
+//!
+//! Invariant: each key is used for only one send. A request that repeats a key with other content is a conflict.
 
 use super::auth::Asker;
 use super::body::{Body, object};

@@ -1,4 +1,4 @@
-//! Invariant: answers show header values that may be secrets as `•••`. The same length of time is always written in the
+//! Invariant: answers show header values that may be secrets as `•••`. Equal lengths of time are always written in the
 //! same way.
 
 use super::fields::HIDDEN;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
-/// A request body or answer up to this size is not counted, so that it never waits for the memory of large ones.
+/// Request bodies and answers up to this size do not count towards the limits of memory, so that they never wait for
+/// large ones.
 pub(super) const SMALL: usize = 16 * 1024;
 /// The bodies of all requests together may take this many KiB of memory.
 pub const ROOM: usize = 64 * 1024;

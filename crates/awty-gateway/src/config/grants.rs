@@ -10,8 +10,8 @@ pub const TABLE: &str = "secrets";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(BTreeMap<String, BTreeSet<String>>);
 
-/// Returns the path of a secret's file in the credentials folder, which is also the secret's name in the configuration
-/// file. Returns None if a name does not fit into a path.
+/// Returns the path of a secret's file within the credentials folder, or None if a name cannot be part of a path. The
+/// configuration file names the secret by this path.
 pub fn path(role: &str, name: &str) -> Option<String> {
     let is_plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

@@ -12,7 +12,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Reads a secret without its last line break, if the secret may go to the origin.
+    /// Reads a secret without the line breaks at its end. Fails if the secret may not be sent to `origin`.
     pub fn of(&self, role: &str, origin: &str, name: &str) -> Result<String, Unmade> {
         let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
         if !self.grants.allows(&path, origin) {

@@ -1,6 +1,6 @@
 #[derive(Debug)]
 pub struct Setting {
-    /// The configuration file uses this name. The flag has `-` instead of `_`.
+    /// Name in the configuration file. The flag has `-` instead of `_`.
     pub name: &'static str,
     /// The first of these environment variables that is set gives the value.
     pub variables: &'static [&'static str],

@@ -10,12 +10,12 @@ use url::Url;
 pub struct Config {
     pub database: tokio_postgres::Config,
     pub listen: SocketAddr,
-    /// Without this address, the API's listener serves /metrics too.
+    /// If `None`, the API's listener serves /metrics too.
     pub listen_metrics: Option<SocketAddr>,
     pub name: String,
     pub credentials: PathBuf,
     pub grants: Grants,
-    /// Shortest period of a schedule. `None` means one slot.
+    /// `None` stands for the database's `awty.slot`.
     pub min_period: Option<Length>,
     pub max_period: Length,
     pub timeout: Length,

@@ -1,5 +1,5 @@
-//! Invariant: an answer is stored (booked) in one transaction with its consequences, such as the end of a schedule. An
-//! answer to an invalid lease has no consequences.
+//! Invariant: one transaction stores ("books") an answer and its consequences, such as the end of a schedule. An answer
+//! whose lease is no longer valid has no consequences.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -16,7 +16,7 @@ pub struct Booking {
     pub result: Value,
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// A send is identified by job, entity name and entity key.
+    /// If the call was a send: its job, entity name and entity key.
     pub send: Option<[String; 3]>,
 }
 
@@ -30,7 +30,7 @@ pub struct Wait {
 
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// If `again` is set, the check runs again at this time.
+    /// The check becomes due again at the time `again`.
     Complete {
         again: Option<DateTime<Utc>>,
     },
@@ -48,7 +48,7 @@ pub struct Failure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub id: String,
-    /// Whether the schedule began (`true`) or ceased (`false`) to fail with this answer, and when.
+    /// Set if the schedule began (`true`) or ceased (`false`) to fail with this answer, with the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
     /// The endpoint asks for `hold` or `stop`, with this reason.
     pub asked: Option<(&'static str, String)>,
@@ -65,27 +65,27 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Returns each lease with awty's word for its result, such as `void`.
+    /// Returns each lease with the word by which awty reports its result, such as `void`.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // A hold or stop must commit together with its answer. So the answer is booked later if another session has
-            // locked the schedule.
+            // If the endpoint asks to hold or stop its schedule, this change must commit together with the answer. The
+            // answer is therefore stored later if another session has locked the schedule.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // An answer has no effect if its lease is invalid (`void`). It is booked later if its check is locked
-            // (`busy`).
+            // An answer has no effect if its lease is invalid (`void`). The answer is stored later if its check is
+            // locked (`busy`).
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // An answer does not change a schedule that another session has locked. The next answer does, because each
-            // answer is compared with the schedule's stored row.
+            // A schedule that another session has locked stays unchanged for now. The next answer changes it, because
+            // each answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {

@@ -10,23 +10,23 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Counts failing schedules or, without awty_http, pending checks whose last run failed.
+    /// Number of failing schedules. Without awty_http, number of pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
-    /// Ended checks have these outcomes: done, failed, timed out, other.
+    /// Numbers of checks that ended: done, failed, timed out, other.
     pub ends: [i64; 4],
 }
 
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// An open circuit breaker has a job, a target and a closing time.
+    /// Job, target and closing time of the circuit breaker, if it is open.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// statement_timeout ends a statement for which no scrape waits any more. JIT is off, because compiling would take
-/// longer than these statements. The search path keeps a role's objects from hiding those of pg_catalog.
+/// statement_timeout ends a statement when no scrape waits for it any more. JIT is off, because compiling would take
+/// longer than the statements run. The search path keeps other roles' objects from hiding those of pg_catalog.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
@@ -37,7 +37,8 @@ const FIGURES: &str =
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// Counts at most 10,000 failing schedules of each job. Schedules whose check ended after its final failure count too.
+/// Counts at most 10,000 failing schedules of each job. A failing schedule counts even if its check has ended after the
+/// last attempt.
 const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS failing FROM (
         SELECT FROM awty_http.endpoint AS f
@@ -52,8 +53,8 @@ const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts missed checks up to the time 10 s ago, because later checks may not have committed yet. Each scrape counts
-/// the checks of at most 10 minutes.
+/// Counts checks that ended as missed at least 10 s ago, because the latest ones may not have committed yet. Each
+/// scrape counts the checks of at most 10 minutes.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (

@@ -12,18 +12,18 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{Json, ToSql};
 
-/// The last part of a lease is reserved for booking the answer.
+/// At most this much time at the end of a lease is reserved for storing the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct Lease {
     pub lease: i64,
     pub delivery: Delivery,
-    /// The call's definition is JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does not
+    /// JSON text of the call's definition, because jsonb allows numbers and nesting that [`serde_json::Value`] does not
     /// allow.
     pub args: Option<Box<RawValue>>,
     pub endpoint: Option<Endpoint>,
-    /// The tenant's role is empty if the job no longer belongs to a tenant.
+    /// Role of the tenant. Empty if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
@@ -53,9 +53,9 @@ impl Lease {
     }
 }
 
-/// A claim is flushed to disk before its call is made. Otherwise a crash could undo the claim that began the
-/// occurrence, and the occurrence would be called again with another key. A claim waits for a synchronous standby only
-/// if `awty.synchronous_commit` is on.
+/// A claim is flushed to disk before its calls are made. Otherwise a crash of the server could undo the claim, and the
+/// scheduled call would be made a second time with another key. A claim waits for a synchronous standby only if
+/// `awty.synchronous_commit` is on.
 ///
 /// The lock_timeout ends before the gateway gives up the connection. Otherwise a claim could succeed later, and its
 /// leases would have no worker.
@@ -70,7 +70,7 @@ const NEXT_SLOT: &str = "SELECT EXTRACT(epoch FROM awty.next_slot(c) OPERATOR(pg
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// A schedule whose content the gateway's role cannot see is not called.
+/// Leaves out schedules whose content the gateway's role cannot see. These schedules are not called.
 const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
     coalesce(e.request, '{}') OPERATOR(pg_catalog.||) c.content
     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j)

@@ -37,8 +37,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
-/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
-/// one.
+/// A pool closes its extra connections if they were idle for `REST` or are older than `AGE`, so that another pool can
+/// open a connection.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
@@ -97,7 +97,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// The statement of a cancelled caller may still be running. So its connection is closed and not returned to the pool.
+/// If the caller of a statement is cancelled, the statement may still be running. Its connection is then closed instead
+/// of returned to the pool.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -131,7 +132,8 @@ impl Db {
         }
     }
 
-    /// If the server refuses another connection, waits until a connection of this pool is free.
+    /// Takes a connection of the pool. If the server refuses to open another one, waits until a connection of this pool
+    /// is free.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -145,7 +147,8 @@ impl Db {
         }
     }
 
-    /// Each of the three pools keeps one connection, because a gateway must be able to work with three connections.
+    /// Closes extra connections. Each of the three pools keeps only one, because a gateway must be able to work with
+    /// three connections.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);

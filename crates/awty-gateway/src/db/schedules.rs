@@ -9,12 +9,12 @@ pub struct Row {
     pub id: String,
     pub version: i64,
     pub deleted: bool,
-    /// Whether the role that reads this schedule would create new schedules in the same job.
+    /// Whether new schedules of the role that reads this schedule would belong to the same job.
     pub own: bool,
     pub new: bool,
     pub fields: Value,
     pub lengths: Value,
-    /// The body is JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
+    /// JSON text of the body, because jsonb allows numbers and nesting that [`Value`] does not allow.
     pub body: Option<String>,
     pub last: Option<Value>,
 }
@@ -35,9 +35,10 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// The subqueries run only for the schedules of a page.
+/// The subqueries run only for the schedules of one page.
 ///
-/// After 4 MiB of definitions, the remaining rows of a page have no fields, so that the memory of a page is bounded.
+/// When the definitions of a page exceed 4 MiB, its remaining rows have no fields, so that the memory of a page is
+/// bounded.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -65,7 +66,7 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// The index on job and id keeps the query from reading schedules of other tenants.
+/// The lateral join uses the index on job and id, so that it does not read the schedules of other tenants.
 const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w
@@ -76,7 +77,7 @@ const LIST: &str = schedules!(
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
-/// The id belongs to the job that awty_http chooses for the current user.
+/// Computes the schedule's id for the job that awty_http chooses for the current user.
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
@@ -86,7 +87,7 @@ const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_ht
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
-/// Returns None for a row without fields, for which the page had no memory left.
+/// Returns None if the row has no fields, because the page before it was already full.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
     let last: Option<&str> = row.try_get("last")?;

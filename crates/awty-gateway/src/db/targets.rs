@@ -36,11 +36,11 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// Only one request of a tenant at a time may compare the limits with its condition, such as `If-Match`, and replace
-/// them.
+/// Locks the limits of a tenant. Otherwise another request could change them after this request has checked its
+/// condition, such as `If-Match`.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// The first target has no name, and its limits hold for all targets together.
+/// The first item of the list has no name. Its limits hold for all targets together.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }

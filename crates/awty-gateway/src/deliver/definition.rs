@@ -54,7 +54,7 @@ pub struct Definition {
     pub timeout: Option<Length>,
     pub connect_timeout: Option<Length>,
     pub retries: Retries,
-    /// A call that would start later than this after its slot is dropped.
+    /// If a call would start later than this after its planned time, the gateway drops it.
     pub max_lateness: Option<Length>,
     pub success: Statuses,
     pub sign: bool,

@@ -20,9 +20,9 @@ pub struct Delivery {
     /// A tenant's ids and signing keys are derived from this random number.
     pub tenant: i64,
     pub entity_name: String,
-    /// The entity key of a call is the path and query of its URI. In a send, `#` and the send's key follow.
+    /// Path and query of the URI. For a send, `#` and the key of the send follow.
     pub entity_key: String,
-    /// An attempt's number is the number of failures in a row before it, plus one.
+    /// Number of failures in a row before this attempt, plus one.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,

@@ -1,5 +1,5 @@
 //! Invariant: text from an endpoint is stored without control characters. At most [`KEPT`] bytes of an answer's body
-//! are stored, and of its headers only the location of a redirect.
+//! are stored. Of the headers, only the location of a redirect is stored.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use std::time::Duration;
 const KEPT: usize = 1_024;
 
 pub struct Facts<'a> {
-    /// Seconds from the slot to the call.
+    /// Seconds from the planned time to the start of the call.
     pub lateness: f64,
     pub queue: Duration,
     pub fault: Option<&'static str>,

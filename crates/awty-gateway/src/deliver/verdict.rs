@@ -26,7 +26,7 @@ pub enum Verdict {
 pub struct Failed {
     pub message: String,
     pub fault: &'static str,
-    /// Without a time for a retry, this occurrence of the schedule ends.
+    /// If `None`, this call of the schedule is not attempted again.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
     /// Whether the target's circuit breaker counts the failure.

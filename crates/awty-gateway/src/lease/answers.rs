@@ -1,6 +1,6 @@
-//! Answers that arrive while a batch is stored (booked) form the next batch.
+//! Stores ("books") answers in batches. Answers that arrive while one batch is stored form the next batch.
 //!
-//! Invariant: an answer is kept until it is booked or the database refuses it. Until then heartbeats extend the
+//! Invariant: an answer is kept until it is stored or the database refuses it. Until then, heartbeats extend the
 //! answer's lease. If a client has locked the check of an answer, other answers wait only briefly.
 
 use super::{Activity, Answered, Worker};
@@ -13,19 +13,19 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
-/// Shortest and longest pause between attempts to book. Each failure doubles the pause.
+/// Shortest and longest pause between attempts to store a batch. Each failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Longest waits for a lock while a whole batch is booked, and while a part of a batch is booked. Booking never waits
-/// for the lock of the check itself.
+/// Longest wait for a lock when the statement stores a whole batch, and when it stores a part of a batch. A statement
+/// never waits for the lock of a check.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// If a client's lock has prevented the booking of an answer, the next attempt follows after this pause.
+/// If a client's lock has prevented the storing of an answer, the next attempt follows after this pause.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Whether a client's lock has delayed this batch. Other due batches are booked first.
+    /// Whether a client's lock has delayed this batch. Other batches that are due are stored first.
     is_locked: bool,
 }
 
@@ -34,7 +34,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// A batch with only one answer is returned unchanged as Err.
+    /// Returns the unchanged batch as `Err` if it has only one answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -84,7 +84,8 @@ impl Worker {
         }
     }
 
-    /// Halves each batch that cannot be booked, until every such answer is alone in its batch.
+    /// Splits each batch that cannot be stored into halves, until every answer that causes the failure is alone in its
+    /// batch.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {

@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(aside.add("a", start + PAUSES.0), PAUSES.0 * 2);
         let later = start + PAUSES.0 * 3;
         assert!(!aside.has("a", later));
-        // If no failure follows for as long as the last pause was, the next pause has the shortest length again.
+        // If a job does not fail again for as long as its last pause was, its next pause has the shortest length again.
         assert_eq!(aside.add("a", later + PAUSES.0 * 2), PAUSES.0);
         for _ in 0..20 {
             aside.add("c", start);

@@ -1,4 +1,4 @@
-//! The worker aborts a call whose lease is no longer valid, so that another call can use its place.
+//! The worker aborts a call whose lease is no longer valid, so that another call can start.
 
 use super::{Activity, Worker};
 use std::sync::Arc;

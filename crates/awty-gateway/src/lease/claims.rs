@@ -1,4 +1,4 @@
-//! While no check is due, a turn of the claim loop costs a single statement.
+//! While no check is due, a turn of the claim loop costs only one SQL statement.
 
 use super::aside::is_of_a_job;
 use super::room::ReservedRoom;
@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between a booked answer and the next claim. The claim does not wait for the next slot, because the target may
-/// accept another call earlier.
+/// Pause between the storing of an answer and the next claim. The loop does not wait until awty's next slot, because
+/// the target may accept another call earlier.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// After this many booked answers, the next claim skips the pause `FOLLOW`.
+/// After this many stored answers, the next claim follows without the pause `FOLLOW`.
 const ENOUGH: usize = 100;
 /// Pause if the gateway has no job to claim, or if every job already makes its share of the calls.
 const IDLE: Duration = Duration::from_secs(5);
@@ -79,8 +79,8 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits for a booked answer, and then for up to `FOLLOW` for further answers. The second wait ends early after
-    /// many answers, or if a job that was left out can be claimed again.
+    /// Waits until an answer is stored, and then for up to `FOLLOW` for further answers. The second wait ends early
+    /// after many answers, or if a job that was left out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -175,8 +175,8 @@ impl Worker {
         drop((permits, room));
         let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            // A due check was not claimed, because a client has locked the check or its job is skipped. Checks of other
-            // jobs may be due at the next slot, so the loop waits no longer than that.
+            // No due check was claimed, because a client has locked the check or its job is skipped. Other jobs may
+            // have checks that are due at awty's next slot, so the loop waits no longer than until then.
             wait = FOLLOW.min(self.db.next_slot_in().await?);
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })

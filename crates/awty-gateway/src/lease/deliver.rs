@@ -38,8 +38,8 @@ pub(super) async fn deliver(
     let lateness = seconds(now - lease.delivery.next_check_at);
     let done = caught(work(&worker, &mut lease, room, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // A panic is booked as a failure. Otherwise heartbeats would keep the lease until its deadline, and the call
-        // would be made again.
+        // A panic is stored as a failure of the call. Otherwise heartbeats would keep the lease until its deadline, and
+        // the call would be made again.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });
@@ -85,7 +85,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Without the schedule's row, the call would be made with default values.
+        // The gateway cannot see the schedule's row. Without the row, it would make the call with default values.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {

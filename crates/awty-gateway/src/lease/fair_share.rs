@@ -9,11 +9,12 @@ const PART: usize = 4;
 
 /// Returns the jobs to claim, and the maximum number of checks in one claim.
 ///
-/// If there are several jobs, each job has a limit: a quarter of all places, and `CALLS` calls for each free place. One
-/// place is kept for each job without calls, up to half of all places.
+/// If there are several jobs, the number of running calls of each job has two limits: a quarter of all places, and
+/// `CALLS` calls for each free place. For each job without running calls, one place stays free, up to half of all
+/// places.
 ///
-/// A claim is no larger than the rest of any job's limit, because all its leases may belong to one job. A job at three
-/// quarters of its limit is left out, so that claims stay large.
+/// All checks of a claim may belong to the job that is nearest to its limit, so the claim is no larger than what this
+/// job may still take. Jobs at three quarters of their limit are left out, so that claims stay large.
 pub(super) fn fair_share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

@@ -1,5 +1,6 @@
-//! Invariant: a worker's claim is at most as large as the free places for calls and the memory for bodies allow. A
-//! place is free again only after its answer is booked, so memory does not grow while the database cannot be reached.
+//! Invariant: a worker claims no more checks than its free places for calls and its memory for bodies allow. A place
+//! becomes free only after the answer of its call is stored, so memory does not grow while the database cannot be
+//! reached.
 
 mod answers;
 mod aside;
@@ -130,7 +131,7 @@ impl Worker {
         self.locked_view().clone()
     }
 
-    /// Counts the calls that run, or whose answers are not booked yet.
+    /// Counts the calls that run, and those whose answers are not stored yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }

@@ -7,8 +7,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// The requests of all calls together may take this many KiB of memory.
 const ROOM: usize = 128 * 1024;
-/// A request of unknown size reserves this many KiB, which is enough for the largest call of awty_http. A request of
-/// `awty.schedule()` may have up to 1 MiB, but still counts as this size.
+/// A request of unknown size reserves this many KiB. No call of awty_http needs more. A check that was scheduled by
+/// `awty.schedule()` may need up to 1 MiB, but reserves no more than this.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// SQLSTATEs of a claim whose job was removed, was given a function, or may no longer be claimed by the gateway.
+/// SQLSTATEs of a failed claim: the job was removed, has a function now, or may no longer be claimed by the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {

@@ -40,8 +40,8 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // A failure after TCP has connected is kept even if a later address refuses the connection. A bad
-            // certificate tells the user more than a refused connection.
+            // A failure that came after TCP had connected is kept, even if a later address refuses the connection. For
+            // example, a bad certificate tells the user more than a refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

@@ -1,5 +1,5 @@
-//! Invariant: the guard judges addresses, never text, and refuses an address that no rule allows. No setting allows
-//! calls to the gateway's own listeners, the database, or a network in `deny_networks`.
+//! Invariant: the guard checks the resolved address, whatever host the URI names. It refuses every address that no rule
+//! allows. No setting allows calls to the gateway's own listeners, the database, or a network in `deny_networks`.
 
 use super::registry::{IPV4, IPV6, Row};
 use awty_core::uri::is_port_allowed;
@@ -88,7 +88,8 @@ impl Guard {
         }
     }
 
-    /// Returns whether the peer of a connection is the judged address, and is not a listener of the gateway.
+    /// Returns whether a connection has reached the address that the guard has judged, and not a listener of the
+    /// gateway.
     ///
     /// If both ends of the connection have the same address, the peer is this machine. Then a listener on all addresses
     /// may have accepted the connection.

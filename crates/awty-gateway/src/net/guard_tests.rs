@@ -24,7 +24,8 @@ fn around(net: IpNet) -> Vec<IpAddr> {
     }
 }
 
-/// Oracle for the registry: the longest prefix that contains the address decides.
+/// Judges by the longest prefix in the registry that contains the address. The tests compare the guard with this
+/// function.
 fn by_hand(address: IpAddr) -> bool {
     let rows = if address.is_ipv4() { IPV4 } else { IPV6 };
     let nets = rows.iter().map(|(net, ok, _)| (net.parse::<IpNet>().unwrap(), *ok));

@@ -1,4 +1,4 @@
-//! Does not: use the database.
+//! Makes the HTTP calls, without using the database.
 
 pub mod call;
 pub mod connect;

@@ -1,5 +1,5 @@
-//! IANA's special-purpose address registries, and further addresses that endpoints do not have. The longest prefix that
-//! contains an address decides.
+//! Lists the address blocks of IANA's special-purpose registries, and further addresses that no endpoint has. The
+//! longest prefix that contains an address decides whether the address is globally reachable.
 //!
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.

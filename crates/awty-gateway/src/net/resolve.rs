@@ -72,7 +72,7 @@ impl Resolver {
     }
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Failure> {
-        // The final dot prevents the use of this machine's search list.
+        // The final dot keeps the resolver from appending this machine's search domains.
         let absolute = format!("{}.", name.trim_end_matches('.'));
         let looked_up = tokio::time::timeout(PATIENCE, self.inner.lookup_ip(absolute)).await;
         let found = looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))?;
