@@ -1,9 +1,9 @@
-//! Invariant: each rule that is checked here has a test in `checker_tests`, which violates the rule.
+//! Invariant: for each rule of this checker, `checker_tests` has a test that violates the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An occurrence is a call's path, its slot in microseconds, and the number of repetitions that the endpoint has asked
-/// for.
+/// Identifies a planned call: its path, its planned time in microseconds, and how often the endpoint has asked for the
+/// call again.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct Call {
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// Without a status, the receiver hung or closed the connection.
+    /// `None` if the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -22,7 +22,7 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// The schedule of `path` must have been called in each `period`, from the slot `first` until its pending occurrence.
+/// The gateway must have called `path` once in each `period`, from the time `first` until its pending call.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -126,9 +126,9 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were repeated although an answer had come. Before the first fault, a repetition is allowed only if
-/// the database has recorded a failure of the call, because on a busy machine a gateway may be late with an answer or
-/// heartbeat.
+/// Finds calls that were repeated although the receiver had answered them. Before the first fault, a repetition is
+/// allowed only if the database has recorded that the call failed. The reason is that a gateway on a busy machine may
+/// be late with an answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Records each call in a ledger, and then misbehaves in a way that the seed determines.
+//! The receiver records each call in a ledger. Then it misbehaves in a way that the seed determines.
 
 use crate::checker::Call;
 use awty_testkit::receiver::{Request, accept, answer, hang, requests};

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Four answers of 4 MiB fill the memory of one role, and the kernel buffers a few more answers.
+/// These are more answers than fit. Four answers of 4 MiB fill the memory of one role, and the kernel buffers a few
+/// more.
 const REQUESTS: usize = 40;
 
 #[test]

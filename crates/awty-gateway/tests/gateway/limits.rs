@@ -52,8 +52,8 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // If requests looked up functions in the role's schema, PostgreSQL would choose these functions instead of its own
-    // operators. They would run with all rights of the gateway.
+    // If a request looked up objects in the role's schema, PostgreSQL would choose these operators instead of its own.
+    // Their functions would run with all rights of the gateway.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
@@ -116,7 +116,8 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// On a slow machine, fewer concurrent clients would not exceed the allowed rate of requests.
+/// Number of clients that send requests at once. On a slow machine, fewer clients would not exceed the allowed rate of
+/// requests.
 const ASKING: usize = 8;
 
 #[test]

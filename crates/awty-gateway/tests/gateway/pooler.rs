@@ -1,5 +1,6 @@
-//! PgBouncer supports prepared statements in transaction mode since version 1.21. `AWTY_PGBOUNCER` is the program, if
-//! it is not in the PATH. Without PgBouncer, the test prints the reason.
+//! Runs gateways behind PgBouncer, which supports prepared statements in transaction mode since version 1.21.
+//!
+//! `AWTY_PGBOUNCER` names the program if it is not in the PATH. Without PgBouncer, the test only prints the reason.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;

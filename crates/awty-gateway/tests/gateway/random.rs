@@ -1,4 +1,4 @@
-//! No random request may get a 500, and the gateway must not grow.
+//! Sends random requests to the API. No request may get a 500, and the gateway's memory must not grow.
 
 use crate::client::{Client, encoded};
 use crate::people;

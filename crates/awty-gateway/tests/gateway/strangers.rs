@@ -4,7 +4,8 @@ use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
 
-/// A stranger knows the keys of advisory locks, and could take any advisory lock for which a request waits.
+/// Any role can take any advisory lock, because the keys of the locks are public. A request must therefore not wait for
+/// an advisory lock.
 #[test]
 fn no_advisory_lock_holds_up_a_change_of_limits() {
     let (shop, gateway, _app) = open();

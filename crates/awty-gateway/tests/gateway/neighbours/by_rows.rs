@@ -50,7 +50,7 @@ pub fn job_names(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// No call for these schedules may reach the victim's server.
+/// Entity name and key together spell the victim's address in unusual ways. No call may reach the victim's server.
 pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     let (job, origin) = (n.job(), &n.target.origin);
     let (all, last) = origin.split_at(origin.len() - 1);
@@ -82,7 +82,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
         r#"{"lateness": "Infinity", "duration": null, "body": [[[]]], "fault": 7}"#,
     ];
     let mut answered = 0;
-    // The gateway claims checks of the same job, so the neighbour gets checks only if it claims often.
+    // The loop claims often, because the gateway claims checks of the same job and would otherwise take all of them.
     for turn in 0.. {
         let (complete, fail) = (results[turn % 3], results[(turn + 1) % 3]);
         let sql = format!(

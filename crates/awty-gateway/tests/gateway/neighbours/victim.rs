@@ -13,7 +13,8 @@ use std::thread::JoinHandle;
 
 pub const PATH: &str = "/victims-path";
 
-/// Lists the slots of the victim's schedule that were not called exactly once. Leaves out the pending slot.
+/// Lists the planned times at which the victim's schedule was not called exactly once. Leaves out the time of the
+/// pending call.
 const WRONG_SLOTS: &str = "SELECT string_agg(slot::text || ': ' || count, ', ') FROM (
     SELECT s.slot, count(a.lease) FROM awty.future_job AS f,
         LATERAL generate_series($1::text::timestamptz, f.first_check_at - interval '1 s', '1 s') AS s (slot)
