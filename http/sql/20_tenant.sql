@@ -26,8 +26,10 @@ CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS bool
     RETURN pg_has_role(caller, role, awty_internal.becoming());
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first role SET ROLE to the second?';
 
--- A role has the rights that awty.allow() gave, and all rights as a member of the tenant's role. The function reads the present rights, so
--- that an old snapshot gives no right that was taken back. A job of another role with the name of the tenant's job gives no right.
+-- A role has the rights that awty.allow() has given it. A member of the tenant's role has all rights. If a job has the name of the tenant's
+-- job but belongs to another role, it gives no right.
+--
+-- The function reads the present rights, because an old snapshot may still show a right that was taken back.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
@@ -55,8 +57,8 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- Reads the tenant that ALTER ROLE web SET awty_http.tenant = 'app' has chosen. The function reads the catalog, because SET ROLE does not
--- load the settings of a role.
+-- Returns the tenant that was chosen for a role, for example by ALTER ROLE web SET awty_http.tenant = 'app'. The function reads the
+-- catalog, because SET ROLE does not load the settings of a role.
 CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT substr(c.setting, length('awty_http.tenant=') + 1)
@@ -67,8 +69,8 @@ CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
 
--- A role that is no tenant uses the job of the tenant that it has chosen, or of the only tenant whose member it is. A right from
--- awty.allow() chooses a tenant for reading only, because any tenant can give such a right to any role.
+-- A tenant uses its own job. Another role uses the job of the tenant that was chosen for it, or else of the only tenant of which it is a
+-- member. A right from awty.allow() alone selects a job for reading only, because any tenant can give such a right to any role.
 CREATE FUNCTION awty_http_internal.job(caller oid, "right" text DEFAULT 'read') RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -162,7 +164,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error for locked rows of a tenant';
 
--- If a tenant keeps its rows locked, add_tenant and drop_tenant wait only as long as lock_timeout.
+-- lock_timeout limits how long add_tenant and drop_tenant wait for rows that a tenant keeps locked.
 CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE

@@ -12,7 +12,7 @@ WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';
 
--- If a schedule has a next occurrence, this occurrence is called now. Otherwise, the call is made once more.
+-- If the schedule has a pending call, the gateway makes this call now. Otherwise, it makes the failed call once more.
 CREATE FUNCTION awty_http_internal.retry(id bigint) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Makes a finished call again, now; returns the number of its check';

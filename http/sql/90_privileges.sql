@@ -1,4 +1,4 @@
--- The administrator grants USAGE on the schema, as on awty: GRANT USAGE ON SCHEMA awty, awty_http TO app.
+-- The administrator must grant USAGE on both schemas: GRANT USAGE ON SCHEMA awty, awty_http TO app.
 
 REVOKE ALL ON awty_http.tenant, awty_http.endpoint, awty_http.token, awty_http.stat, awty_http_internal.endpoint,
     awty_http_internal.content, awty_http_internal.sent FROM PUBLIC;
@@ -6,7 +6,7 @@ REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status
 REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
 
--- ALTER DEFAULT PRIVILEGES may already have given rights to other roles.
+-- Takes back rights that other roles already have because of ALTER DEFAULT PRIVILEGES.
 DO $$
 DECLARE
     command text;
@@ -68,8 +68,8 @@ ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 
--- The tenant's role reads its row even if the job is gone, and so do roles that may read the job. A role that reads the row also reads the
--- tenant's schedules and statistics.
+-- The tenant's role reads its row even if the job is gone. Roles that may read the job read the row too. A role that reads the row also
+-- reads the tenant's schedules and statistics.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
@@ -103,8 +103,8 @@ CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 -- A dump shows a dropped role as a number, and another role may have this number on the restored server. So a dump leaves out the tokens
--- and rows of a dropped role. A row whose created_by or sent_by alone is gone is dumped, because these columns give no right, and a live
--- schedule or a used key must not be lost.
+-- and rows of a dropped role. A row is still dumped if only its created_by or sent_by names a dropped role, because these columns give no
+-- right. Otherwise the dump could lose a live schedule or a used key.
 DO $$
 DECLARE
     config record;
