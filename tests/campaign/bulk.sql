@@ -1,6 +1,6 @@
--- A bulk is thousands of fillers, which are checks far in the future. One transaction adds them and another removes
--- them, so that the files of awty's tables grow and shrink. Between the fillers are the rows of followers, which are
--- due at once.
+-- A bulk is thousands of checks far in the future, called fillers. One transaction adds them and another removes them,
+-- so that the files of awty's tables grow and shrink. Between the rows of the fillers are rows of checks that are due
+-- at once, called followers.
 
 -- The numbers in this table add up to the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);

@@ -1,7 +1,7 @@
-//! Checks the promises P1 to P4, P11, P14, parts of P6 to P8, and awty's own tables.
+//! Checks the promises P1 to P4, P11, P14 and parts of P6 to P8 (docs/promises.md), and awty's own tables.
 //!
-//! Invariant: the result depends only on the evidence, which is read in one snapshot after a copy of the clients' log.
-//! Each commit is in the evidence as a whole or not at all, so runs may continue.
+//! Invariant: the result depends only on the evidence. The evidence is read in one snapshot, after the clients' log was
+//! copied. A snapshot contains each commit as a whole or not at all, so jobs may run during the check.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -40,9 +40,9 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// Whether awty holds the check. A client's hold does not count.
+    /// Whether awty has put the check on hold, for example after crashes. A hold by a client does not count.
     pub held: bool,
-    /// Clients hold, release and move such a check, and each action writes the check's row.
+    /// Whether clients put the check on hold, release it and move it. Each of these actions writes the check's row.
     pub is_handled: bool,
     pub act: String,
     pub xmin: i64,
@@ -85,7 +85,7 @@ pub struct Evidence {
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
     pub struck: Vec<i64>,
-    /// Overlaps that runs have seen, including runs that were rolled back.
+    /// Number of overlaps that runs of the same check have noticed. Runs that were rolled back count too.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
@@ -95,7 +95,7 @@ pub struct Evidence {
     pub watched: Watched,
     /// `None` while the load continues.
     pub left: Option<Left>,
-    /// After a change of the clock, times of two transactions cannot be compared.
+    /// If the clock was set, the times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
@@ -117,10 +117,11 @@ struct Story<'a> {
 
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// awty may hold a check after this many crashes, even if another check caused them.
+/// After this many crashes since a check was scheduled, awty may put the check on hold, even if another check caused
+/// the crashes.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Seconds from a run's timeout to the run's end: the watchdog's `GRACE` plus one second.
+/// A run ends at most this many seconds after its timeout: the watchdog's `GRACE` plus one second.
 const TO_BE_GONE: f64 = 3.0;
 /// A fault that freezes a worker delays a run by less than these seconds.
 const NOISE: f64 = 10.0;
@@ -182,7 +183,7 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // After a crash, PostgreSQL may use a transaction's id again if the transaction wrote nothing.
+            // A transaction that cancelled no check wrote nothing, so PostgreSQL may use its id again after a crash.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -227,7 +228,7 @@ impl Story<'_> {
         }
     }
 
-    /// P3: a scheduled check is in exactly one table. P7: awty holds no check because of another check's failure.
+    /// P3: a scheduled check is in exactly one table. P7: awty puts no check on hold because another check failed.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -246,7 +247,8 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` moves a check to a time before its first slot, or to a time that is no whole second.
+        // `check_now()` may move a check to a time before its first slot. The new time may have a fraction of a second,
+        // by which the move is recognised here.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -265,7 +267,8 @@ impl Story<'_> {
         }
     }
 
-    /// P1: checks 0 to n-1 have one effect each. A run that removes its own check counts as done.
+    /// P1: each of the runs 0 to n-1 of a check has exactly one effect. A run that removes its own check counts as
+    /// done.
     fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
         if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
             report("P1", format!("the run failed and its {effect:?} is there"));
@@ -279,7 +282,7 @@ impl Story<'_> {
         }
     }
 
-    /// P1: one transaction writes the effect, the history row and the next slot.
+    /// P1: one transaction writes the effect, the history row and the time of the next run.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
         // An external worker's answer for many leases uses subtransactions, whose ids differ from the transaction's id.

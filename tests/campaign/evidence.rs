@@ -18,8 +18,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // awty may hold a check because too many of its external workers died. With the clock ahead, awty deletes the
-    // attempts that prove this.
+    // awty may put a check on hold because too many of its external workers died. If the clock was set ahead, awty
+    // deletes the attempts that prove these deaths.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)

@@ -143,12 +143,13 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// A costly fault takes much time and disk, so it happens only on request.
+    /// A costly fault takes much time and disk space, so it happens only on request.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
 
-    /// Each round begins with such a fault, so that even a short campaign has one.
+    /// Whether the fault shrinks the files of awty's tables. Each round begins with a fault of this kind, so that even
+    /// a short campaign has one.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }

@@ -1,5 +1,7 @@
-//! Invariant: an intact table causes no error. amcheck runs again if the server goes down. Random SQL may damage users'
-//! tables, so amcheck skips users' tables.
+//! Checks awty's tables with amcheck, and looks for internal errors in the server log.
+//!
+//! Invariant: an intact table causes no error. If the server goes down, amcheck runs again. amcheck skips users'
+//! tables, because random SQL may damage them.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -73,7 +75,8 @@ impl LogMark {
     }
 }
 
-/// Drops time and process id (`log_line_prefix`), so that a repeated error is reported once.
+/// Returns the internal errors of a log without time and process id (`log_line_prefix`), so that a repeated error is
+/// reported once.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -88,7 +91,7 @@ pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// Whether the line shows a crash, or an error that neither clients nor administrators can cause.
+/// Returns whether the line shows a crash, or an error that neither clients nor administrators can cause.
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));

@@ -22,7 +22,7 @@ pub struct Work {
     pub claimed: Instant,
     pub let_go: Option<Instant>,
     pub acted: bool,
-    /// Value of the load's `epoch` at the claim.
+    /// Number of promotions that lost commits before the claim (`epoch` of the load).
     pub epoch: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of awty's own tables must not outlive their check, worker or database.
+//! Finds rows of awty's own tables that have outlived their check, worker or database.
 
 use awty_testkit::postgres::{Client, Error};
 

@@ -40,7 +40,7 @@ pub struct Shared {
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// The latest check id before each kill, by database.
+    /// For each database, the latest check id at the time of each kill.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     pub seen: Mutex<Vec<Violation>>,
@@ -76,7 +76,8 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// awty will hold a check that runs at each of several kills, although the check causes none of them.
+    /// Notes the latest check id of each database when processes are killed. If a check runs at several kills, awty
+    /// puts it on hold although it causes none of them.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -232,8 +233,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are stored out of line, and a few have the maximum size. Set-based jobs have more large ones,
-    /// because awty archives their rows together.
+    /// Some arguments are so large that PostgreSQL stores them out of line, and a few have the maximum size. Set-based
+    /// jobs have more large arguments, because awty archives their rows together.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -336,8 +337,8 @@ impl Customer {
     }
 }
 
-/// Whether a fault explains the error of a call that began at `began`. A fault stops or crashes the server, fails its
-/// disk, or sets its clock.
+/// Returns whether an injected fault explains the error of a call that began at `began`. A fault stops or crashes the
+/// server, fails its disk, or sets its clock.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // SQLSTATE 22008 occurs if the clock was set back by years after the client had read the clock.

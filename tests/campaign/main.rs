@@ -1,11 +1,11 @@
-//! The campaign puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It also
-//! measures how soon all due checks are done after a fault (P5, P10).
+//! The campaign puts load on awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14
+//! (docs/promises.md). It also measures how soon all due checks are done after a fault (P5, P10).
 //!
 //! Usage: `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and its own seed for the order of faults.
 //!
 //! Invariant: the exit status is 0 only if every promise was kept and at least one fault succeeded.
 //!
-//! Does not: repeat a campaign exactly, because the timing depends on the machine.
+//! A campaign cannot be repeated exactly, because the timing depends on the machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test program: the panic is the report
 
@@ -189,7 +189,8 @@ impl Campaign {
         }
     }
 
-    /// A round has a movable clock every second time, or on request. The checker then cannot compare times.
+    /// Every second round has a clock that faults can set. If faults are named, a round has this clock only if one of
+    /// them sets it. With this clock, the checker cannot compare times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,

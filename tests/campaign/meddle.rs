@@ -5,7 +5,7 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel};
 use chrono::Utc;
 use std::time::{Duration, Instant};
 
-/// The advisory lock of `camp.enter()` shows that a check of the role is running.
+/// Finds the role's running checks by the advisory lock that `camp.enter()` takes.
 const RUNNING: &str = "SELECT f.entity_name, f.entity_key, f.job
     FROM pg_locks AS l JOIN awty.future_job AS f ON f.id = l.objid::bigint
     WHERE l.locktype = 'advisory' AND l.classid = 7 AND l.granted AND starts_with(f.job, $1)

@@ -1,6 +1,8 @@
-//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). Before this
-//! transaction, the worker writes the ledger (P14). After the round, workers make no mistakes, so that all pending
-//! checks can end.
+//! Runs external workers, which claim checks and answer them.
+//!
+//! Invariant: the transaction that answers a check also writes a row of `camp.effect`, as a run in the database does
+//! (P1). Before this transaction, the worker writes the ledger (P14). After the round, workers make no mistakes, so
+//! that all pending checks can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
 const VOID: &str = "void";
-/// awty answers `busy` while a client has locked the check. The worker must then repeat its own answer.
+/// awty answers `busy` while a client has locked the check. The worker must then send its answer again.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -107,7 +109,7 @@ impl Worker {
         }
     }
 
-    /// After the round, the worker never misbehaves.
+    /// Returns at random whether the worker misbehaves. After the round, it never does.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }
@@ -214,7 +216,8 @@ impl Worker {
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            // The answer for a single lease waits until the client unlocks the check.
+            // An answer for several leases leaves out checks that a client has locked. An answer for a single lease
+            // waits until the client unlocks the check.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
             }
@@ -300,7 +303,8 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Ignores checks that must wait because the clock was set back.
+/// Waits until the external workers have no more work. Ignores checks that are due much later because the clock was set
+/// back.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

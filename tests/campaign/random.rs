@@ -1,9 +1,9 @@
-//! The generator is SplitMix64.
+//! Generates random numbers with SplitMix64.
 
 pub struct Random(u64);
 
 impl Random {
-    /// Each pair of seed and number has an independent stream.
+    /// Each pair of seed and stream gives an independent sequence of numbers.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         random.next();

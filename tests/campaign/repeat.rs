@@ -1,4 +1,4 @@
-//! No other client schedules checks of the entity name [`ENTITY`].
+//! Makes, ends, holds and moves repetitions at random. No other client schedules checks of the entity name [`ENTITY`].
 
 use crate::checker::Told;
 use crate::load::Customer;
@@ -17,7 +17,7 @@ impl Repeated {
     pub fn faults(&self, clock_was_set: bool) -> Vec<String> {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
-        // After the clock was set back, a newly created repetition may use an earlier slot again.
+        // After the clock was set back, a newly created repetition may use the time of an earlier run again.
         alone.chain(doubled.filter(|_| !clock_was_set)).collect()
     }
 }

@@ -1,6 +1,8 @@
--- A run first writes one row of camp.effect: bad means that the run will fail, and own that the run removes its own
--- check. Sequences ignore rollbacks, so they count what rolled-back runs have seen. Before its nap, a run holds no lock
--- that a client could want.
+-- At its beginning, a run writes one row of camp.effect. In this row, bad means that the run will fail, and own means
+-- that the run removes its own check.
+--
+-- Runs count what they notice by sequences, because a rollback does not undo nextval(). Until its nap is over, a run
+-- takes no lock that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -17,8 +19,9 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- The transaction that schedules a check writes a row of this table. The earliest time of the check is in wanted. It is
--- NULL if an earlier check may have been kept, and for checks that clients move by awty.check_now().
+-- The transaction that schedules a check also writes a row of this table. The column wanted has the earliest time at
+-- which the check may run. The column is NULL if awty may have kept an earlier check, or if clients move the check by
+-- awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -42,7 +45,7 @@ CREATE SEQUENCE camp.overlaps;
 CREATE SEQUENCE camp.early;
 CREATE SEQUENCE camp.leaks;
 
--- Checks that no longer crash the server.
+-- Lists checks that no longer crash the server.
 CREATE TABLE camp.mended (check_id bigint PRIMARY KEY);
 
 CREATE FUNCTION camp.fail_late() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -78,7 +81,7 @@ CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
 RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
     OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
 
--- Whether the previous run has left something in the session.
+-- Returns whether the previous run has left something in the session.
 CREATE FUNCTION camp.finds_something() RETURNS boolean LANGUAGE sql
 RETURN coalesce(current_setting('camp.mark', true), '') <> ''
     OR EXISTS (SELECT FROM pg_prepared_statements)

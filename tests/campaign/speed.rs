@@ -10,14 +10,15 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// Only a lost wake-up delays the first run by more seconds, because awty may need a minute to notice the loss.
+/// If the first run takes more seconds, a wake-up was lost. awty may need a minute to notice the loss.
 const TOO_LATE: f64 = 30.0;
 
 pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// Id of the next transaction at the mark. Earlier transactions have lower ids, even if the clock was set back.
+    /// Id of the next transaction when the mark was made. Earlier transactions have lower ids, even if the clock was
+    /// set back.
     xid: i64,
 }
 

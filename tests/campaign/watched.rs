@@ -1,4 +1,4 @@
-//! Clients write a watched table at random, an owner changes the rule, and two queries check P12.
+//! Clients write a watched table at random, an owner changes the rule, and two queries check promise P12.
 //!
 //! In every snapshot, [`WRONG`] and [`MISSED`] must find nothing.
 //!
@@ -21,8 +21,9 @@ const PACE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// An alert is wrong if its row is gone, is not late, has changed, has met the condition, or has two alerts. After a
-/// change of the rule, awty may still be clearing alerts. $1 says whether the clock was set.
+/// Finds wrong alerts: the row is gone, is not late, has changed, has met the condition, or has two alerts. A row that
+/// meets the condition may keep its alert while awty still clears alerts after a change of the rule. $1 says whether
+/// the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -30,8 +31,9 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Finds rows without an alert and without a check in time, which is three of the longest slots after the row's due
-/// time or the check's commit. Rows with failed checks, and all rows during the rule's walk, do not count.
+/// Finds rows that have no alert although their check comes too late or is missing. A check comes too late if it is due
+/// more than 9 s (three of the longest slots) after the row is late and the check has committed. Rows with failed
+/// checks do not count. No row counts while awty still reads the rows that are older than the rule.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')

@@ -1,4 +1,4 @@
-//! The same seed generates the same statement.
+//! Generates calls of awty's functions with random arguments. The same seed generates the same statement.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};

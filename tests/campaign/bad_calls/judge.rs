@@ -1,6 +1,7 @@
-//! Decides whether a bad call may fail with its SQLSTATE.
+//! Decides whether a bad call may fail with the SQLSTATE that it got.
 //!
-//! Invariant: the decision depends only on the arguments. XX000 is never allowed, because awty must foresee every call.
+//! Invariant: the decision depends only on the arguments. XX000 (internal error) is never allowed, because awty must
+//! foresee every call.
 
 pub struct Refusal {
     pub sqlstate: String,

@@ -1,7 +1,8 @@
-//! The bad calls use roles and databases of their own, so that the campaign's checker is not affected.
+//! Calls awty's functions with random and mostly wrong arguments. These calls use roles and databases of their own, so
+//! that they do not affect the campaign's checker.
 //!
-//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no XX000, crash or log entry,
-//! and leaves no lock and no memory behind.
+//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. A call causes no internal error (XX000),
+//! crash or log entry. It leaves no lock and no memory behind.
 
 mod call;
 mod judge;
@@ -40,7 +41,8 @@ const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// A session makes the same calls in two turns, and in more turns only while its memory grows.
+/// Maximum number of turns. A session makes the same calls in two turns, and in further turns only while its memory
+/// grows.
 const TURNS: usize = 5;
 /// Bytes by which memory may grow after the second turn, or while one call is repeated.
 const GROWTH: i64 = 256 * 1024;
@@ -120,7 +122,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // PostgreSQL keeps the locks of serializable transactions for a while.
+            // PostgreSQL keeps the locks of serializable transactions for a while, so they do not count.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -154,7 +156,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// The session is new, because in an old session a leak would first fill holes in the heap.
+/// Repeats one call in a new session. In an old session, a leak would first fill holes in the heap and stay unnoticed.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
@@ -188,7 +190,7 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Private memory of a process, inside and outside of its memory contexts.
+/// Returns the private memory of a process in bytes. This includes memory outside of PostgreSQL's memory contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");

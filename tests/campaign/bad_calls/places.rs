@@ -1,5 +1,7 @@
-//! Invariant: an `Err` means that the connection is lost. After each step, the session has its old user, and no open
-//! transaction or changed setting.
+//! Makes calls in different places, such as a transaction, a cursor or a COPY.
+//!
+//! Invariant: an `Err` means that the connection is lost. After each step, the session has the same user as before, no
+//! open transaction and no changed setting.
 
 use super::signatures::Function;
 use crate::random::Random;
@@ -83,7 +85,8 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Each answer is empty, or has the SQLSTATE and the message.
+    /// Returns each call with its answer. The answer has the SQLSTATE and the message, or is empty if the call
+    /// succeeded.
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions

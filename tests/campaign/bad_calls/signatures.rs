@@ -1,4 +1,5 @@
-//! The catalog lists the functions of schema awty, so that a new argument gets bad calls at once.
+//! Reads the functions of schema awty and their arguments from the catalog, so that new arguments get bad calls at
+//! once.
 
 use awty_testkit::postgres::{Client, Error};
 

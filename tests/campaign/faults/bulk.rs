@@ -1,4 +1,4 @@
-//! A worker has prefetched checks that are scattered over the files of awty's tables while these files grow and shrink.
+//! Makes the files of awty's tables grow and shrink while a worker has prefetched checks from all parts of these files.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -9,7 +9,7 @@ use std::time::Duration;
 const FILLERS: i64 = 10_000;
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Twice the width of the longest slot, which is three seconds.
+/// Twice the longest slot, which is three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// Reading this table fills all shared buffers.
@@ -42,7 +42,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// At the return, the first follower is running.
+    /// Adds and removes the fillers of a bulk, and then waits until the first follower runs.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;

@@ -1,4 +1,4 @@
-//! Sets the server's clock. The clock is not reset, because awty's promises about time use this clock.
+//! Sets the server's clock and does not set it back, because awty's promises about time refer to this clock.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};

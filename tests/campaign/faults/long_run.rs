@@ -1,4 +1,4 @@
-//! Crashes the server during a very long run, for which no other role may wait.
+//! Crashes the server during a very long run. No other role may have to wait until this run ends.
 //!
 //! The limit is a share of the run's length, so that a slow machine causes no violation.
 
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// Length of the long run in seconds. The other roles must catch up within `SHARE` of this time.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// Length of the other roles' runs in seconds. Suspects run one after the other, so these runs are short.
+/// Length of the other roles' runs in seconds. These runs are short, because awty runs checks that may have caused a
+/// crash one after the other.
 const OF_OTHERS: f64 = 1.0;
 const TO_BEGIN: Duration = Duration::from_secs(8);
 const TO_END: Duration = Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! A synchronous standby has every confirmed commit. An asynchronous standby may lack commits after its last known
-//! position, so the campaign forgets only these.
+//! Promotes a standby. A synchronous standby has every confirmed commit. An asynchronous standby may lack commits after
+//! its last known position, so the campaign removes only these from the clients' log.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -77,7 +77,8 @@ fn take_over(cluster: &mut Cluster, standby: Cluster, shared: &Shared) {
     *cluster = standby;
 }
 
-/// The standby may have received only a part of the last WAL record.
+/// Succeeds if the standby replays nothing more. The standby may have received only a part of the last WAL record, so
+/// the function cannot wait for the received position.
 fn replayed(standby: &Cluster) -> Result<(), String> {
     let mut client = standby.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
     let mut look = || {
@@ -91,7 +92,8 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Forgets recent confirmed commits that the standby lacks. To forget too many causes no false alarm.
+/// Removes the recent commits that the standby lacks from the clients' log. If it removes too many, this causes no
+/// false alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

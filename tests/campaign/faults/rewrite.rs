@@ -1,3 +1,5 @@
+//! Rewrites awty's tables as an administrator may do.
+//!
 //! Invariant: an administrator may run each statement at any time. Any internal error that follows is a violation.
 
 use super::bulk::{Bulk, Kind};
