@@ -136,14 +136,28 @@ FROM (
     UNION
     SELECT l.job, l.entity_name FROM awty_internal.lease AS l
 ) AS k
-LEFT JOIN awty_internal.target AS own ON own.job = k.job AND own.target = k.target
-LEFT JOIN awty_internal.target AS everyone ON everyone.job = k.job AND everyone.target = ''
-LEFT JOIN awty_internal.breaker AS breaker ON breaker.job = k.job AND breaker.target = k.target
-LEFT JOIN awty_internal.bucket AS bucket ON bucket.job = k.job AND bucket.target = k.target
+-- LIMIT makes each of these an index lookup. Otherwise the planner, which expects few targets, compares each target with all others.
+LEFT JOIN LATERAL (
+    SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
+    WHERE t.job = k.job AND t.target = k.target LIMIT 1
+) AS own ON true
+LEFT JOIN LATERAL (
+    SELECT t.concurrency, t.rate, t.burst, t.blocked_until FROM awty_internal.target AS t
+    WHERE t.job = k.job AND t.target = '' LIMIT 1
+) AS everyone ON true
+LEFT JOIN LATERAL (
+    SELECT b.failures, b.since, b.opened_at, b.opens, b.message FROM awty_internal.breaker AS b
+    WHERE b.job = k.job AND b.target = k.target LIMIT 1
+) AS breaker ON true
+LEFT JOIN LATERAL (
+    SELECT b.tokens, b.at FROM awty_internal.bucket AS b WHERE b.job = k.job AND b.target = k.target LIMIT 1
+) AS bucket ON true
 CROSS JOIN LATERAL (
-    SELECT count(*) AS n FROM awty_internal.lease AS l
-    WHERE l.job = k.job AND (l.entity_name = k.target OR k.target = '')
-      AND l.expires_at > clock_timestamp()
+    SELECT CASE WHEN k.target = ''
+        THEN (SELECT count(*) FROM awty_internal.lease AS l WHERE l.job = k.job AND l.expires_at > clock_timestamp())
+        ELSE (SELECT count(*) FROM awty_internal.lease AS l
+              WHERE l.job = k.job AND l.entity_name = k.target AND l.expires_at > clock_timestamp())
+    END AS n
 ) AS flight
 CROSS JOIN LATERAL awty_internal.target_standing(
     CASE WHEN k.target <> '' THEN coalesce(own.concurrency, everyone.concurrency) END, flight.n,

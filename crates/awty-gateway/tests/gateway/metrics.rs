@@ -132,7 +132,7 @@ fn failing_schedules_of_one_tenant_hide_none_of_another() {
 fn targets_of_one_tenant_hide_none_of_another() {
     let shop = Shop::open();
     shop.add_tenant("tenant");
-    let many = "INSERT INTO awty_internal.target (job, target, concurrency) SELECT 'http.tenant', 'https://' || n || '.example', 1 FROM generate_series(1, 12000) AS n";
+    let many = "INSERT INTO awty_internal.target (job, target, concurrency) SELECT 'http.tenant', 'https://' || n || '.example', 1 FROM generate_series(1, 60000) AS n";
     shop.cluster.execute("postgres", &[many, "ANALYZE"]);
     shop.app("SELECT awty.alter_target('http.app', 'https://~.example', blocked_until => 'infinity')");
     let gateway = shop.gateway("one");
