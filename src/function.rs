@@ -1,5 +1,5 @@
-//! The function of a job, its owner and its rights may change at any time. So the function is looked up at
-//! registration, when a check is scheduled, and before runs.
+//! The function of a job, its owner and its rights may change at any time. So awty looks up the function when the job
+//! is registered, when a check is scheduled, and before runs.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -15,15 +15,15 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// If the function returns void, each check ends after its run.
+    /// False if the function returns void. Each check then ends after its run.
     pub answers: bool,
 }
 
-/// The name is `schema.function`, or `function` in the first schema of the search path that has it.
+/// A name without a schema means the first function of this name in the search path.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would begin the function's arguments.
+    // A parenthesis would begin the function's arguments, which a job's function must not name.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -115,7 +115,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` during registration, when the form of the function is not known yet.
+/// `set_based` is `None` while the job is registered, because the form of the function is not known yet.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -135,7 +135,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Only awty itself registers jobs with functions of `awty_internal`, so rights to these functions are not checked.
+    // Skips the rights to functions of `awty_internal`, because only awty itself registers jobs with them.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -154,8 +154,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since registration, the name may have become that of another user's function, and the role that registered the
-    // job may have lost the job's role.
+    // Since the job was registered, its function's name may have become that of another user's function. The role that
+    // registered the job may also have lost its membership in the job's role.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -178,8 +178,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// At registration exactly one function of this name must have suitable arguments. Later, a function that takes a check
-/// is preferred to a function without arguments.
+/// While a job is registered, exactly one function of this name must have suitable arguments. Later, a function that
+/// takes a check is preferred to a function without arguments.
 fn find(
     schema: &Text,
     name: &Text,

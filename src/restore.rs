@@ -13,7 +13,6 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-// Relative to the data directory.
 const FILE: &CStr = c"pg_stat/awty_restored";
 const NEW: &CStr = c"pg_stat/awty_restored.new";
 
@@ -23,7 +22,7 @@ pub enum Hold {
     Restored,
 }
 
-/// The value is 0 if there was no restore. The postmaster sets the value, and its child processes inherit it.
+/// Time of the restore, or 0 if there was none. The postmaster sets the value, and its child processes inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
 /// Returns `None` if there was no restore, or if `awty.auto_adopt` was on at that time.
@@ -31,7 +30,7 @@ pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// Recovery removes the signal files, so the postmaster calls this function before recovery.
+/// The postmaster calls this function before recovery, because recovery removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Invariant: a calendar is locked before the checks of its repetitions. A caller cannot give a calendar the name of
-//! another role's calendar, even if the caller does not see that calendar.
+//! Invariant: a calendar is locked before the checks that use it. A role cannot reuse the name of another role's
+//! calendar, even if the role may not see that calendar.
 
 use crate::calendar::statements::calendar::{self, Definition, POSTGRES_EPOCH, Stored};
 use crate::calendar::{may_use, unknown};
@@ -15,7 +15,7 @@ use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
-/// Every reader of `awty.calendar` has its rights to each calendar checked.
+/// Limits the calendars of a role, because each query of `awty.calendar` checks the reader's rights to every calendar.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {

@@ -20,8 +20,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // A caller that cancels its own checks does not want a rule to stop watching the row, so checks of rules are
-        // left out.
+        // Leaves out the checks that belong to a rule. Otherwise the rule would stop watching the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -29,7 +28,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     {
         return Ok(watch::silence::rows(job, &entity.name, &[entity.key]));
     }
-    // Only checks that the caller may cancel are locked, so that the call does not block checks of other roles.
+    // Locks only checks that the caller may cancel, so that the call does not block checks of other roles.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
@@ -42,8 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // The first attempt may have waited for a run that scheduled the next occurrence, so the loop locks that
-    // occurrence.
+    // The lock may have waited for a run that replaced the check with the next one. The loop then locks the new check.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

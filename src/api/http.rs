@@ -1,4 +1,5 @@
-//! Invariant: the gateway uses the same code of `awty_core`, so it makes each call that awty_http accepts.
+//! Invariant: awty_http and the gateway validate a call with the same code of `awty_core`. The gateway can therefore
+//! make every call that awty_http accepts.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result, UriRefused};
@@ -19,7 +20,7 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
     args.get(index).ok_or(Error::Null { argument })
 }
 
-/// No valid URI or argument has characters outside ASCII, which this function may replace.
+/// Replaces characters outside ASCII. No valid URI or argument has any.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())
 }

@@ -66,14 +66,14 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The call waits for a claim in progress, and the next claim waits for this transaction's commit.
+/// Waits for a claim that is in progress. The next claim waits until this transaction commits.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
     }
 }
 
-/// Otherwise an external worker and a worker of the server could run the same check.
+/// Without this refusal, an external worker and a worker of the server could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -88,7 +88,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // An earlier job of this name may have left counters in shared memory.
+            // Shared memory may still have counters of an earlier job with the same name.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -193,12 +193,12 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Later statements delete rows that claims read, so the job's claims are locked first.
+    // The statements below delete rows that claims of this job read, so the lock on these claims is taken first.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // The run that the first call waited for may have scheduled the next occurrence.
+        // The first call may have waited for a run of a check. That run may have inserted the next check.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

@@ -1,6 +1,8 @@
-//! Invariant: the functions behind `awty.status`, `awty.explain()` and `awty.doctor()` only read. They also work on a
-//! standby and without the preloaded library, and take no lock above AccessShare. sql/60_status.sql decides which
-//! reason the views show if nothing runs.
+//! The functions behind `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides which reason the
+//! views show if nothing runs.
+//!
+//! Invariant: the functions only read. They also work on a standby and without the preloaded library, and take no lock
+//! stronger than ACCESS SHARE.
 
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;

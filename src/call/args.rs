@@ -1,5 +1,5 @@
-//! Invariant: text is taken as bytes in the database's encoding. A text that is too long or empty is refused here,
-//! before anything else happens.
+//! Invariant: texts are kept as bytes in the database's encoding. A text that is empty or too long is refused before
+//! anything else happens.
 
 use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb of at most this size has at most five numbers, each of at most 147,500 digits, so its digits are not
+/// A jsonb value of at most this size has at most five numbers of at most 147,500 digits each. Its digits need not be
 /// counted.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
@@ -49,7 +49,7 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// A longer text is refused before it is copied.
+    /// Refuses a text that is longer than `max` before copying it.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -160,8 +160,8 @@ impl Args {
     }
 }
 
-/// A small jsonb may have numbers of very many digits. The digits are counted, because a claim returns the arguments as
-/// text.
+/// Also counts digits, because a short jsonb value may contain numbers of very many digits. A claim returns the value
+/// as text.
 ///
 /// # Safety
 ///

@@ -1,9 +1,9 @@
-//! Texts are measured in bytes.
+//! Maximum lengths of texts, in bytes.
 
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
-/// An entity's name may be a table's name with its schema, in quotes.
+/// An entity's name may be the quoted name of a table with its schema.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Invariant: a check whose job the caller may not see is reported as missing.
+//! Invariant: if the caller may not see a check's job, the error says that the check is missing.
 
 use super::args::Args;
 use super::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
@@ -30,7 +30,7 @@ impl Entity {
             .collect()
     }
 
-    /// The job may be left out if the entity has only one check that the caller may schedule.
+    /// The caller may leave out the job if the entity has only one check that the caller may schedule.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);

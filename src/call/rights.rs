@@ -1,5 +1,5 @@
-//! Invariant: the caller is the role with whose rights the call runs (`GetUserId()`), so that a SECURITY DEFINER
-//! function schedules as its owner. An error suggests a job's name only to roles that may see the job.
+//! Invariant: the caller is the role whose rights the call uses (`GetUserId()`). A SECURITY DEFINER function therefore
+//! schedules as its owner. An error suggests a job's name only to roles that may see the job.
 
 use super::args::Args;
 use crate::error::{self, Error, LeaseError, Result};
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Without the preloaded library, no check would ever run.
+/// Refuses the call without the preloaded library, because no check would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -30,7 +30,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// An application's writes must not fail without the preloaded library.
+/// Accepts the call even without the preloaded library, because an application's writes must not fail.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -70,8 +70,8 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // The error must not suggest the name that the caller gave, because the caller may have only another right
-            // to a job of this name.
+            // The suggestion leaves out the name that the caller gave. A job of this name may exist, but the caller
+            // lacks the right that the call needs.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -140,13 +140,13 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// The job is locked before the role is checked, so that the role cannot change in between.
+/// Locks the job before checking its role, so that the role cannot change in between.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// The error is the same for a missing job and for a job that the caller may not see.
+/// Returns the same error for a missing job and for a job that the caller may not see.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -199,7 +199,8 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // The launcher learns only from an inspection that a database is a copy.
+        // Requests an inspection of the database, because only an inspection tells the launcher that the database is a
+        // copy.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

@@ -1,4 +1,4 @@
-//! The error texts of repetitions are in `awty_core::repeat`.
+//! `awty_core::repeat` has the texts of these errors.
 
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;

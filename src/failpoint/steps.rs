@@ -1,4 +1,4 @@
-//! A test compares this list with the code.
+//! A test checks that this list has the same steps as the code.
 
 pub struct Step {
     pub name: &'static str,

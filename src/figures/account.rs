@@ -23,7 +23,7 @@ pub struct Account {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckResult {
     Pending,
-    /// The check ended, and its next occurrence is pending or held.
+    /// The check ended, and the next check of the same schedule was inserted.
     Next {
         held: bool,
     },
@@ -41,7 +41,7 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Whether the next occurrence is held, or `None` if there is no next occurrence.
+    /// `next` says whether the next check is on hold. It is `None` if there is no next check.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));
@@ -112,7 +112,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// The caller has committed the transaction.
+    /// The caller must have committed the transaction.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);

@@ -1,6 +1,6 @@
-//! Invariant: `awty.job_status` and `awty.forecast()` only read, also work on a standby and without the preloaded
-//! library, and take no lock above AccessShare. A caller sees the jobs that it may read, and a monitoring role sees all
-//! jobs.
+//! Invariant: `awty.job_status` and `awty.forecast()` only read. They also work on a standby and without the preloaded
+//! library, and take no lock stronger than ACCESS SHARE. A caller sees the jobs that it may read. A monitoring role
+//! sees all jobs.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -54,8 +54,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Only checks of small jobs are counted exactly. The other checks are divided equally among the jobs with more than
-/// [`COUNTED`] checks.
+/// Estimates the pending checks of a job that has more than [`COUNTED`] of them. All such jobs share the estimate for
+/// the table in equal parts, after the exact counts of the other jobs are subtracted.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

@@ -1,4 +1,4 @@
-//! Invariant: the counters in shared memory are those read from the table plus all later runs.
+//! Invariant: the counters in shared memory are the counters in the table plus all runs since they were read.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -8,7 +8,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Runs before workers can count, once per server start and per installed extension.
+/// Must be called before a worker counts a run, once per server start and per installed extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -38,7 +38,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // A job may have been registered again under the same name.
+    // Also forgets the old counters of a job that was registered again under the same name.
     gone.extend(job_stat::gone());
     Some(gone)
 }

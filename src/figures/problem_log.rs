@@ -1,5 +1,5 @@
-//! Invariant: if `awty.log_failures` is `codes`, a log entry has only numbers, outcomes and SQLSTATEs, and no name,
-//! key, argument or message.
+//! Invariant: if `awty.log_failures` is `codes`, log entries contain only numbers, outcomes and SQLSTATEs. They contain
+//! no name, key, argument or message.
 
 use crate::error::Label;
 use crate::pg::catch::Failure;
@@ -36,7 +36,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The log gets one entry for all problems of a transaction.
+    /// All problems of a transaction share one log entry.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -49,7 +49,7 @@ impl Problems {
         self.count
     }
 
-    /// The caller has committed the transaction.
+    /// The caller must have committed the transaction.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
@@ -152,7 +152,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// Any role may listen, so the payload contains no name.
+/// Any role may listen to the channel, so the payload contains no name.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {

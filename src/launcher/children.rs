@@ -1,5 +1,7 @@
-//! Invariant: a worker's entry in shared memory is freed if the worker never starts. At most [`MAINTAINERS`] databases
-//! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs this once.
+//! Invariant: if a worker never starts, its reserved entry in shared memory is freed. At most [`MAINTAINERS`] databases
+//! are inspected at a time.
+//!
+//! If the server has no free process, the launcher waits longer after each attempt. It logs this once.
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
@@ -14,8 +16,8 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// After this time, the launcher frees the entry that it reserved for a worker. If the worker still starts, it finds
-/// its entry taken and exits.
+/// After this time, the launcher frees the entry that it reserved for a worker. A worker that starts later finds its
+/// entry taken and exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -23,7 +25,7 @@ pub struct Children {
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// Time of the next request, and failed requests in a row. `None` while the server has a free process.
+    /// If the server has no free process: the time of the next attempt, and the number of failed attempts in a row.
     no_room: Option<(Mono, u32)>,
     said_no_place: bool,
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
@@ -36,7 +38,7 @@ pub enum Sent {
     NoProcess,
 }
 
-/// The longest-lived memory context holds the handle, so `drop` must free it.
+/// PostgreSQL allocates the handle in TopMemoryContext, so `drop` must free it.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
@@ -119,7 +121,7 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The database's entry stays. Without it, an inspection that is still running would seem to have found no
+            // The database's entry is kept. Otherwise an inspection that is still running would seem to have found no
             // awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
@@ -155,7 +157,7 @@ impl Children {
         }
     }
 
-    /// All roles wait until the same time. Otherwise the wait would grow with the number of waiting roles.
+    /// All roles try again at the same time. Otherwise the wait would grow with the number of waiting roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,

@@ -1,10 +1,9 @@
-//! A server may have many databases. After a start, those that had awty at their last inspection are inspected first.
-//! The file is only a hint.
+//! A file that lists the databases that had awty at their last inspection. After a start, the launcher inspects these
+//! databases first, because a server may have many others. The file is only a hint.
 
 use pgrx::pg_sys;
 use std::collections::BTreeSet;
 
-/// Relative to the data directory.
 const FILE: &str = "pg_stat/awty_databases";
 
 #[derive(Default)]
@@ -42,7 +41,7 @@ impl DatabaseCache {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();
             let new = format!("{FILE}.new");
-            // Without the file, the launcher only needs longer to start.
+            // An error is ignored. Without the file, the launcher only needs longer to start.
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, FILE));
         }
     }

@@ -1,7 +1,7 @@
 //! The launcher connects to no database, so it blocks no command. A new launcher can read all it needs from the tables.
 //!
-//! Invariant: an error in a turn does not end the launcher. Each turn answers signals, so the launcher does not block
-//! DROP DATABASE. The launcher sleeps at most a second, so that no slot is lost when the clock jumps.
+//! Each turn of the main loop answers signals, so that the launcher does not block DROP DATABASE. An error ends only
+//! the turn. The launcher sleeps for at most a second, so that it misses no due check when the clock jumps.
 
 mod children;
 mod database_cache;
@@ -21,7 +21,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The worker needs this time to connect before the slot.
+/// The launcher starts workers this long before checks are due, because a worker needs time to connect.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -46,7 +46,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::report(None);
     loop {
         process::answer_signals();
-        // The launcher looks up catalogs, so each turn needs a transaction.
+        // The launcher reads catalogs, so each turn needs a transaction.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
             pgrx::log!("awty: the launcher met an error and continues: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
@@ -70,7 +70,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // This turn may miss work that is announced from now on, so sessions must now wake the launcher.
+        // Sessions must wake the launcher from now on, because this turn may miss checks that they announce.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -87,8 +87,8 @@ impl Launcher {
         wait
     }
 
-    /// Slots before the stored time were missed. If the clock is set back, the stored time is set back too, so that no
-    /// slot becomes missed.
+    /// Checks that were due before the stored time count as missed. If the clock is set back, the stored time is set
+    /// back too, so that no further check counts as missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -146,7 +146,7 @@ impl Launcher {
     }
 }
 
-/// The keys and the roles are in the same order. The number counts workers of other roles that are still finishing.
+/// Returns the keys and the roles in the same order, and the number of workers of other roles that are still finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -205,12 +205,13 @@ fn watch(mono: Mono) -> Duration {
                 continue;
             };
             // An interrupt would end the commit's wait for a standby and keep the commit. The worker would then begin
-            // the next run, although the primary has no standby.
+            // the next run without a standby.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // No worker can give up its entry while shared memory is locked, so the PID is still the worker's own.
+                // The PID still belongs to the worker, because a worker cannot give up its entry while shared memory is
+                // locked.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };

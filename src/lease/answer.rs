@@ -1,9 +1,10 @@
 //! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
-//! answer to an ended lease changes nothing. The check's row is locked before its lease. A session that has locked a
-//! lease waits for no check.
+//! answer to an ended lease changes nothing.
 //!
-//! `complete_many()` and `fail_many()` do not wait for a lock on a check's row, so that no client delays the answers
-//! for other checks.
+//! Lock order: the check's row, then its lease. A session that has locked a lease waits for no check.
+//!
+//! `complete_many()` and `fail_many()` do not wait for locked checks, so that no client delays the answers for other
+//! checks.
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
@@ -30,7 +31,7 @@ use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
 const MAX_MESSAGE: usize = 4096;
-/// External routine exception, for a failure that is reported without a code.
+/// SQLSTATE of a failure that the worker reports without a code: external routine exception.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -166,14 +167,14 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// These errors concern the whole statement: cancellation, serialization conflict, lack of resources, and
+/// An error of these classes concerns the whole statement: cancellation, serialization conflict, lack of resources, or
 /// `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
-/// A client has locked the check, so the worker must send the report again.
+/// Result for a check that a client has locked. The worker must send its report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -277,8 +278,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Answers with the same key are stored together: job, start of the lease, slot, and whether the check has a row in
-/// `awty_internal.check_stat`.
+/// Answers with the same key are stored together. The key is the job, the start of the lease, the time when the check
+/// was due, and whether the check has a row in `awty_internal.check_stat`.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
@@ -298,7 +299,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // No other transaction can have changed the locked row.
+                // A conflict is impossible, because this transaction has locked the check's row.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

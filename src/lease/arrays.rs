@@ -1,5 +1,5 @@
-//! Invariant: an array that is not as long as the array of leases is refused before any change. A NULL array means NULL
-//! for each lease.
+//! Invariant: an array must be as long as the array of leases. Otherwise it is refused before any change. A NULL array
+//! means NULL for each lease.
 
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CLAIMED_JOBS, MAX_JOB, MAX_LEASES};

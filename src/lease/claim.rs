@@ -1,6 +1,6 @@
-//! Invariant: no check is handed out before its slot or while it has a live lease. The snapshot that reads due checks
-//! is newer than the lock on the job's claims. A claim waits for no client that has locked a check, and writes nothing
-//! if no check is due.
+//! Invariant: no check is handed out before it is due or while it has a live lease. The snapshot that reads due checks
+//! is taken after the lock on the job's claims. A claim does not wait for a client that has locked a check. A claim
+//! writes nothing if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
@@ -30,7 +30,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// Maximum number of searches, because a claim may find only checks that cannot run.
+/// Limits the searches of one claim, because a search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 
@@ -77,7 +77,7 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// A claim of several jobs skips a job that another transaction is claiming, because that transaction may be long and
+/// A claim of several jobs skips each job that another transaction is claiming. That transaction may be long and may
 /// belong to another role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
@@ -105,8 +105,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sort key of a job within its role: the positions of its next check (see `target::Chosen`), the time when the job was
-/// last served, and the check's slot and id.
+/// Sorts the jobs of a role. The key has the positions of the job's next check (see `target::Chosen`), the time when
+/// the job was last served, and the due time and id of the check.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -154,7 +154,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// A job of external workers has such checks if it had a function until a moment ago.
+    /// Returns the checks that workers of the server are running. A job of external workers has such checks if it had a
+    /// function until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);
@@ -162,7 +163,7 @@ impl Claim<'_> {
         })
     }
 
-    /// The roles share the number of checks to claim, and a role's targets share its part.
+    /// Divides the number of checks to claim among the roles. A role's targets share its part.
     fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<InTurn>)> {
         let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
         roles.sort_unstable_by_key(|role| role.to_u32());

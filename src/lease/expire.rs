@@ -1,5 +1,5 @@
-//! Invariant: a lease is locked before its check, and the check is locked without waiting. A lease is left for the next
-//! time if a client has locked its check. So neither a claim nor the maintainer can be part of a deadlock.
+//! Invariant: a lease is locked before its check, and the check is locked without waiting. So neither a claim nor the
+//! maintainer can be part of a deadlock. If a client has locked the check, the lease is left for later.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -18,8 +18,8 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The maximum number of leases that one inspection may end is divided among the jobs. Otherwise a role that keeps its
-/// checks locked would delay the leases of other roles.
+/// The jobs share the number of leases that one inspection may end. Otherwise a role that keeps its checks locked would
+/// delay the leases of other roles.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
@@ -28,7 +28,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // A job's removal also removes its checks, so only the leases remain.
+            // The job was removed together with its checks, so only the leases remain.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }
@@ -46,7 +46,7 @@ fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Optio
     }
 }
 
-/// The caller has locked the leases. Returns the ended leases.
+/// The caller must have locked the leases. Returns the ended leases.
 pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };

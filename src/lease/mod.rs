@@ -1,5 +1,5 @@
-//! Invariant: a lease is a run outside the server. The same conditions as for other runs apply, and `run::book` writes
-//! the result.
+//! A lease lets an external worker run a check. The conditions are the same as for a run in the server, and `run::book`
+//! writes the result.
 
 mod alter_target;
 mod answer;

@@ -16,7 +16,8 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// The call looks at all targets only if none of this many oldest due checks can be claimed.
+/// The call tries this many of the oldest due checks. It searches all targets only if none of these checks can be
+/// claimed.
 const LOOK: usize = 100;
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);

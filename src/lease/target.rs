@@ -1,9 +1,10 @@
-//! A claim first reads as many of the oldest due checks as it may hand out. If more checks may be due, the claim walks
-//! from target to target by index. So it needs only one step to skip a target that cannot be called, however many
-//! checks of the target are waiting.
+//! A claim first reads as many of the oldest due checks as it may hand out. If more checks may be due, the claim goes
+//! from target to target by index. So it skips a target that cannot be called in one step, however many checks of the
+//! target are waiting.
 //!
-//! Invariant: under the lock on the job's claims, no target gets more calls than it allows. Claims and answers wait for
-//! no other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
+//! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than it allows. Claims and
+//! answers wait for no other transaction here. A session that removes rows that claims read takes the lock on the job's
+//! claims first.
 
 use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
@@ -25,11 +26,11 @@ const STEPS: usize = 5000;
 
 #[derive(Default)]
 pub struct Chosen {
-    /// Each check has two positions: its own among the checks of its target, and the position of its target.
+    /// The first position is the check's place among the checks of its target. The second is the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     /// Empty if no target has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
-    /// Earliest time at which a target that allows no call now will allow one.
+    /// Earliest time at which another target will allow a call.
     pub until: Option<Time>,
     pub walked_to: Option<Text>,
     pub is_cut: bool,
@@ -54,7 +55,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
         chosen.walk(job, is_known, &cursor, max, now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // Targets after the last claim's position come first, so that each target gets its turn.
+    // Begins after the target at which the last claim stopped, so that each target gets its turn.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
@@ -130,7 +131,7 @@ impl Chosen {
     }
 }
 
-/// Each target gets an equal share of `max`, but at most as many checks as the target allows.
+/// Asks each target for an equal share of `max`, but for no more checks than the target allows.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -143,7 +144,7 @@ fn fetch(
     }
     let each = max.div_ceil(allowed.len()) + 1;
     let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
-    // The second round gives the unused shares to other targets.
+    // The second pass gives unused shares to other targets.
     for _ in 0..2 {
         let mut counts: HashMap<Text, usize> = HashMap::new();
         for due in target::due_of(job, &asked, now) {
@@ -189,8 +190,8 @@ pub enum Report {
     Down(String),
 }
 
-/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, because such a
-/// transaction cannot see what other transactions write.
+/// Skips a target that another session is writing. Under REPEATABLE READ or SERIALIZABLE the function does nothing,
+/// because such a transaction cannot see what others write.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

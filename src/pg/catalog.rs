@@ -1,4 +1,4 @@
-//! PostgreSQL invalidates its caches of catalogs, so every answer is current.
+//! Reads PostgreSQL's catalog caches, which PostgreSQL itself keeps current.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -176,8 +176,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Checks the rights of `pg_database_owner` through the database's `owner`, because PostgreSQL knows the members of
-/// `pg_database_owner` only within the database. The launcher is connected to no database.
+/// Checks the rights of `pg_database_owner` through the database's `owner`. PostgreSQL knows the members of
+/// `pg_database_owner` only within the database, but the launcher is connected to no database.
 ///
 /// # Safety
 ///

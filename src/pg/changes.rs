@@ -1,5 +1,6 @@
-//! Invariant: cached data is current as long as the count of its kind of changes stays the same. A session sees its own
-//! changes at the end of their statement, and changes of other sessions whenever it takes a lock or calls [`listen`].
+//! Invariant: cached data is current as long as the counter for its kind of change stays the same. A session sees its
+//! own changes at the end of their statement. It sees changes of other sessions when it takes a lock or calls
+//! [`listen`].
 
 use super::catalog;
 use pgrx::pg_sys;
@@ -9,8 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
 /// Counts changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Changes to rows in `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
-/// `awty_internal.change`, whose OID is `TYPE`.
+/// Counts changes to rows of `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
+/// `awty_internal.change`, whose OID is in `TYPE`.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -46,8 +47,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// PostgreSQL rebuilds the description of an open table recursively for each message, so the invalidation names a type
-/// and not the table. With 3,000 messages about `awty.job`, queries that read the table would fail.
+/// Invalidates a type and not the table. PostgreSQL rebuilds the description of an open table recursively for each
+/// message about the table. After 3,000 messages about `awty.job`, queries that read the table would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

@@ -91,7 +91,7 @@ pub enum Woken {
     Timeout,
 }
 
-/// Rounds up to whole milliseconds. Otherwise the process would spin through the last millisecond before each slot.
+/// Rounds up to whole milliseconds. Otherwise the process would wake too early and spin until the time is reached.
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
     // SAFETY: MyLatch is this process's own latch, set up before the extension's code runs.

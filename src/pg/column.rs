@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Renaming the column does not change its number.
+    /// Stays the same when the column is renamed.
     pub number: i16,
     pub name: String,
     pub kind: pg_sys::Oid,
@@ -45,7 +45,7 @@ impl Column {
         kind_name(self.kind)
     }
 
-    /// `None` if the collation is the type's default.
+    /// Returns `None` if the collation is the type's default.
     pub fn own_collation(&self) -> Option<String> {
         // SAFETY: a transaction is open. The name is copied.
         unsafe {

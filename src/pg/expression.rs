@@ -16,7 +16,7 @@ const ROW: &CStr = c"t";
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// The base type, if the type is a domain.
+    /// Type of the expression. For a domain, this is the base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -122,7 +122,8 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// The number of the whole row is 0, and the numbers of system columns are negative.
+/// Returns the numbers of the columns in the expression. The whole row has the number 0, and system columns have
+/// negative numbers.
 ///
 /// # Safety
 ///
@@ -223,7 +224,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// Settings cannot change the result of an SQL function that uses only PostgreSQL's own immutable functions.
+/// An SQL function does not depend on settings if it uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
     // SAFETY: a transaction is open. PostgreSQL's parser has written the column. The tuple is released
     // after the column is read.

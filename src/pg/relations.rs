@@ -1,10 +1,10 @@
 //! Lists awty's own relations, and locks them so that DROP EXTENSION waits while awty uses them.
 //!
-//! The locks are on the relations and not on the extension, because any role can lock the extension for any time (ALTER
-//! FUNCTION … DEPENDS ON EXTENSION).
+//! A lock on the extension itself would not work. Any role can keep the extension locked with ALTER FUNCTION … DEPENDS
+//! ON EXTENSION.
 //!
-//! Invariant: this module never waits for a lock while it holds another lock that it took. So DROP EXTENSION can lock
-//! the relations in any order without a deadlock.
+//! Invariant: while this module holds one of its locks, it does not wait for another. So DROP EXTENSION can lock the
+//! relations in any order without a deadlock.
 
 use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
@@ -49,7 +49,7 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// This many relations, from the start of `RELATIONS`, are locked for every purpose.
+/// The first relations of `RELATIONS`, up to this number, are locked for every purpose.
 const COMMON: usize = 14;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -57,8 +57,8 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// A caller that will write a relation locks it for writing at once. If the caller locked the relation for reading
-/// first, it could deadlock with REINDEX, which first excludes writers and then readers.
+/// A caller that will write a relation locks it for writing at once. A lock for reading, followed by one for writing,
+/// could deadlock with REINDEX, which excludes writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,

@@ -7,7 +7,8 @@ use super::owner::{as_user, pin_search_path, set_local};
 use super::scalar;
 use pgrx::pg_sys;
 
-/// In a security-restricted operation, `body` can change no setting or role of the session.
+/// Runs `body` with the role's rights, in a security-restricted operation. So `body` cannot change the session's
+/// settings or its role.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }

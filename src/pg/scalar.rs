@@ -1,5 +1,5 @@
-//! Session settings do not change the text of a key. Arrays and rows are refused, because their text is impractical as
-//! a key.
+//! Converts a value to the text of a key. Session settings do not change this text. Arrays and rows are refused,
+//! because their text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
@@ -38,7 +38,8 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// PostgreSQL restores the old values when the caller ends its level of settings (NewGUCNestLevel()).
+/// The caller must have opened a level of settings (NewGUCNestLevel()). PostgreSQL restores the old values when the
+/// caller ends this level.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),

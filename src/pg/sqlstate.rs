@@ -1,8 +1,8 @@
 pub const QUERY_CANCELED: &str = "57014";
-/// SQLSTATE that a check gets when its external worker has sent no heartbeat.
+/// Code for the failure of a check whose external worker has sent no heartbeat.
 pub const CONNECTION_FAILURE: &str = "08006";
 const RAISE_EXCEPTION: &str = "P0001";
-/// SQLSTATE that a check gets when its job's role no longer exists.
+/// Code for the failure of a check whose job's role no longer exists.
 pub const UNDEFINED_OBJECT: &str = "42704";
 
 /// An error with the code of success (00000) gets P0001 instead.

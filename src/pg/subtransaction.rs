@@ -56,8 +56,8 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// The subtransaction has always ended when this function returns, because an open subtransaction would leave the
-/// client's session in an aborted transaction.
+/// Always ends the subtransaction before it returns. An open subtransaction would leave the client's session in an
+/// aborted transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
     // SAFETY: a transaction is open. As in a plpgsql exception block, the caller's memory context and resource owner
     // are restored.

@@ -162,7 +162,7 @@ pub unsafe fn after_trigger_fire_deferred() {
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
-/// The parent comes first.
+/// Returns all ancestors of the partition, the parent first.
 ///
 /// # Safety
 ///

@@ -16,7 +16,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// Zero until a process sends SIGTERM.
+/// PID of the process that sent SIGTERM, or zero.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
 pub fn was_terminated_by_another() -> bool {
@@ -36,8 +36,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// The C library returns the end of the heap to the kernel whenever 128 kB are free, and the next statement requests it
-/// again. Freeing one larger piece raises this threshold.
+/// Makes the C library keep freed memory. By default it returns the end of the heap to the kernel whenever 128 kB are
+/// free, and the next statement requests the memory again. Freeing one larger piece raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -105,7 +105,7 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // A SIGHUP that arrived before its handler was installed had no effect.
+        // Reads the configuration, because a SIGHUP had no effect before the handler was installed.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
@@ -161,8 +161,8 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// A command that drops, renames or copies the database locks it, and then waits only five seconds for connections to
-/// end.
+/// Returns whether a command is dropping, renaming or copying the database. Such a command waits only five seconds for
+/// connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

@@ -1,5 +1,5 @@
-//! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. A
-//! procedural language's interpreter stays, because a process serves only one role.
+//! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. The
+//! interpreter of a procedural language stays loaded, because a process serves only one role.
 
 use super::transaction::{Verdict, transaction};
 use crate::pg::catch::Failure;
@@ -11,8 +11,8 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does what DISCARD ALL does, without settings, which the run's transaction has undone, and without LISTEN, which awty
-/// refuses.
+/// Does what DISCARD ALL does, except for settings and LISTEN. The run's transaction has already undone its settings,
+/// and awty refuses LISTEN.
 pub fn clean() {
     let done = transaction(|| {
         // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.

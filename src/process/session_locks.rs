@@ -51,7 +51,7 @@ pub fn let_go() {
     }
 }
 
-/// PostgreSQL releases session locks only at an abort, so a process that ends between transactions would leave the
+/// PostgreSQL releases session locks only at an abort. A process that ends between transactions would leave the
 /// relations locked.
 pub fn give_all_back() {
     // SAFETY: this process needs no lock any more, and takes none.

@@ -2,7 +2,7 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Settings of a role or database could keep the role's checks from running, or make them run as another role.
+/// Overrides settings of the role or the database that could stop the role's checks or run them as another role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -15,7 +15,7 @@ pub fn override_settings() {
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
-        // Parallel workers would escape the time limit of the run.
+        // Parallel workers would escape the run's time limit.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {
         set(name, value);

@@ -1,6 +1,6 @@
 use pgrx::pg_sys;
 
-/// A signal handler may call this function.
+/// May be called by a signal handler.
 pub fn is_waiting() -> bool {
     // SAFETY: MyProc is set before the process can run a transaction. Only this process and the process that ends its
     // wait write the field.

@@ -1,8 +1,9 @@
 //! A run that catches its cancellation is terminated after [`GRACE`].
 //!
 //! Invariant: a timer only sets flags that PostgreSQL checks at interrupts. A timer does not interrupt a commit that
-//! waits for a synchronous standby, because PostgreSQL would end the wait and keep the commit. PostgreSQL's timers use
-//! the wall clock, so the launcher interrupts the run if the wall clock jumps.
+//! waits for a synchronous standby, because PostgreSQL would end the wait and keep the commit.
+//!
+//! PostgreSQL's timers use the wall clock. If the wall clock jumps, the launcher interrupts the run.
 
 use super::sync_rep;
 use crate::pg::unbound;

@@ -1,4 +1,4 @@
-//! SPI cannot run VACUUM, because VACUUM commits. So a portal runs VACUUM, as for a client.
+//! Runs VACUUM through a portal, as for a client. SPI cannot run VACUUM, because VACUUM commits.
 //!
 //! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock.
 
@@ -9,7 +9,7 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// Autovacuum maintains the statistics of the whole database.
+// Skips the statistics of the whole database, which autovacuum maintains.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
@@ -21,7 +21,7 @@ pub fn future_job() {
         // Autovacuum is probably vacuuming the table.
         return;
     }
-    // Autovacuum reads the same cost delay from the table's storage parameters. The setting may outlive the
+    // Sets the cost delay that the table's storage parameters give to autovacuum. The setting may outlive the
     // transaction, because this process does nothing else.
     session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and it is not a block of several statements.

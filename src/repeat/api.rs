@@ -1,5 +1,5 @@
-//! Invariant: a repetition is written together with its check. A transaction that changes a repetition has locked the
-//! check's row.
+//! Invariant: a row of `awty_internal.repetition` is written together with its check. A transaction that changes such a
+//! row has locked the check's row.
 
 use super::replaced;
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
@@ -50,12 +50,12 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
-    // All moments are in memory at once.
+    // Limits the number of times, because all of them are in memory at once.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// With a calendar, one moment may take milliseconds. The query can be cancelled between moments.
+/// With a calendar, the search for one time may take milliseconds. A query can be cancelled between two times.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -93,7 +93,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Workers may not know yet that the job repeats.
+    /// Whether this is the job's first recurring check. Workers may not know yet that the job has recurring checks.
     is_first: bool,
 }
 
@@ -116,7 +116,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
     terms.calendar = calendar.as_ref().map(Text::to_string);
-    // `awty.create_calendar()` also locks the calendar before the check.
+    // Locks the calendar before the check, as `awty.create_calendar()` does.
     let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
     let calendar = known.map(|known| Rc::clone(&known.calendar));
     let now = clock::now();
@@ -157,7 +157,8 @@ impl Call {
             }
             match self.pending() {
                 Some(pending) => return Ok(self.change(&pending)),
-                // A repetition may be without a check, for example because PostgreSQL no longer knows its time zone.
+                // A recurring schedule may have no pending check, for example because PostgreSQL no longer knows its
+                // time zone.
                 None => match self.find() {
                     Existing::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
                     Existing::Alone(_) | Existing::Pending | Existing::Nothing => {}

@@ -1,5 +1,5 @@
-//! Invariant: a check's row is locked before the check's repetition is read. Changing a repetition also requires this
-//! lock, so the repetition stays unchanged until the commit.
+//! Invariant: a check's row is locked before its row in `awty_internal.repetition` is read. A change of the latter
+//! needs the same lock, so it stays unchanged until the commit.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -25,18 +25,18 @@ pub struct Continuation<'a> {
 
 pub enum Decision {
     Policy(Before),
-    /// The next occurrence replaces the check, and the check gets no row in the history.
+    /// The next check of the schedule replaces this check, which gets no row in the history.
     Replace,
 }
 
 impl<'a> Continuation<'a> {
-    /// The caller has locked the rows of the checks.
+    /// The caller must have locked the rows of the checks.
     pub fn of(job: &'a Job, checks: &[i64]) -> Self {
         let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
         Self::with(job, found)
     }
 
-    /// The caller has read and then locked the rows.
+    /// The caller must have read the rows and then locked them.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -59,12 +59,12 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// A check may have a row in `awty_internal.check_stat` even before its first run.
+    /// Returns whether the check may have a row in `awty_internal.check_stat`, even before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Whether the next occurrence is held, or `None` if there is no next occurrence.
+    /// Returns whether the next check is on hold, or `None` if there is no next check.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
@@ -130,7 +130,7 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// The ended checks must already be deleted from `awty.future_job`.
+    /// The caller must already have deleted the ended checks from `awty.future_job`.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);
@@ -145,7 +145,7 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // A worker may already have searched this slot for checks.
+            // Wakes a worker, because a worker may already have searched for checks of this time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,5 +1,5 @@
-//! The checks whose function this process is calling. If the function changes its own check, the change counts as the
-//! answer of the run.
+//! Remembers the checks whose function this process is calling. If the function changes its own check, this change is
+//! the answer of the run.
 
 use std::cell::RefCell;
 

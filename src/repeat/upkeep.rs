@@ -1,5 +1,5 @@
-//! Checks that a client has locked are left for the next inspection. After a server start, pending occurrences are
-//! computed again, because PostgreSQL may have new zone data.
+//! Leaves checks that a client has locked for the next inspection. After a server start, computes the due times of
+//! recurring checks again, because PostgreSQL may have new time zone data.
 
 use super::of;
 use super::statements::{repetition, upkeep};

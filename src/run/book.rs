@@ -1,5 +1,5 @@
-//! Invariant: a run's result is written for the row version that was read. The row is locked without waiting, in the
-//! caller's transaction. If another session has changed or locked the row, nothing is written.
+//! Invariant: a run's result is written only for the version of the check's row that was read. The row is locked
+//! without waiting, in the caller's transaction. If another session has changed or locked the row, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -43,7 +43,7 @@ pub fn answers(
     for (row, answer) in answered {
         match table.lock(&row) {
             Locked::Same => locked.push((row, answer)),
-            // A run that has replaced or cancelled its own check has thereby answered.
+            // The run itself has replaced or cancelled its check, which counts as its answer.
             Locked::Own => {
                 let run = timing.of(&row);
                 account.ran(&run, Fate::End(Outcome::Done));
@@ -101,7 +101,7 @@ pub fn failure(
     let untold = Untold::of(row);
     let mut check = row.check();
     if untold.as_ref().is_some_and(|untold| untold.raise(timing.finished_at)) {
-        // Each level of an alert counts its own attempts.
+        // Attempts are counted separately for each level of an alert.
         check.attempt = 0;
     }
     let wanted = continuation.failed(row.id, &check, how, timing.finished_at);

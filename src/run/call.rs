@@ -1,5 +1,5 @@
-//! Invariant: when [`ask`] returns, no code of the run is left to execute at commit, and settings and current user are
-//! restored. After an error, the abort of the transaction restores them.
+//! Invariant: when [`ask`] returns, the job's function has no code left to execute at commit, and settings and current
+//! user are restored. After an error, the abort of the transaction restores them.
 
 use crate::error::Error;
 use crate::failpoint::failpoint;
@@ -45,7 +45,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     }
     // SAFETY: as above.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    // Only the function of rules may answer `-infinity`, which means that the row has met its rule.
+    // Only the function of rules may answer `-infinity`. This answer means that the row has met its rule.
     let is_rule = watch::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,
@@ -101,11 +101,11 @@ unsafe fn call(
     Ok(result)
 }
 
-/// Deferred triggers are fired now, so that they run under the role's settings and limits, and before the check's row
-/// is locked.
+/// Fires deferred triggers now, so that they run under the role's settings and limits, and before the check's row is
+/// locked.
 ///
-/// All cursors are closed for the same reason, because commit executes the queries of cursors WITH HOLD. A client's
-/// transaction does not commit here, so the client's own cursors stay.
+/// Closes all cursors for the same reason, because a commit executes the queries of cursors WITH HOLD. A client's
+/// transaction does not commit here, so the client's cursors stay open.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,

@@ -16,9 +16,10 @@ use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
 
-/// If the run had several checks, only one of them is to blame, so each runs alone next.
+/// Counts a crash or an exit against the checks. If the run had several checks, only one of them is to blame, so each
+/// of them runs alone next.
 ///
-/// Returns `false` if a client has locked the only check of a run, so that it could not be counted.
+/// Returns `false` if the run had one check and a client has locked it, so that nothing was counted.
 pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     let counted = check_stat::count(ids, suspicion);
     if let [id] = *ids
@@ -33,13 +34,13 @@ pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
     counted || !alone
 }
 
-/// Returns the entries of abandoned runs, with their generations.
+/// Returns the entries in shared memory that dead workers have left, as indexes and generations.
 pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    // The rows are read before the list of live workers. Otherwise the worker of a new row could seem dead.
+    // Reads the rows before the list of live workers. Otherwise a worker that has just written its row could seem dead.
     let mut rows = in_flight::all();
     let (alive, abandoned, was_clean, quarantined) = shmem::read(|shared| {
-        // The entry of a worker that crashed here may now belong to another database.
+        // Since the crash, entries may have been reused for other databases.
         let entries = || (0_i32..).zip(&shared.workers).filter(|(_, entry)| entry.database == here);
         let alive: Vec<i32> = entries().filter(|(_, entry)| entry.is_occupied()).map(|(number, _)| number).collect();
         let abandoned = entries().filter(|(_, entry)| entry.occupancy() == Occupancy::Abandoned);
@@ -52,15 +53,16 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
     if left.is_empty() || !is_first_inspection || was_clean {
         return abandoned;
     }
-    // If a worker takes over checks of another, two rows may name the same check. A row with only this check must come
-    // first.
+    // A worker may have taken over checks of another worker, so two rows may name the same check. A row with only this
+    // check must come first.
     left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
     for (worker, ids) in left {
         let alone = ids.len() == 1;
         let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
         if quarantined.is_some_and(|place| place != (here.to_u32(), worker)) {
-            // The crash of another worker's suspect in quarantine is not counted against this worker's suspects.
+            // If another worker ran a suspect in quarantine, the crash is not counted against the suspects of this
+            // worker.
             ids = check_stat::without_suspects(&ids);
         }
         suspect(&ids, Suspicion::Crash, alone);

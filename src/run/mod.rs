@@ -1,6 +1,6 @@
-//! Invariant: the effects of a run, its history row and its next slot are committed together. If another session has
-//! changed the check's row during the run, the run is rolled back. If a run fails, a second transaction stores the
-//! failure.
+//! Invariant: the effects of a run, its history row and the check's next due time are committed together. If another
+//! session has changed the check's row during the run, the run is rolled back. If a run fails, a second transaction
+//! stores the failure.
 
 pub mod book;
 pub mod call;
@@ -43,7 +43,7 @@ pub struct RunContext<'a> {
     pub suspected: bool,
     pub job: &'a Job,
     pub epoch: u64,
-    /// Once the job's function was called, an error counts as a failure of the run.
+    /// Whether the job's function was called. From then on, an error counts as a failure of the run.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -63,7 +63,7 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// After a failure, the set of a set-based job is halved until only the checks with bad data fail.
+    /// If a run of a set of checks fails, each half of the set runs again, until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
             // The cleanup may succeed later, for example when a lock is free.
@@ -74,8 +74,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // Until [`Self::note_end`], the launcher can cancel the run. So a late cancellation is cleared only after that
-        // call.
+        // The launcher can cancel the run until [`Self::note_end`] returns. So a late cancellation is cleared only
+        // after that call.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");

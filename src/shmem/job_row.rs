@@ -1,5 +1,5 @@
-//! Invariant: when a job's row is evicted from shared memory, `jobs_left` is set for its database, and the maintainer
-//! removes the job from the table.
+//! Invariant: when shared memory evicts a job, `jobs_left` is set for its database. The maintainer then removes the job
+//! from the table.
 
 use super::SharedState;
 use awty_core::figures::Figures;
@@ -97,7 +97,7 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Drops counters that come from an earlier table, because the extension was dropped together with that table.
+    /// Drops counters that come from an earlier table. That table was dropped together with the extension.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {
@@ -115,7 +115,7 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// If a job's row was evicted, also returns all jobs that are still in shared memory.
+    /// The second value lists all jobs that are still in shared memory. It is `None` unless a job was evicted.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());

@@ -2,8 +2,9 @@
 //! files in `pg_stat/` tell the next start of the server how this server ended.
 //!
 //! - The postmaster writes one file at a clean shutdown. If the file is missing, the checks that were about to run are
-//!   suspects.
-//! - The other file names the suspect in quarantine. A crash is blamed on this suspect only.
+//!   suspected of a crash.
+//! - The other file names the suspected check that was running alone (in quarantine). Only this check is blamed for the
+//!   crash.
 //!
 //! A missing or broken file can cause a delay or a wrong number of crashes, but loses no check.
 
@@ -12,7 +13,7 @@ use pgrx::{pg_guard, pg_sys};
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
-/// OID of the worker's database and index of its entry.
+/// OID of the worker's database, and index of the worker's entry in shared memory.
 pub type EntryId = (u32, i32);
 
 /// The postmaster calls this function when it creates shared memory.

@@ -8,15 +8,16 @@ pub const NEVER: Timestamp = i64::MAX;
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// Earliest slot that may have work which no worker has taken, or [`NEVER`].
+    /// Earliest due time of announced checks that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// Earliest slot with work that the role's workers have not taken yet, or [`NEVER`].
+    /// Earliest due time of a pass that no worker of the role has finished, or [`NEVER`].
     pub backlog: Timestamp,
-    /// A prepared transaction has announced work and has not committed yet: the time when a worker looks again, and the
-    /// slot, or [`NEVER`].
+    /// If a prepared transaction has announced checks: the time when a worker looks again, and the earliest due time to
+    /// look for. Otherwise [`NEVER`].
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Failures in a row: a worker of the role could not connect, read or write, or was terminated during a run.
+    /// Number of failures in a row. In a failure, a worker of the role could not connect, read or write, or was
+    /// terminated during a run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged, or zero.

@@ -13,7 +13,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// If a run takes longer than this, other workers may take the checks that its worker has prefetched.
+/// When a run has lasted this long, other workers may take the checks that its worker has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
@@ -26,7 +26,7 @@ pub struct WorkerEntry {
     pub run: Option<Run>,
     pub named: bool,
     pub overran: bool,
-    /// The worker that handles the abandoned run, as index and generation.
+    /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
     pub(super) left_at: Mono,
     pub busy_since: Option<Mono>,

@@ -24,7 +24,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Whether a lock on a row is released at once, as in `awty.travel()`.
+    /// Whether row locks are released at once, as in `awty.travel()`.
     gives_back: bool,
 }
 
@@ -78,7 +78,7 @@ impl Table {
         Some(table)
     }
 
-    /// Reads of a client's transaction then see the latest commits.
+    /// Takes new snapshots, so that a client's transaction reads the latest commits.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -208,7 +208,7 @@ impl Table {
         }
     }
 
-    /// Waits for other sessions. [`Table::open_latest`] must have opened the table.
+    /// Waits for other sessions that have locked the row. The table must come from [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -224,10 +224,10 @@ impl Table {
         }
     }
 
-    /// Does not wait for other sessions. [`Table::open_latest`] must have opened the table.
+    /// Does not wait for other sessions that have locked the row. The table must come from [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
-        // The first attempt may use an old snapshot, so another transaction may have changed and unlocked the check
-        // since. The second attempt uses a new snapshot.
+        // The first attempt may use an old snapshot. Another transaction may since have changed and unlocked the check,
+        // so the second attempt uses a new snapshot.
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
             match self.lock(&row) {
@@ -278,8 +278,8 @@ impl Table {
         }
     }
 
-    /// The caller has locked the row. A table with triggers, foreign keys or rules of an administrator needs an SQL
-    /// DELETE.
+    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules to the table,
+    /// the row is deleted by SQL.
     pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.

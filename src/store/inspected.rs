@@ -27,7 +27,7 @@ statement!(
 );
 
 statement! {
-    /// If the database has no job, a restore may be in progress, and it must create its own tables.
+    /// A database without a job may be in the middle of a restore. The restore must create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
@@ -62,7 +62,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Such checks were committed after `awty.unregister()` had looked for checks of the job.
+/// Finds checks whose job is gone. They were committed after `awty.unregister()` had looked for checks of the job.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     let found = select_orphans().query(&[arg(limit)], ids);
     lock_some().query(&[arg(found)], ids)

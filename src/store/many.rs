@@ -8,7 +8,7 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// In FROM, the rows of unnest() would first be written to disk. ON CONFLICT would double the cost per row.
+// If unnest() stood in FROM, its rows would first be written to disk. ON CONFLICT would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -76,7 +76,7 @@ pub struct NewChecks {
 
 pub struct Values {
     pub keys: pg_sys::Datum,
-    /// NULL if all checks have the same slot.
+    /// NULL if all checks are due at the same time.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,
@@ -106,7 +106,7 @@ pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
-/// Returns position (from 0), id and slot of each pending check, in the order of the keys.
+/// Returns position (from 0), id and due time of each pending check, in the order of the keys.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;

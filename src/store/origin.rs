@@ -46,7 +46,7 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
-// Logical replication copies rows but no sequences.
+// Moves the sequence past all used ids, because logical replication copies rows but no sequences.
 statement!(
     pass_used_ids,
     [],

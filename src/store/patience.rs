@@ -5,8 +5,8 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// Longest wait for a lock, as a setting's value and in milliseconds. A prepared transaction may hold its lock for
-/// days.
+/// Maximum wait for a lock, as a setting's value and in milliseconds. The wait is limited because a prepared
+/// transaction may hold its lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {

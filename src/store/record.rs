@@ -42,7 +42,7 @@ impl RunRecord {
 
 pub struct Rescheduled<'a> {
     pub slot: Time,
-    /// Successful runs to count: 1 after a success, 0 after a failure.
+    /// 1 after a successful run, 0 after a failed run.
     pub done: i32,
     pub attempt: i32,
     pub failure: Option<&'a Failure>,
@@ -50,7 +50,7 @@ pub struct Rescheduled<'a> {
 
 pub struct End<'a> {
     pub outcome: Outcome,
-    /// Successful runs to count: 1 after a success, 0 after a failure.
+    /// 1 after a successful run, 0 after a failed run.
     pub done: i32,
     pub failure: Option<&'a Failure>,
 }

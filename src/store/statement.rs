@@ -14,8 +14,8 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// Stands in a statement's list of types for an array of rows of `awty.future_job`, whose OID differs between
-/// databases.
+/// In a statement's list of types, this value stands for an array of rows of `awty.future_job`, because the OID of that
+/// type differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;

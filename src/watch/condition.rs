@@ -1,4 +1,5 @@
-//! Validates a rule's expressions. Each may use only one row, and its value may change only when the row is written.
+//! Validates a rule's expressions. An expression may read only one row, and its value may change only when the row is
+//! written.
 
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;
@@ -37,8 +38,8 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // The result of a function of calendars changes when the calendar is replaced. A rule follows this change only in
-    // `due`.
+    // The result of a function that reads calendars changes when a calendar is replaced. A rule follows this change
+    // only in `due`.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

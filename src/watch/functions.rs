@@ -81,8 +81,8 @@ fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<Ro
     Ok(RowFunction { argument: stored.argument.clone(), oid: function.oid, name: function.qualified(), columns })
 }
 
-/// Finds a function of this name that fits. Functions of the table's owner come before others, and functions in the
-/// table's schema come next.
+/// Finds a function of this name that `fits` accepts. Functions of the table's owner come first, and then functions in
+/// the table's schema.
 fn by_signature(name: &str, table: &Described, fits: impl Fn(&Procedure) -> bool) -> Option<Procedure> {
     let mut found: Vec<Procedure> = procedure::by_name(name).into_iter().filter(fits).collect();
     found.sort_by_key(|function| (function.owner != table.owner, function.schema != table.schema));

@@ -1,7 +1,7 @@
 //! Implements `awty.hold()` and `awty.release()` for the alerts of watched rows.
 //!
-//! The level of a held alert rises, but the alert is not reported. At `held_until`, the row's check ends the hold. If
-//! the row is still late, the check also reports the alert.
+//! While an alert is on hold, its level still rises, but the alert is not reported. At `held_until`, the row's check
+//! ends the hold. If the row is still late, the check also reports the alert.
 //!
 //! Invariant: the check is locked before the alert. The check is also written, so that a run in progress is undone.
 //! This module does not check rights, and does not end a silence.
@@ -23,7 +23,7 @@ pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// Holds the alert of a row. If the row is not late yet, it gets an alert of level 0. Returns `false` if the row has
+/// Puts the alert of a row on hold. A row that is not late yet gets an alert of level 0. Returns `false` if the row has
 /// neither an alert nor a check.
 pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
     let (by, rule) = (catalog::current_role(), &watched.rule);
@@ -44,8 +44,8 @@ pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Te
     true
 }
 
-/// Releases the alert of a row. If the row is still late, the alert is reported again. Returns `false` if the alert is
-/// not held.
+/// Ends the hold on the alert of a row. If the row is still late, the alert is reported again. Returns `false` if the
+/// alert is not on hold.
 pub fn release(watched: &Watched, key: &Text) -> bool {
     let check = rule_check::lock(&watched.rule, std::slice::from_ref(key)).pop();
     let Some(held) = alert::release(&watched.rule.name, key) else { return false };
@@ -62,11 +62,11 @@ fn add_level_0(watched: &Watched, key: &Text) -> bool {
     true
 }
 
-/// Makes the row's check due at a slot or earlier. The check is written even if its slot stays, so that a run in
+/// Makes the row's check due at `slot` or earlier. The check is written even if its due time stays, so that a run in
 /// progress is undone.
 ///
-/// The check may have ended at the last level, so that a new check is needed. The new check keeps the start of the
-/// row's clock, which is `scheduled_at` for a rule without `since`.
+/// If the check has ended at the last level, a new check is inserted. The new check keeps the time from which the row's
+/// lateness counts. For a rule without `since`, this is `scheduled_at`.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

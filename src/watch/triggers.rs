@@ -1,4 +1,4 @@
-//! Functions that PostgreSQL calls: the trigger functions of rules, and the job function of all rules.
+//! PostgreSQL calls these functions: the trigger functions of rules, and the job function of all rules.
 
 use super::fault::stopped;
 use super::statements::{alert, rule_check};
@@ -113,7 +113,7 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     let answers = match Watched::find(&first.job) {
         Ok(watched) => judge::answers(&watched, &given)?,
         Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
-        // The checks end here, because the rule or its table no longer exists.
+        // The check of each row ends, because the rule or its table no longer exists.
         Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
     Ok(answers.into_iter().map(|answer| answer.and_then(alert::moment)).collect())

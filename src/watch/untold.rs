@@ -1,8 +1,8 @@
-//! Keeps the alert that a failed run was about to report, so that the transaction that stores the failure can raise the
-//! alert's level. A rule's function that fails therefore delays no level.
+//! Remembers the alert that a failed run was about to report. The transaction that stores the failure then raises the
+//! alert's level. So a rule's function that fails delays no level.
 //!
-//! Retries of the check try to report the alert. After `max_attempts` failures they are given up, and the check
-//! continues with the next level.
+//! Retries of the check try to report the alert again. After `max_attempts` failures awty gives up the report, and the
+//! check continues with the next level.
 //!
 //! Invariant: the level is raised only if the check has not changed since the run read it. A client that changes the
 //! row also changes its check.
@@ -34,7 +34,7 @@ pub struct Untold {
     level: u32,
     since: Option<Time>,
     due_at: Time,
-    /// Slot at which the check continues with the next level.
+    /// When the check continues with the next level.
     next: Option<Time>,
 }
 

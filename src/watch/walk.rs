@@ -1,7 +1,7 @@
 //! Adds the rows that existed before their rule, in pieces, in key order.
 //!
-//! Invariant: each piece's transaction also stores the position of the walk. If a row changes meanwhile, its trigger
-//! updates its check, and the check reads the row again.
+//! Invariant: the transaction of each piece also stores the last key that it visited. If a row changes meanwhile, its
+//! trigger updates its check, and the check reads the row again.
 
 use super::Watched;
 use super::statements::alert;
@@ -19,7 +19,7 @@ const ROWS: i64 = 5_000;
 /// Number of rows in the first piece. It is small, because `until` may be slow. Pieces grow as long as they are quick.
 const FIRST_ROWS: i64 = 100;
 
-/// Walks for at most half of the job's timeout. Returns when to continue the walk, or `None` if all rows were visited.
+/// Visits rows for at most half of the job's timeout. Returns when to continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     if watched.rule.walk == Walk::Done {
         return None;
@@ -90,7 +90,7 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     }
 }
 
-/// Whether the row's first level is still in the future.
+/// Returns whether the row's first level is still in the future.
 fn is_ahead(watched: &Watched, found: RowState, now: Time) -> bool {
     matches!(found, RowState::Waiting { start, .. } if watched.levels.due(start) > now)
 }

@@ -1,5 +1,5 @@
-//! A worker's process has ended during an abandoned run. The checks of the run stay claimed until the run is stored, or
-//! counted as an exit of its checks.
+//! Handles runs whose worker process has ended. The checks of such a run stay claimed until the run is stored as timed
+//! out, or counted against its checks.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -10,8 +10,8 @@ use crate::run::crash;
 use crate::store::check_stat::Suspicion;
 
 impl Worker {
-    /// A run that ignored its timeout is stored as timed out. Any other run is counted against its checks, which run
-    /// alone and last from then on.
+    /// A run that ignored its timeout is stored as timed out. Any other run is counted against its checks, which then
+    /// run alone and last.
     ///
     /// Returns `false` if a client has locked a check, so that a run cannot be counted yet.
     pub(super) fn see_to_abandoned(&mut self) -> bool {

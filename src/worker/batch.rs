@@ -1,7 +1,8 @@
-//! The worker writes the checks of its tasks to `awty_internal.in_flight`, flushes, and runs one task after the other.
+//! A worker writes the ids of its next checks to `awty_internal.in_flight`, flushes, and runs one task after the other.
 //!
 //! Invariant: a running check is claimed, and its id was on disk before the run. If `awty.synchronous_commit` is on,
-//! the id was also on the standbys. Suspects run alone, in quarantine.
+//! the id was also on the standbys. A check that is suspected of a crash runs alone, and the whole server runs only one
+//! such check at a time.
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -40,7 +41,8 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Otherwise a crash of the next suspect would be blamed on this suspect.
+                // Clears the list before the next suspect runs. Otherwise a crash of that suspect would be blamed on
+                // this one.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -122,7 +124,7 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // If a claim was refused, another worker runs the check. `granted` and a task's checks are sorted by id.
+        // Another worker runs each check whose claim was refused. `granted` and a task's checks are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
@@ -164,7 +166,7 @@ impl Worker {
     }
 }
 
-/// The maintainer removes rows that an error leaves.
+/// If this fails, the maintainer removes the rows later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

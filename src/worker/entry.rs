@@ -1,5 +1,5 @@
-//! Invariant: when the process ends, in any way, its unfinished checks are due again and the entry is freed. If a run
-//! ended the process, the entry keeps its claims until the next worker has handled the run. A crash of the server
+//! Invariant: however the process ends, its unfinished checks are due again and its entry in shared memory is freed. If
+//! a run ended the process, the entry keeps its claims until the next worker has handled the run. A crash of the server
 //! forgets all workers.
 
 use crate::figures::account;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// First slot of the work that the worker has taken, or [`NEVER`] while the worker is idle.
+/// Earliest due time of the work that the worker has taken, or [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
 /// Whether the worker has run a check or found that none is due. If not, its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
@@ -62,13 +62,12 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// The worker calls this function before it reads the table. A session that commits a check later sets the slot
-    /// again.
+    /// Must be called before the worker reads the table. A session that commits a check later announces it again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// Takes work that became due meanwhile. Its slot may be earlier than the slots that the worker is reading.
+    /// Takes work that became due meanwhile. It may have been due earlier than the work in progress.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -96,7 +95,7 @@ impl MyWorker {
         });
     }
 
-    /// `next` is the slot of the role's next check. If `look_again` is given, a worker searches the slots of this pass
+    /// `next` is when the role's next check is due. If `look_again` is given, a worker searches for checks of this pass
     /// again at that time.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
@@ -134,8 +133,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// If the database's count of suspects has changed, the worker's list of suspects is outdated. For example, the end
-    /// of another worker may have made a check a suspect and freed its claim.
+    /// The second value is the database's count of suspects. If it has changed, the worker's list of suspects is
+    /// outdated. For example, another worker may have made a check a suspect and then freed its claim.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

@@ -1,6 +1,6 @@
-//! Each turn takes a share of the due checks of every job of the role. New slots come first, and then missed slots.
-//! Each search begins where the last turn stopped. Otherwise the search would read dead rows, which stay in the index
-//! as long as any session of the server holds an old snapshot.
+//! Each turn takes a share of the due checks of every job of the role. Checks that have just become due come first, and
+//! then missed checks. Each search begins where the last turn stopped. Otherwise the search would read dead rows, which
+//! stay in the index as long as any session of the server holds an old snapshot.
 //!
 //! A worker skips checks that another worker of the role has prefetched. At the end of its pass it looks for them
 //! again, because the other worker may have exited.
@@ -29,7 +29,7 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// One check, or many checks of a set-based job with the same slot, sorted by id.
+/// One check, or several checks of a set-based job that are due at the same time. The checks are sorted by id.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
@@ -38,9 +38,9 @@ pub struct Task {
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// Searches the slots after the time since which checks can run.
+    /// Searches checks that became due since checks can run.
     new: Cursor,
-    /// Searches the earlier slots, whose checks were missed.
+    /// Searches checks that were missed, because they became due earlier.
     missed: Cursor,
 }
 
@@ -54,7 +54,7 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// A run of their set was terminated, so these checks run alone.
+    /// These checks run alone, because a run of several of them was terminated.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
@@ -62,7 +62,7 @@ pub struct Fetcher {
     /// Checks of set-based jobs do not count.
     size: usize,
     pub is_full: bool,
-    /// Positions of each job's first check that another worker has prefetched.
+    /// For each job, the position of the first check that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
 }
 
@@ -107,8 +107,8 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns no tasks at the end of the pass. Returns `None` if the extension no longer exists or the library does
-    /// not serve its version.
+    /// Returns an empty list at the end of the pass. Returns `None` if the extension no longer exists or the library
+    /// does not serve its version.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
         // The extension may have been dropped and created again since the last turn.
@@ -156,14 +156,14 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // If the least suspected checks succeed, they are cleared before the worst suspect runs.
+        // The least suspected checks run first. If they succeed, they are cleared before the worst suspect runs.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
         });
         Some(tasks)
     }
 
-    /// Returns the number of visited checks, including checks that will not run.
+    /// Returns the number of checks that the search visited, including checks that will not run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -290,7 +290,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns `None` if the wait exceeds `patience`. The audit then finds the check.
+    /// Returns the wait until the next search, or `None` if it exceeds `patience`. An audit then finds the remaining
+    /// checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
@@ -317,7 +318,7 @@ impl Fetcher {
     }
 }
 
-/// A job with an unreadable row does not stop the others. The log names such a job once, and again when the row
+/// A job with an unreadable row does not stop other jobs. The log names such a job once, and again when its row
 /// changes.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();

@@ -28,8 +28,8 @@ use std::time::Duration;
 /// A worker stays connected for at least this time, even if other roles wait, because a connection is expensive.
 const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// A longer wait for the next slot would cost more than a new connection, and DROP DATABASE gives up after five
-/// seconds.
+/// Maximum wait for the next due check. A longer wait would cost more than a new connection, and DROP DATABASE gives up
+/// after five seconds.
 const IDLE: Duration = Duration::from_secs(1);
 /// DROP DATABASE must not wait long for an idle worker.
 const NAP: Duration = Duration::from_millis(200);
@@ -73,7 +73,7 @@ fn connect(assignment: &process::Assignment) {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// The last defence against unusual settings of the role.
+/// Exits if unusual settings made the worker run as another role. The session settings should already prevent this.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: the call only reads a variable.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };

@@ -1,3 +1,1 @@
-//! SQL statements about calendars.
-
 pub mod calendar;

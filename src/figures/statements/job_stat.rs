@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use std::collections::HashSet;
 
-/// Above this number, a job's pending checks are estimated.
+/// If a job has more pending checks than this, their number is estimated.
 pub const COUNTED: i64 = 100_000;
 
 statement! {
@@ -146,7 +146,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     }
 }
 
-/// A held check does not count as pending.
+/// Checks on hold do not count as pending.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
     count_pending().query(&args, |rows| Pending {

@@ -1,5 +1,5 @@
-//! Lock order: the check's row is locked before its repetition. A run locks a repetition only if the run ends the
-//! repetition.
+//! Lock order: the check's row, then its row in `awty_internal.repetition`. A run locks the latter only to end the
+//! schedule.
 
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -146,7 +146,7 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// awty.unregister() is rare, so the statement scans all repetitions. Without OFFSET 0, the planner might search an
+// awty.unregister() is rare, so the statement scans the whole table. Without OFFSET 0, the planner might search an
 // index that begins with another column.
 statement! {
     pub fn remove_job(job: &Text) = query,
@@ -155,7 +155,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// If a check is already pending, it stays, and the repetition continues after it.
+// A check of the same key that is already pending stays, and the schedule continues after it.
 statement!(
     insert_occurrences,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID, TIMESTAMPTZOID],
@@ -269,7 +269,7 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     with_holds(found)
 }
 
-/// The caller has read and locked the row.
+/// The caller must have read and locked the row.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];
@@ -286,7 +286,8 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// The flag of a check says whether its hold must be looked for in `awty_internal.hold`.
+/// Marks the checks that have a hold in force. The flag of a check says whether it may have a row in
+/// `awty_internal.hold`.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -332,7 +333,8 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
-/// Stores nothing if the first slot of the pending check already shows the last used slot.
+/// If `passed` is `None`, the first due time of the pending check already shows the last used time. So nothing needs to
+/// be stored.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {

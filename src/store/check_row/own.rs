@@ -1,10 +1,10 @@
 //! Reads the row of a check that this transaction itself has written, as in `awty.travel()`.
 //!
-//! No other transaction can see or lock such a row, so it needs no lock. A lock would be expensive, because each run is
-//! a subtransaction. All later versions of the row would carry a list of lockers, which all later runs would read.
+//! No other transaction can see such a row, so it needs no lock. A lock would be expensive, because each run is a
+//! subtransaction. All later versions of the row would carry a list of lockers, which all later runs would read.
 //!
-//! For the same reason, a travel at once releases its lock on another transaction's version of a row. A travel cannot
-//! commit, so it need not keep other sessions from the row.
+//! For the same reason, `awty.travel()` releases its lock on another transaction's version of a row at once.
+//! `awty.travel()` cannot commit, so it need not keep other sessions from the row.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;

@@ -75,7 +75,7 @@ pub fn query<R>(sql: &str, types: &[pg_sys::Oid], args: &[Arg], read: impl FnOnc
     reported(|| evaluate(sql, types, args, None, read))
 }
 
-/// Executes a query, and calls `read` for every `piece` rows.
+/// Executes a query and passes its rows to `read` in portions of `piece` rows.
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
     // SAFETY: as above; the cursor is closed before SPI is.
     unsafe {

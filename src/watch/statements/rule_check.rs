@@ -44,8 +44,8 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Only keys with a pending check are selected, so each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always
-// finds the row by the index.
+// Selects only keys with a pending check, so each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always finds
+// the row by the index.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
@@ -60,7 +60,7 @@ statement!(
 );
 
 statement! {
-    /// Moves a check to a slot, unless the check is due earlier. The caller has locked the check.
+    /// Makes the check due at a slot, unless it is due earlier. The caller must have locked the check.
     pub fn advance(check: i64, slot: Option<Time>) = query,
     c"UPDATE awty.future_job SET next_check_at = LEAST(next_check_at, $2) WHERE id = $1"
 }
@@ -91,7 +91,7 @@ statement!(
     c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at, c.id, c.next_check_at, c.attempt FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
 );
 
-/// A check that was passed to a run of the rule's job.
+/// A check of a watched row, as the run of the rule's job receives it.
 pub struct RuleCheck {
     pub job: Text,
     pub entity_name: Text,
@@ -122,7 +122,7 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::
     ]
 }
 
-/// Inserts checks of rows. Checks that are already pending move to the given slots.
+/// Inserts checks of rows. If a check is already pending, it becomes due at the given slot.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     put_all().execute(&args(rule, keys, slots, by));
 }
@@ -150,7 +150,8 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Schedules a walk or a sweep of a rule for now, unless it is already pending.
+/// Inserts the check that adds the existing rows of a table to the rule, or the check of the periodic pass over the
+/// table. Does nothing if the check is already pending.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let slot = clock::to_timestamptz(now);
     let args = [

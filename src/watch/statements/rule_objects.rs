@@ -1,4 +1,4 @@
-//! The objects that a rule creates beside its table: functions that evaluate a row, and triggers.
+//! Creates and drops the objects of a rule: functions that evaluate a row, and triggers on the table.
 //!
 //! Invariant: the functions belong to the table's owner. Their arguments are columns and not rows, so that the table
 //! can be altered. The triggers are created with awty's rights, because only awty may use its trigger function. DROP
@@ -150,8 +150,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // The role that writes a row evaluates this condition. `due` may use calendars of the table's owner, which that
-        // role may not use. So the columns of `due` are compared, and not its values.
+        // The role that writes a row evaluates this condition. That role may have no rights to the calendars in `due`.
+        // So the condition compares the columns of `due`, and not its values.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),

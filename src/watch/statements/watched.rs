@@ -72,7 +72,7 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The row does not meet the rule. The rule has no `since`, so the row's clock starts when the row appears.
+    /// The row does not meet the rule. The rule has no `since`, so lateness counts from the time when the row appeared.
     WaitingSinceAppearance,
 }
 
