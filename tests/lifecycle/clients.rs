@@ -1,4 +1,5 @@
-//! A client that changes a check during the check's run does not wait, and the client's change wins.
+//! A client may change a check while the check runs. The client does not wait, and its change wins over the result of
+//! the run.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

@@ -1,11 +1,12 @@
-//! After a crash, a signal or a restart, each run takes effect once, and due checks continue at once.
+//! After a crash, a signal or a restart, each check takes effect once, and due checks continue at once.
 
 use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// The limit is below the minute between two audits, so that no audit finds the due check (P5).
+/// awty searches for forgotten checks every minute. The limit is shorter, so the test fails if only that search finds
+/// the check (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,7 +99,8 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// After a crash, awty runs suspected checks one at a time, so it does not hold a long run that was only in progress.
+/// After a crash, awty runs the suspected checks one at a time. So it does not put a long run on hold that was only in
+/// progress.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -195,7 +197,7 @@ fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     shop.close_door();
     shop.schedule("terminated", "slow", "after => '0'");
     shop.await_at_door();
-    // The worker is connected as this role, so the role may terminate the worker.
+    // A role may terminate a worker that is connected as this role.
     shop.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'");
     shop.open_door();
     let end = shop.end_of("terminated");

@@ -58,7 +58,7 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");
-    // Makes the maintainer inspect the database.
+    // Makes awty's maintainer process inspect the database.
     cluster.client(database, "shop").batch_execute("SELECT awty.pause('note'), awty.resume('note')").unwrap();
     cluster.await_log(&["awty maintainer", "WARNING", database], 0);
     let untouched =
@@ -136,7 +136,7 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
-/// Logical replication does not copy sequences, so an adopted copy must skip the numbers that its rows use.
+/// Logical replication does not copy sequences, so an adopted copy must skip the ids that its rows use.
 #[test]
 fn an_adopted_copy_gives_no_number_again() {
     let shop = source();

@@ -51,7 +51,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
           "SELECT awty.schedule('at once', n::text, 'r2', at => now() + interval '2 s') FROM generate_series(1, 300) AS n"],
     );
     shop.await_all_ended();
-    // The backlog is 3 s of work. With only 50 ms of each slot, the backlog would take a minute.
+    // The role `r2` has 3 s of work. If its checks got only 50 ms of each second, they would take a minute.
     let in_time = "SELECT max(started_at) FILTER (WHERE job = 'r2') < max(started_at) FILTER (WHERE job = 'r1')
                    FROM awty.future_job_history";
     assert!(shop.cluster.value::<bool>("postgres", in_time), "the backlog was not done when the last slot came");
@@ -59,7 +59,7 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
 
 #[test]
 fn with_room_for_one_process_everything_is_done() {
-    // PostgreSQL's logical replication launcher and awty's launcher each take one of the three processes.
+    // PostgreSQL's logical replication launcher and awty's launcher take two of the three processes.
     let shop = Shop::on(Cluster::builder().set("max_worker_processes", "3").start());
     roles(&shop, 9);
     shop.cluster
@@ -169,7 +169,8 @@ fn two_workers_divide_a_backlog() {
     shop.run("CREATE TABLE shop.done (by integer NOT NULL)");
     shop.job(
         "quick",
-        // The first worker is slow until a second worker runs a check, because that may take seconds.
+        // Each check of the first worker is slow until a second worker has run a check. Starting the second worker may
+        // take seconds.
         "BEGIN PERFORM pg_sleep(CASE WHEN EXISTS (SELECT FROM shop.done WHERE by <> pg_backend_pid()) THEN 0.001 ELSE 0.02 END);
          INSERT INTO shop.done VALUES (pg_backend_pid()); RETURN NULL; END",
         "",

@@ -1,10 +1,11 @@
-//! `awty_internal.in_flight` names the checks that may have caused a crash.
+//! Before a worker runs checks, it writes their ids to `awty_internal.in_flight`. After a crash, the table names the
+//! checks that may have caused the crash.
 
 use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// Several rows of `in_flight` name the check, as if workers had taken over each other's checks.
+/// The test writes several rows that name the same check, as if workers had taken over checks of each other.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();

@@ -46,7 +46,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     assert_eq!(shop.end_of("late").outcome, "done");
 }
 
-/// If a process is killed at the wrong moment, awty's own rows of a check outlive the check.
+/// If a process is killed at the wrong moment, awty's other tables may keep rows of a check that has ended.
 #[test]
 fn what_is_left_of_checks_that_are_gone_is_removed() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! Every check that was ever scheduled is in exactly one place, and was done at most once.
+//! Every check that was ever scheduled is either pending or in the history, and took effect at most once.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
@@ -132,7 +132,8 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
             rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
     }
-    // Makes the maintainer inspect the database. The inspection finds checks whose rows moved between two reads.
+    // Makes awty's maintainer process inspect the database. The inspection finds checks that a worker missed, because
+    // their rows moved while the worker searched the table.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";

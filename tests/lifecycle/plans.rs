@@ -1,5 +1,5 @@
-//! Each of awty's statements must find its rows by an index. The tables are empty, because a process may plan its
-//! statements on empty tables. They may have millions of rows before the next ANALYZE.
+//! Each of awty's statements must find its rows by an index, even if it was planned while the tables were empty. The
+//! tables may have millions of rows before the next ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
@@ -35,7 +35,8 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// Statement, table, and the index of the table that the statement must use. Every run or client's call executes these.
+/// Each entry names a statement, a table, and the index of the table that the statement must use. Every run or call
+/// executes these statements.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),

@@ -1,10 +1,11 @@
-//! Another session can commit a prepared transaction, whose locks belong to no session.
+//! A prepared transaction belongs to no session, and any session can commit it.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// The limit is below the minute between two audits, so that no audit finds the check.
+/// awty searches for forgotten checks every minute. The limit is shorter, so the test fails if only that search finds
+/// the check.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {
@@ -17,7 +18,7 @@ fn open() -> Shop {
     shop
 }
 
-/// Sends each statement alone, because a batch would be one transaction.
+/// Sends each statement separately, because PostgreSQL would execute a batch as one transaction.
 fn prepare(shop: &Shop, name: &str, call: &str) {
     let mut client = shop.client();
     for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {
@@ -83,7 +84,7 @@ fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     shop.cluster.restart();
     assert_eq!(shop.end_of("due").why(), ("done", None));
     shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
-    // After the restart, no process knows of the new check, so only an inspection finds the check.
+    // After the restart, no process knows of the new check. Only an inspection finds it.
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     let end = shop.end_within("new", SOON);
     assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");

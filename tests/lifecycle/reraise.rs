@@ -1,4 +1,4 @@
-//! `RAISE;` raises a caught error again without a new error, so awty's hook must not report the error twice.
+//! In plpgsql, `RAISE;` raises a caught error again as the same error. awty's hook must not report this error twice.
 
 use awty_testkit::fixture::Shop;
 

@@ -1,7 +1,7 @@
-//! Tables and indexes are rewritten between two runs of one turn.
+//! Tables and indexes are rewritten between two runs of a worker.
 //!
-//! A worker chooses the checks of a turn in one transaction and runs each check in another transaction. A statement
-//! that locks a table exclusively gets its lock between two runs.
+//! A worker chooses several checks in one transaction, and then runs each check in a transaction of its own. A
+//! statement that locks a table exclusively gets its lock between two runs.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -71,8 +71,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// Before a worker reads a row, the worker must check that the row's place still exists. Otherwise, a page of another
-/// table can become a page of this table (PostgreSQL 16 and later).
+/// A worker must check that a row's place in the table still exists before it reads the row. Otherwise, a page of
+/// another table can become a page of this table (PostgreSQL 16 and later).
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();
@@ -131,7 +131,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
         ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
         ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
     ] {
-        // The cancelled checks leave free places, so that a rewrite moves other rows.
+        // Ended checks leave free places, into which the rewrite moves other rows.
         shop.run(
             "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
         );
@@ -224,7 +224,7 @@ fn a_failure_is_booked_where_its_row_has_been_moved() {
     shop.run("CREATE SEQUENCE shop.runs");
     let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
     shop.job("failing", &failing, ", max_attempts => 1");
-    // The cancelled check leaves a free place before this row, so the row moves there when it runs.
+    // The cancelled check leaves a free place before this row. The row moves there when its check runs.
     shop.run(
         "SELECT awty.pause('failing');
          SELECT awty.schedule('orders', 'before', 'failing', after => '0');

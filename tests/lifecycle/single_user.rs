@@ -1,4 +1,4 @@
-//! In single-user mode and in a binary upgrade, no process runs checks, and no check may be lost.
+//! In single-user mode and during pg_upgrade, awty starts no processes, and no check may be lost.
 
 use awty_testkit::Stop;
 use awty_testkit::fixture::{NOTE, Shop};

@@ -1,11 +1,11 @@
-//! A worker flushes the in-flight list of a turn before the turn's runs, even if the disk is slow.
+//! A worker flushes the ids of its next checks to disk before it runs these checks, even if the disk is slow.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 const CHECKS: i64 = 2_000;
-/// A flush takes longer than the usual 20 ms of a turn.
+/// A flush takes longer than all runs between two flushes, which usually take 20 ms.
 const FLUSH: Duration = Duration::from_millis(50);
 
 #[test]

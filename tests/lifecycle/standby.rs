@@ -55,7 +55,7 @@ fn what_is_due_runs_at_once_after_a_promotion() {
     standby.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
 }
 
-/// While a synchronous standby is missing, clients wait for it, but awty does not.
+/// While a synchronous standby is missing, clients wait for the standby at commit, but awty's runs do not.
 #[test]
 fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     let mut shop = Shop::open();
@@ -96,7 +96,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Other processes learn the new setting later, so the test commits until a commit waits.
+    // Other processes read a new setting later, so the test commits until a commit waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -140,7 +140,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1);
 }
 
-/// A run that waits for the standby has not ended, so its timeout must not make the commit visible.
+/// A run whose commit waits for the standby has not ended. Its timeout must not make the commit visible.
 #[test]
 fn a_timeout_ends_no_wait_for_a_standby() {
     let shop = counting();
@@ -157,7 +157,7 @@ fn a_timeout_ends_no_wait_for_a_standby() {
     let waits =
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep'";
     shop.await_true("the commit of the run to wait", waits);
-    // After nine seconds, the worker's timer and the watchdog have both tried twice to end the run.
+    // Within nine seconds, both the worker's timer and the launcher try twice to end the run.
     shop.await_time(began, 9);
     assert!(shop.cluster.value::<bool>("postgres", waits), "something ended the wait");
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1, "another run has begun");

@@ -1,4 +1,4 @@
-//! Reads the calls of `statement!` in awty's source, with `syn`.
+//! Reads all calls of the macro `statement!` in awty's source, with `syn`.
 
 use awty_testkit::checkout;
 use std::path::{Path, PathBuf};

@@ -192,8 +192,8 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run is a subtransaction. If each run locked and then wrote the row, each run would read a growing list of
-/// lockers.
+/// Each run is a subtransaction. If each run first locked and then wrote the row, each run would have to read a growing
+/// list of lockers.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

@@ -1,4 +1,4 @@
-//! The disk or an administrator has removed a part of a row, so awty cannot read the row.
+//! A broken disk or an administrator has removed a part of a row, so awty cannot read the row.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

@@ -1,4 +1,4 @@
-//! Finished checks must not make the table of pending checks grow, even if autovacuum comes too late.
+//! Ended checks must not make the table of pending checks grow, even if autovacuum comes too late.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
@@ -39,7 +39,7 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // A vacuum may run while checks still end, so the limit for dead rows depends on the number of all ended checks.
+    // A vacuum may run while checks still end. So the limit for dead rows is a tenth of all ended checks.
     let clean = VACUUMED.replace("> 0", &format!("> 0 AND n_dead_tup < {MANY} / 10"));
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
     let size = "SELECT pg_relation_size('awty.future_job')";
@@ -52,7 +52,7 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();
-    // Only with many dead rows does a vacuum clean the indexes. The first rows end before the reader starts.
+    // A vacuum cleans the indexes only if there are many dead rows. The first checks end before the reader starts.
     shop.run(
         "SELECT awty.schedule('orders', 'first ' || n, 'many', after => '1 s') FROM generate_series(1, 3000) AS n",
     );

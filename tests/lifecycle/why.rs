@@ -31,7 +31,7 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     said("it not to be healthy", &mut admin, "SELECT awty.healthy('5 s')::text", "false");
 }
 
-/// Creates the cause before the check becomes due, so that no worker starts for the check.
+/// Creates the cause while no worker of the role is connected. Then the check becomes due.
 #[track_caller]
 fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_workers_gone();
@@ -71,7 +71,8 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // A running server reads its identity only now and then, so the test restarts the server.
+            // A running server reads the identity of its installation only now and then, so the test restarts the
+            // server.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,
@@ -192,7 +193,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // The role of the job does not exist, as after DROP ROLE, which awty's own rows do not prevent.
+    // The job's role does not exist. DROP ROLE can cause this, because it does not know awty's rows.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);
@@ -258,14 +259,15 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
     assert!(shop.cluster.value::<bool>("postgres", days));
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job"]);
-    // Until the next inspection, `awty.doctor()` may report that the last inspection met a lock of this test.
+    // Until the next inspection, `awty.doctor()` may also report that the last inspection had to wait for a lock of
+    // this test.
     shop.await_true(
         "the one finding",
         "SELECT array_agg(finding) = ARRAY['the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check'] FROM awty.doctor()",
     );
 }
 
-/// The repetition's time zone is gone, so the views show the pending check as the last occurrence.
+/// PostgreSQL no longer knows the schedule's time zone, so the views show the pending check as the last one.
 #[test]
 fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let shop = Shop::open();

@@ -214,7 +214,8 @@ fn a_role_schedules_for_the_tenant_whose_member_it_is() {
     web.batch_execute(&format!("SET ROLE app; SELECT awty_http.schedule('{URI}', '1 h')")).unwrap();
 }
 
-/// Any tenant can allow a role to schedule calls. This right must not redirect the role's calls to the tenant.
+/// Any tenant can allow another role to schedule calls for it. This must not redirect the role's own calls to the
+/// tenant.
 #[test]
 fn a_right_that_nobody_asked_for_draws_no_calls() {
     let http = Http::open();

@@ -55,7 +55,7 @@ impl Http {
     }
 }
 
-/// With a separate check of each job's rights, reading beside 5,000 jobs of other roles would take seconds.
+/// If the rights to each job were checked separately, reading beside 5,000 jobs of other roles would take seconds.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

@@ -3,7 +3,7 @@ use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Opens the circuit breaker by eleven failures in a row, for longer than a test takes.
+/// Opens the target's circuit breaker for longer than the test takes, by eleven failures in a row.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));
@@ -23,7 +23,7 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
     assert!(claimed(client, 100).1.is_empty());
 }
 
-/// Without a target, `awty.alter_target()` unblocks all targets of the job.
+/// Called without a target, `awty.alter_target()` unblocks all targets of the job.
 #[test]
 fn who_unblocks_a_target_closes_its_breaker_and_no_other() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 15)]);

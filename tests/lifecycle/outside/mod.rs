@@ -1,4 +1,4 @@
-//! No check may be lost when external workers die or answer late (P14).
+//! No check may be lost when an external worker dies or answers late (P14).
 
 mod answers;
 mod breaker;
@@ -54,8 +54,8 @@ fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
     rows.iter().map(leased).collect()
 }
 
-/// Makes all leases expire, except leases that an open transaction is answering. Short leases would expire too early on
-/// a slow machine.
+/// Makes the leases expire, except those that an open transaction is answering. Leases with a short lifetime would
+/// expire too early on a slow machine.
 const EXPIRE: &str = "UPDATE awty_internal.lease SET expires_at = leased_at + interval '1 us'
     WHERE id IN (SELECT id FROM awty_internal.lease FOR UPDATE SKIP LOCKED)";
 

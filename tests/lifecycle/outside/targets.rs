@@ -130,8 +130,8 @@ fn failures_are_forgotten_a_day_after_the_last() {
     });
 }
 
-/// Ten failures in a row over at least ten seconds open the breaker. Then a claim gets one lease at a time, and a
-/// successful answer closes the breaker.
+/// Ten failures in a row over at least ten seconds open the circuit breaker. Then a claim gets one lease at a time, and
+/// a successful answer closes the breaker.
 #[test]
 fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 30)]);
@@ -141,8 +141,8 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // Moves the start of the failures into the future, so that a slow machine does not stretch the next ten failures to
-    // ten seconds.
+    // Moves the start of the failures into the future. Otherwise the next ten failures could last ten seconds on a slow
+    // machine and open the breaker.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -182,7 +182,7 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// Returns the largest number of blocks and rows that one of ten claims reads.
+/// Returns the most blocks and rows that one of ten claims reads.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -259,14 +259,14 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // One call looks at 5,000 targets, and the next call continues after them.
+    // One call searches 5,000 targets, and the next call continues after them.
     let first = wait();
     assert!(first > 0.0 && first <= 1.0, "{first}");
     assert_eq!(wait(), 0.0);
     assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
 }
 
-/// The open transaction has deleted the row with the rate limit of `mail`, which a claim for `mail` would write.
+/// An open transaction has deleted the rate limit of the job `mail`. A claim for `mail` would write the deleted row.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);

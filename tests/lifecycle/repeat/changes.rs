@@ -15,7 +15,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let slot = shop.slot_of("moved");
     let before: String =
         shop.cluster.value("postgres", "SELECT string_agg(id::text, ' ' ORDER BY id) FROM awty.future_job");
-    // Moves two slots by an hour, as if awty had computed the slots when Berlin was one hour nearer to UTC.
+    // Moves the due times of the check by an hour, as if awty had computed them when Berlin was an hour nearer to UTC.
     shop.cluster.execute("postgres", &[
         "UPDATE awty.future_job SET first_check_at = first_check_at + interval '1 hour', next_check_at = next_check_at + interval '1 hour' WHERE entity_key IN ('moved', 'utc')",
     ]);
@@ -66,7 +66,7 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
 fn wider_slots_are_shared_by_moments() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // The `catch_up` makes the repetition run each slot even if the server pauses.
+    // With `catch_up`, the check runs for each second, even if the server pauses.
     repeat(&shop, "1", "note", "every => '1 s', catch_up => '1 hour'");
     await_ends(&shop, "1", 1);
     shop.run("SELECT awty.alter('note', slot => '5 s')");

@@ -25,7 +25,7 @@ fn cancel_ends_a_repetition_whose_run_is_under_way() {
     assert_eq!((ends.len(), ends[0].why()), (1, ("cancelled", None)), "{ends:?}");
 }
 
-/// The runs follow each other at once, so that a cancellation meets every step of a run.
+/// Without pauses between the runs, a cancellation may meet every step of a run.
 #[test]
 fn cancel_always_finds_the_one_check() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "0").start());
@@ -71,7 +71,7 @@ fn repetitions_go_with_their_job_and_its_role() {
         "SELECT awty.repeat('gone', every => '1 hour')",
         "DROP OWNED BY gone",
             "DROP ROLE gone",
-        // Makes the maintainer inspect the database.
+        // Makes awty's maintainer process inspect the database.
         "SELECT awty.register('other', 'public.gone')",
     ]);
     shop.await_true("the repetition to go", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");
@@ -111,7 +111,8 @@ fn killed_workers_neither_lose_nor_double_an_occurrence() {
             shop.cluster.pids("awty worker").into_iter().for_each(|pid| shop.cluster.kill(Signal::TERM, pid));
             continue;
         }
-        // When a worker is killed, the server ends this session, so the end of the session shows the crash.
+        // When a worker is killed, the server ends all sessions. The end of this session shows that the server has
+        // crashed.
         let mut witness = shop.cluster.superuser("postgres");
         let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
         shop.cluster.await_that("a crash", PATIENCE, || {

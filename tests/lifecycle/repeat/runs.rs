@@ -47,8 +47,8 @@ fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
     expect_each_has_its_check(&shop);
 }
 
-/// If the job returns a time before the next occurrence, the check runs again within the current occurrence. A later
-/// time ends the current occurrence.
+/// The job returns the time of the next run. If this time is before the next planned check, the same check runs again.
+/// A later time ends the check, and the next planned check follows.
 #[test]
 fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     let shop = Shop::open();
@@ -169,7 +169,8 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // Ordinary runs look up no repetitions, unlike some inspections and clients.
+    // Runs of a job without recurring checks do not read `awty_internal.repetition`, but some inspections and clients
+    // do.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);

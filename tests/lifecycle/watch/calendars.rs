@@ -83,7 +83,7 @@ fn nothing_is_raised_while_the_calendar_is_closed() {
 
 const PROMISED: &str = "ALTER TABLE shop.orders ADD promised interval, ADD hours text";
 
-/// If a due time is in closed time, the row is due at the next opening.
+/// A row whose due time is outside the calendar's hours is due at the next opening.
 #[test]
 fn a_row_is_due_at_its_own_time() {
     let shop = shop(

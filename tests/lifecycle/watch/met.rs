@@ -1,5 +1,4 @@
-//! Tests the outcomes of rows that met their rule in time and of rows that did not, and the counts of
-//! `awty.job_status`.
+//! Tests the outcome of rows that met their rule in time and of other rows, and the counts in `awty.job_status`.
 
 use super::{LATE, await_state, state, watched};
 use awty_testkit::fixture::Shop;

@@ -53,7 +53,7 @@ fn ordinary_migrations_pass() {
     is_well(&shop);
 }
 
-/// Django's migrations write DROP … CASCADE.
+/// Migrations of Django use DROP … CASCADE.
 #[test]
 fn a_cascade_ends_no_rule_silently() {
     let shop = watched("");
@@ -186,7 +186,7 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     let mut holder = shop.cluster.client("postgres", "postgres");
     holder.batch_execute("BEGIN; SELECT FROM awty.job WHERE job = 'orders' FOR UPDATE").unwrap();
     shop.run(&format!("DROP TABLE shop.orders; {ORDERS}"));
-    // Makes the maintainer inspect the database.
+    // Makes awty's maintainer process inspect the database.
     shop.run(
         "CREATE FUNCTION shop.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
          SELECT awty.register('nothing', 'shop.nothing')",

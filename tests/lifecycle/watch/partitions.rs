@@ -1,5 +1,3 @@
-//! Tests rules on partitioned tables.
-
 use super::{LATE, await_state, expect, refusal};
 use awty_testkit::fixture::Shop;
 

@@ -1,4 +1,4 @@
-//! Tests rows that changed without awty's triggers: because of bypassed triggers, a policy or a restore.
+//! Tests rows that changed without firing awty's triggers: because of disabled triggers, a policy or a restore.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
@@ -6,7 +6,7 @@ const BYPASS: &str = "SET session_replication_role = replica;
     UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1; DELETE FROM shop.orders WHERE id = 2;
     UPDATE shop.orders SET placed_at = now() WHERE id = 3; UPDATE shop.orders SET placed_at = NULL WHERE id = 4";
 
-/// awty sweeps a table once a day, after `awty.adopt()`, and after a change of the rule.
+/// awty compares all rows with all alerts (a sweep) once a day, after `awty.adopt()`, and after a change of the rule.
 #[test]
 fn a_sweep_clears_what_triggers_have_missed() {
     let shop = watched("");
@@ -37,7 +37,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// One transaction, so that no crash or delayed process comes between the change of the rule and its sweep.
+/// The change and the sweep that it starts are in one transaction, so that no crash or delayed process comes between
+/// them.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -60,7 +61,7 @@ fn a_change_of_a_rule_brings_its_sweep_itself() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// The transaction that has locked the alert may roll back, so another sweep follows.
+/// A sweep skips an alert that a transaction has locked. Another sweep follows, because that transaction may roll back.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     let shop = watched("");

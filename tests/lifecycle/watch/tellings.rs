@@ -1,4 +1,4 @@
-//! Tests reminders before level 1, and alerts that are told again and again after the last level.
+//! Tests reminders before the first level, and alerts that are reported again and again after the last level.
 
 use super::{ORDERS, await_walked};
 use awty_testkit::Cluster;
@@ -23,7 +23,7 @@ fn shop(rule: &str) -> Shop {
     shop
 }
 
-/// Returns the level of each telling, and its time in UTC.
+/// Returns the level and the time in UTC of each report of an alert.
 fn told(journey: &mut Transaction) -> String {
     let sql = "SELECT coalesce(string_agg(level || ' ' || to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', ' ORDER BY at), '-') FROM shop.told";
     journey.query_one(sql, &[]).unwrap().get(0)
@@ -33,7 +33,7 @@ fn travel(journey: &mut Transaction, ahead: &str) {
     journey.execute(&format!("SELECT awty.travel('{ahead}')"), &[]).unwrap();
 }
 
-/// Each reminder, level and repetition is told once, and only in office hours.
+/// Each reminder, level and repeated report is sent once, and only in office hours.
 #[test]
 fn a_rule_reminds_tells_and_repeats_in_open_time() {
     let shop = shop(
@@ -77,8 +77,8 @@ fn a_reminded_row_may_be_met_in_time() {
     assert_eq!(journey.query_one(ends, &[]).unwrap().get::<_, String>(0), "1 met, 2 done");
 }
 
-/// During a hold, awty records a reminder but never tells it. The repetitions of `every` pause during the hold and
-/// continue after it.
+/// While an alert is on hold, awty records a reminder but does not report it. The repeated reports of `every` pause
+/// during the hold and continue after it.
 #[test]
 fn a_hold_silences_reminders_and_repetitions() {
     let shop = shop("within => '10 hours', remind => '{4 hours}', every => '1 hour'");

@@ -80,7 +80,7 @@ fn an_alert_is_cleared_in_the_transaction_of_the_write() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// A row that stops meeting the rule gets the full time of `within` again.
+/// A row that met the rule and then stops meeting it gets the whole time of `within` again.
 #[test]
 fn without_since_the_clock_starts_when_the_row_appears() {
     let shop = Shop::on(awty_testkit::Cluster::builder().with_movable_clock().start());
@@ -152,7 +152,7 @@ fn a_row_is_watched_under_its_new_key() {
     await_state(&shop, "late 3:1; pending 10 3");
     shop.run("BEGIN; SET CONSTRAINTS ALL DEFERRED; UPDATE shop.orders SET id = 10 WHERE id = 3; UPDATE shop.orders SET id = 3 WHERE id = 10 AND placed_at > now() - interval '1 hour'; COMMIT");
     await_state(&shop, "late 10:1; pending 10 3");
-    // The job is paused, so that the check of the new key does not run at once.
+    // The job is paused, so that the check of the changed key does not run at once.
     expect(&shop, "SELECT awty.pause('orders'); UPDATE shop.orders SET id = id + 100", "late -; pending 103 110");
     shop.run("SELECT awty.resume('orders')");
     await_state(&shop, "late 110:1; pending 103 110");
