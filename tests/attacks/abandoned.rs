@@ -5,7 +5,7 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// The client `holding` has locked the rows of 80 checks of the job `suicide` in an open transaction.
+/// The client `holding` has locked the rows of 80 checks of the job `suicide`, and keeps its transaction open.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
@@ -43,7 +43,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// A run takes the place of one worker until awty has recorded the end of the run's process.
+/// A run that ends its own process takes the place of one worker, until awty has counted the end of the process.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();

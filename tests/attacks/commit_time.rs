@@ -25,7 +25,7 @@ fn a_deferred_trigger_has_the_rights_of_the_job() {
     assert_eq!(noted(&field), "mallory|off");
 }
 
-/// The cursor ends with its run, so its other rows are never computed with another role's rights.
+/// A cursor ends together with its run. So its other rows are never computed with the rights of another role.
 #[test]
 fn a_cursor_with_hold_ends_with_its_run() {
     let field = Field::new();
@@ -36,7 +36,7 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// A run's deferred code is executed before the worker locks the row of the run's check.
+/// A run may defer code to its commit. awty executes this code before the worker locks the row of the run's check.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();

@@ -4,8 +4,8 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// A check that is later than these seconds has waited for another check's long run. A smaller lateness may come from a
-/// busy machine.
+/// If a check is at least this many seconds late, it has waited for the long run of another check. A busy machine alone
+/// causes smaller delays.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";
@@ -27,7 +27,7 @@ impl Field {
         field
     }
 
-    /// Every statement has a timeout that is longer than the deadline of any poll.
+    /// Every statement has a timeout, which is longer than any test waits for a result.
     #[track_caller]
     pub fn client(&self, role: &str) -> Client {
         let mut client = self.cluster.client(DB, role);

@@ -87,7 +87,7 @@ fn a_calendar_is_not_waited_for_without_end() {
     field.sql("postgres", other);
 }
 
-/// The maintainer applies holds in batches.
+/// Locked checks of mallory fill whole batches of holds that the maintainer process applies.
 #[test]
 fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let field = Field::new();
@@ -100,17 +100,17 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let mut holding = field.client("mallory");
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
-    // After this INSERT, the checks look as if they had been put on hold during a run.
+    // Makes the checks look as if clients had put them on hold during a run.
     field.sql(
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
     );
-    // Makes the maintainer inspect the database.
+    // Makes awty's maintainer process inspect the database.
     field.job("alice", "another", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
 }
 
-/// The maintainer ends expired leases in batches.
+/// Leases of mallory's locked checks fill whole batches of leases that the maintainer process ends.
 #[test]
 fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let field = Field::new();
@@ -127,7 +127,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
     field.sql("alice", "SELECT count(*) FROM awty.claim('{alices}', 'w')");
-    // Lease ids are random, and the maintainer reaches the highest id last.
+    // Lease ids are random. The maintainer process ends the lease with the highest id last.
     field.sql("postgres", "UPDATE awty_internal.lease SET lease = 9223372036854775807 WHERE job = 'alices'");
     field.cluster.await_sql(
         DB,

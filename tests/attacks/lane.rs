@@ -1,5 +1,5 @@
-//! A suspect is a check that may have crashed the server or ended its process. One role's suspects must not delay
-//! another role's suspects.
+//! After a crash, awty suspects the checks that were running, and runs them one at a time. Suspected checks of one role
+//! must not delay those of another role.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// The time is shorter than the minute between two inspections.
+/// awty inspects a database every minute. The limit is shorter.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {
@@ -47,7 +47,7 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// Ends the process of mallory's run. The returned client has locked the row of the run's check.
+/// Ends the process of mallory's run. The returned client keeps the row of the run's check locked.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");
@@ -77,7 +77,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// Alice's job is paused during the crash, so mallory's check runs first after the restart.
+/// During the crash, alice's job is paused. So mallory's check runs first after the restart.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());

@@ -76,7 +76,7 @@ fn stack_strings_and_disk_end_before_the_servers_do() {
     assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
 }
 
-/// Every inspection reads all jobs.
+/// The number of jobs is limited, because every inspection reads all jobs.
 #[test]
 fn a_role_has_ten_thousand_jobs_at_most() {
     let field = Field::new();
@@ -95,7 +95,8 @@ fn a_role_has_ten_thousand_jobs_at_most() {
     assert_eq!(field.run("mallory", "job9999").outcome, "done");
 }
 
-/// A query computes the state of every calendar, and a list of targets reads all targets of a job.
+/// These numbers are limited, because a query computes the state of every calendar, and a list of targets reads all
+/// targets of a job.
 #[test]
 fn calendars_of_a_role_and_limits_of_a_job_are_bounded() {
     let field = Field::new();

@@ -127,7 +127,8 @@ fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     field.run("alice", "given").is_done();
 }
 
-/// A former member's function no longer runs as the role, although members may register jobs of the role.
+/// Members of a role may register jobs that run as the role. After a member has left, its functions no longer run as
+/// the role.
 #[test]
 fn a_former_member_runs_no_code_as_the_role() {
     let field = field();

@@ -1,6 +1,6 @@
 use crate::field::Field;
 
-/// `grab` counts in `loot` the passwords that the calling role can read.
+/// `grab` writes to the table `loot` how many passwords the calling role can read.
 fn field() -> Field {
     let field = Field::new();
     field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
@@ -32,8 +32,8 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// The table's owner controls the functions of a rule, so they never run with rights that this owner lacks, even if
-/// `run_as` is a mightier role.
+/// The table's owner controls the functions of a rule. So they run only with this owner's rights, even if `run_as` is a
+/// mightier role.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();

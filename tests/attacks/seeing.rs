@@ -1,4 +1,5 @@
-//! Tests each cell of the table in the documentation that says which roles see failures, runs, figures and forecasts.
+//! The documentation has a table that says which roles see failures, runs, figures and forecasts. This file tests each
+//! cell.
 
 use crate::field::{DB, Field};
 

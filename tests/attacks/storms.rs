@@ -168,7 +168,7 @@ fn two_roles_together_starve_nobody() {
 }
 
 /// For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. The test makes
-/// fewer than 4,096 changes, because PostgreSQL replaces a longer queue of messages by a single reset.
+/// fewer than 4,096 changes, because PostgreSQL replaces a longer queue of invalidations by a single reset.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -180,7 +180,7 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
-    // The first inspection creates partitions, which cause many messages, so the test begins after it.
+    // The test begins after the first inspection, which creates partitions and so causes many messages.
     field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
@@ -272,8 +272,8 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     }
 }
 
-/// For P7, `awty.status` reads a bounded number of due checks of each role. Blocked targets make checks due but not
-/// overdue.
+/// `awty.status` reads a limited number of due checks of each role (P7). Checks of blocked targets are due, but do not
+/// count as overdue.
 #[test]
 fn due_checks_of_others_make_no_status_slow() {
     let field = Field::new();

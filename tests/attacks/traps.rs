@@ -1,4 +1,4 @@
-//! Code of mallory runs with another role's rights for a moment, and tries to keep these rights.
+//! Code of mallory runs with another role's rights for a moment. It tries to keep these rights.
 
 use crate::field::{DB, Field};
 
@@ -57,7 +57,7 @@ fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
 }
 
-/// CREATE INDEX and REFRESH MATERIALIZED VIEW are security-restricted operations.
+/// PostgreSQL runs code in CREATE INDEX and REFRESH MATERIALIZED VIEW as security-restricted operations.
 #[test]
 fn nothing_is_scheduled_from_a_security_restricted_operation() {
     let field = Field::new();
