@@ -1,4 +1,4 @@
-//! An occurrence of a repetition is one check. Its transaction ends the check and begins the next occurrence.
+//! Measures recurring checks. One transaction ends a check and inserts the next one.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};

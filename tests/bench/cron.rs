@@ -1,4 +1,5 @@
-//! Cron jobs search a whole table each minute for orders that have not shipped after three hours.
+//! Compares awty with cron jobs that search a whole table each minute for orders that have not shipped after three
+//! hours.
 //!
 //! One in a hundred of the older orders is late and already reported. In the measured minute, a hundred of a thousand
 //! orders become late. The row `watch` measures the cost for writers.
@@ -12,7 +13,7 @@ use std::time::Instant;
 
 const DUE: u32 = 1000;
 
-/// The orders of the measured minute have the ids 1 to `DUE`.
+/// The ids 1 to `DUE` belong to the orders of the measured minute.
 fn tables(orders: u32) -> String {
     format!(
         "INSERT INTO shop.orders

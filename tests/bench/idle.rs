@@ -1,4 +1,4 @@
-//! The measurement counts the CPU time of all processes of awty, including ended ones. No other child of the postmaster
+//! Counts the CPU time of all processes of awty, including processes that have ended. No other child of the postmaster
 //! ends, because autovacuum is off and this program stays connected.
 
 use crate::options::Options;
@@ -20,7 +20,8 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // `fill` does not tell the launcher about its checks, but awty.schedule() does.
+    // Tells the launcher that there are checks. `fill` writes to the table directly, so the launcher does not notice
+    // its checks.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -73,7 +74,8 @@ fn connected(client: &mut Client) -> Vec<i32> {
 /// The CPU seconds include ended children of the process.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name in brackets may contain anything, so the fields begin after the last bracket. utime is field 14.
+    // The process name in brackets may contain any characters, so the fields are counted from the last bracket. utime
+    // is field 14.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

@@ -5,8 +5,8 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// The trigger of the second table has a plain INSERT … ON CONFLICT into a copy of awty.future_job with all constraints
-/// and indexes, and computes no slot.
+/// The trigger of the second table executes INSERT … ON CONFLICT on a copy of awty.future_job with all constraints and
+/// indexes. Unlike awty, it does not round the time.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);

@@ -2,8 +2,8 @@
 //! cluster. `bench soak|skew|speed|rest` measures the gateway ([`calls`]). `bench pages` only writes the pages in
 //! `docs/` from `docs/results/*.json`.
 //!
-//! Invariant: every ratio compares two things that are measured in turn in the same run, and is the median of at least
-//! five pairs. A slow result does not fail the program, but the report marks it as "short".
+//! Invariant: every ratio compares two things that are measured in turn in the same run. The ratio is the median of at
+//! least five pairs. A slow result does not fail the program, but the report marks it as "short".
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 

@@ -1,5 +1,5 @@
-//! In one server, pg_cron starts its jobs at the full minute and awty half a minute later, so that they do not disturb
-//! each other.
+//! pg_cron and awty run in the same server. awty's jobs are due half a minute after pg_cron's jobs, so that they do not
+//! disturb each other.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -18,7 +18,7 @@ CREATE TABLE shop.started (who text, at timestamptz);
 CREATE FUNCTION shop.note_start() RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.started VALUES ('awty', clock_timestamp()) $$;
 SELECT awty.register('note', 'shop.note_start', run_as => 'postgres')";
 
-/// Milliseconds from the due time, for each minute.
+/// Milliseconds between due time and start, for each minute.
 struct Starts {
     first: Pairs,
     last: Pairs,

@@ -1,4 +1,4 @@
-//! Writes the results between two markers of a page, so that the surrounding text stays.
+//! Writes the results between two markers of a page in docs/. The text around the markers stays.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::stats::Pairs;
 
-    /// The next run would overwrite figures that are changed by hand.
+    /// Nobody may edit the figures by hand, because the next measurement would overwrite them.
     #[test]
     fn pages_are_written_from_the_results() {
         for results in pages() {

@@ -1,4 +1,4 @@
-//! A run that measures some rows keeps the other rows of the results file.
+//! A measurement of some rows keeps the other rows of the results file.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// How the result was measured, if the page in docs/ does not say so.
+    /// How the result was measured, unless the page in docs/ already says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// If the results file has no points for this chart, the list is empty and the existing picture stays.
+    /// Empty if the results file has no points for this chart. The existing picture then stays.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

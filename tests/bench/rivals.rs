@@ -1,4 +1,5 @@
-//! Each queue does the same work on the same tables, with the best of several settings.
+//! Compares awty with other queues. Each queue does the same work on the same tables, with the best of several
+//! settings.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -51,7 +52,7 @@ impl Rival {
         if alerts == i64::from(n / 10) { Ok(seconds) } else { Err(format!("{alerts} alerts instead of {}", n / 10)) }
     }
 
-    /// Each job executes the statement `each`, or does nothing if `each` is empty.
+    /// Each job of the queue executes the statement `each`. If `each` is empty, the job does nothing.
     fn work(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str, each: &str) -> Result<f64, String> {
         shop.cluster.execute("postgres", &[self.forget]);
         let mut node = Command::new("node");

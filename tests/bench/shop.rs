@@ -1,7 +1,7 @@
-//! Most rows compare two ways to do the work of a slot: awty runs the checks, or one SQL statement (*the ceiling*) does
-//! their work.
+//! Most rows of the table compare two ways to do the work of all checks that are due at one time. Either awty runs the
+//! checks, or one SQL statement (*the ceiling*) does their work.
 //!
-//! Invariant: a measurement starts with vacuumed tables and after a checkpoint, and panics unless all work was done.
+//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. It panics unless all work was done.
 //! awty's figures come from awty's history, so the client's time does not count.
 
 use awty_testkit::postgres::{Client, Row};
@@ -19,7 +19,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // JIT compilation of the large statement `CEILING` costs more than it saves.
+    // JIT compilation of the statement `CEILING` costs more than it saves.
     ("jit", "off"),
 ];
 
@@ -102,7 +102,8 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // If scheduling took too long, some checks may have begun, so all checks are scheduled again.
+            // Some checks may have begun while others were still being scheduled. So all checks are scheduled again,
+            // with more time.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -182,7 +183,8 @@ impl Shop {
     }
 }
 
-/// Does the work of all due checks in one statement, without limits, claims, or isolation between checks.
+/// Does the work of all due checks in one statement. Unlike awty, it has no limits, no claims, and no isolation between
+/// checks.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

@@ -4,7 +4,7 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// The trigger of the unwatched table has a plain INSERT … ON CONFLICT into a table with the columns, constraints and
+/// The trigger of the unwatched table executes INSERT … ON CONFLICT on a table with the columns, constraints and
 /// indexes of awty.future_job.
 const SET_UP: &str = "
 SET ROLE shop;
@@ -33,7 +33,7 @@ RESET ROLE";
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
-    // TRUNCATE locks the tables in the order in which a run locks them: awty's tables, then the shop's tables.
+    // Lists awty's tables before the shop's tables. A run locks them in the same order, so no deadlock is possible.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");

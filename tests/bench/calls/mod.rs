@@ -1,8 +1,9 @@
 //! Usage: `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
-//! awty-gateway. `AWTY_CALLER` is a program that makes the gateway's calls without a database. `AWTY_PG_NET` says that
-//! the stage has pg_net. A run with smaller numbers than usual is a try.
+//! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database. If
+//! `AWTY_PG_NET` is set, pg_net is installed. Results with smaller numbers than the default are stored separately as a
+//! try.
 //!
-//! Invariant: compared programs are measured in turn in the same run. A lost or doubled call fails the run, but
+//! Invariant: compared programs are measured in turn in the same run. A lost or doubled call fails the program, but
 //! slowness does not.
 
 mod place;

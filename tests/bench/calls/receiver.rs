@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Number of the schedule, from the end of the request's path.
+    /// The path of a request ends with this number of its schedule.
     pub schedule: u32,
-    /// In µs since 1970, as `slot`.
+    /// Arrival and due time (`slot`) in µs since 1970.
     pub at: i64,
     pub slot: i64,
     pub key: u64,
-    /// In seconds, by this machine's clock, which the database also uses.
+    /// Seconds by this machine's clock, which the database also uses.
     pub lateness: f64,
 }
 

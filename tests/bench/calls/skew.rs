@@ -1,4 +1,5 @@
-//! Compares two runs of the same schedules. In one run, a target hangs and a blocked target has a large backlog.
+//! Measures the same schedules twice. The second time, one target hangs, and another target is blocked and has a large
+//! backlog.
 
 use crate::calls::place::{Place, pass};
 use crate::calls::{Options, lateness};
@@ -8,9 +9,9 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Seconds before the measurement, in which each schedule is called once.
+/// Seconds before the measurement. Each schedule is called once in this time.
 const WARM: f64 = 12.0;
-/// Bad targets may make calls to other targets later by at most this factor.
+/// Bad targets may delay calls to other targets by at most this factor.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
 /// Returns p50 and p99 of the lateness of calls to good targets, and the number of these calls.

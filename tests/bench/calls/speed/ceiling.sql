@@ -1,4 +1,4 @@
--- The bookkeeping of successful calls in plain SQL: a lease for each call, and then the row of its attempt. Targets have no limits.
+-- Does the bookkeeping of successful calls in plain SQL. Each call gets a lease, and then a row for its attempt. Targets have no limits.
 CREATE SCHEMA plain;
 CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);
@@ -11,7 +11,7 @@ CREATE FUNCTION plain.fill(origins text[], calls integer) RETURNS void LANGUAGE 
         jsonb_build_object('method', 'POST', 'body', jsonb_build_object('order', n)), now(), now(), 'postgres'::regrole, now()
     FROM generate_series(1, calls) AS n
 $$;
--- A hash of the check stands for awty's key.
+-- Uses a hash of the check in place of awty's key.
 CREATE FUNCTION plain.claim(most integer) RETURNS TABLE (lease bigint, entity_name text, entity_key text, args jsonb) LANGUAGE sql AS $$
     WITH due AS (
         SELECT f.* FROM plain.pending AS f

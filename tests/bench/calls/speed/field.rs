@@ -36,7 +36,7 @@ impl Field {
             let row = client.query_one(is_booked, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("they are not".into()) }
         })?;
-        // The pause gives a doubled call time to arrive.
+        // Waits so long that a doubled call would arrive.
         pass(0.5);
         let arrivals: Vec<Arrival> = self.place.receiver.since(from);
         each_once(&arrivals, calls)?;

@@ -1,4 +1,4 @@
-//! Each program starts with a full queue.
+//! Every program starts when all calls are already in its queue.
 
 use super::field::{Field, LONGEST};
 use super::run::{Calls, Run};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// awty_http's default for the number of simultaneous calls to one target, which the other programs get too.
+/// awty_http makes at most this many calls to one target at once by default. The other programs get the same limit.
 const AT_ONCE: u32 = 10;
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
@@ -47,7 +47,7 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
-    // pg_net opens a connection for each call of a batch.
+    // pg_net opens one connection for each call of a batch.
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'pg_net%'";
     let worker: i32 = client.query_one(worker, &[]).map_err(|error| format!("pg_net's worker: {error}"))?.get(0);
     field.place.cluster.allow_files(worker, FILES);
@@ -114,7 +114,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Measures the bookkeeping without HTTP calls. Each lease is completed with the result of an earlier real call.
+/// Measures the bookkeeping without HTTP calls. Each lease is completed with the result of an earlier call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
