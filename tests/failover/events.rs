@@ -1,4 +1,4 @@
-//! An event fails only if the cluster is not whole again in time.
+//! An event counts as failed only if the cluster does not recover in time.
 
 use crate::place::{Place, TTL};
 use crate::random::Random;
@@ -19,7 +19,7 @@ pub enum Event {
     /// The cluster is restored to a point in time on another server.
     Pitr,
     PgBackRest,
-    /// Logical replication moves awty to another server, after all other events.
+    /// Moves awty to another server by logical replication, after all other events.
     Move,
 }
 
@@ -74,7 +74,7 @@ impl Event {
 
 fn switchover(place: &Place, old: usize) -> Result<(), String> {
     let member = &place.members[old];
-    // Patroni refuses a switchover while its record of the synchronous standby is older than the server's record.
+    // Patroni refuses a switchover while its record of the synchronous standby is older than the server's state.
     poll("Patroni to accept the switchover", Duration::from_secs(60), || {
         let body = format!("{{\"leader\": \"{}\"}}", member.name);
         match member.ask("POST /switchover", &body) {

@@ -1,4 +1,4 @@
-//! Counts the orders that failovers, restores and a move lose, at 200 orders a second.
+//! Counts the orders that are lost by failovers, restores and a move to another server, at 200 orders a second.
 //!
 //! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. Each mode (`place::Mode`) gets half of the time. With
 //! 0 minutes, each named event happens once, in synchronous mode. `AWTY_ETCD` is the path of etcd.
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// A shorter run does not write the page in docs/.
+/// The page in docs/ is written only after at least this many minutes.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

@@ -1,4 +1,5 @@
-//! Runs and promotions leave marks outside the database: lines of the servers' logs, and notifications.
+//! Runs and promotions leave traces outside the database, because a failover may lose rows. The traces are lines of the
+//! servers' logs, and notifications.
 
 use crate::place::Place;
 use crate::reaper::pass;
@@ -53,12 +54,12 @@ impl Log {
     }
 }
 
-/// The timeline is hexadecimal, as in names of WAL files.
+/// The timeline is a hexadecimal number, as in names of WAL files.
 fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// Each member has a connection that listens for the notifications of runs while the member is a primary.
+/// One connection to each member listens for the notifications of runs while the member is the primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,
@@ -83,7 +84,7 @@ impl Listeners {
         }
     }
 
-    /// PostgreSQL refuses LISTEN on a standby. The session survives the promotion.
+    /// Waits for the promotion, because PostgreSQL refuses LISTEN on a standby. The session survives the promotion.
     fn listen(&self, client: &mut Client) -> Result<(), awty_testkit::postgres::Error> {
         while client.query_one("SELECT pg_is_in_recovery()", &[])?.get(0) {
             if self.is_over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! An order is acknowledged only after its COMMIT has returned.
+//! An order counts as acknowledged only after its COMMIT has returned.
 
 use crate::member::Member;
 use crate::place::Place;
@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Each run leaves a log line at its start, which no failover undoes, a row, and a notification of its commit.
+/// The start of each run leaves a log line, which no failover can undo. The run also writes a row, and its commit sends
+/// a notification.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;
@@ -55,7 +56,7 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Number of changes of the primary. A writer that began with a lower number ends.
+    /// Counts the changes of the primary. A writer ends when this number has changed since the writer began.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
@@ -103,7 +104,7 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// The new writers do not wait for the old ones, because a writer of a cut-off primary may hang in COMMIT.
+    /// Starts new writers without waiting for the old ones, because a writer of a lost primary may hang in COMMIT.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {

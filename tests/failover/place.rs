@@ -1,5 +1,5 @@
-//! etcd and three members of Patroni on loopback addresses. All processes work in one folder, so that they end with the
-//! folder.
+//! Runs etcd and three members of Patroni on loopback addresses. All processes work in one folder, so that they end
+//! when the folder is removed.
 
 use crate::member::Member;
 use crate::orders::TABLES;
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Seconds for which the primary holds its key in etcd. Patroni accepts no shorter time.
+/// Seconds until the primary's key in etcd expires. Patroni accepts no shorter time.
 pub const TTL: u64 = 20;
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
@@ -48,8 +48,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// With the v3 interface, Patroni 3.0.2 takes the primary's key without checking who holds it. A thawed Patroni could
-/// then take the key from the new primary, whose commits would be lost.
+/// Returns whether etcd has the v2 interface. With the v3 interface, Patroni 3.0.2 takes the primary's key without
+/// checking who holds it. A thawed Patroni could then take the key from the new primary, whose commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -71,7 +71,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The other members copy the first one, so the first one must be the primary before they start.
+                // The other members copy the first member, so it must be the primary before they start.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }

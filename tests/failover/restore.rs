@@ -1,4 +1,4 @@
-//! awty holds the databases of a restored server until `awty.adopt()`. Then they must be complete.
+//! A restored server must run no checks before `awty.adopt()`. Then its databases must be complete.
 
 use crate::events::Event;
 use crate::judge::{Evidence, Row};
@@ -124,7 +124,7 @@ fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     await_true(&mut client, "the end of the recovery", "SELECT NOT pg_is_in_recovery()")?;
     await_true(&mut client, "the restore to be held", HELD)?;
     await_true(&mut client, "orders that are overdue", &format!("SELECT ({}) > 0", rows::WITHOUT_ALERT))?;
-    // Slots are one second wide, so a run before the adoption would begin within four seconds.
+    // Checks may be due every second, so a run before the adoption would begin within four seconds.
     pass(Duration::from_secs(4));
     let begun = |log: &Path| Log::read(&std::fs::read_to_string(log).unwrap_or_default()).begun.len();
     let mut found = Vec::new();
