@@ -1,7 +1,7 @@
-//! A superuser may write rows that no function of awty writes.
+//! A superuser may write rows that awty's functions would never write.
 //!
-//! Every column gets NULL, the limits of its type, and nonsense, each in its own row. All rows are broken at once,
-//! because the server log names the row that fails.
+//! The test writes NULL, the limits of the type, and nonsense to each column, each time in a row of its own. All rows
+//! are broken at once, because the server log names the row that fails.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -48,7 +48,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// Statements that make a valid row, and a statement that breaks a column by [`break_each`].
+/// Each entry has statements that make a valid row, and a statement that breaks a column by [`break_each`].
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -84,8 +84,8 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Replaces COLUMN, VALUE and NUMBER with the column, the bad value and a running number. Skips values that the server
-/// refuses.
+/// Replaces COLUMN, VALUE and NUMBER in the statement with the column, the bad value and a running number. Skips values
+/// that the server refuses.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -111,7 +111,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// awty reads more rows after a crash than before it.
+/// Tests before and after a crash, because awty reads more rows after a crash.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {
@@ -166,7 +166,7 @@ fn a_broken_row_stops_only_itself() {
     assert!(
         named(["invalid row in awty.job", "job \"bad "]) && named(["awty: check ", "invalid row in awty.future_job"])
     );
-    // awty logs a failed run with its error, cut at 4096 bytes.
+    // A log entry of awty about a failed run contains the error, cut at 4096 bytes.
     let long: Vec<&str> = log.lines().filter(|line| line.len() > 4200 && line.contains("awty worker")).collect();
     assert!(long.is_empty(), "a message has no end: {long:?}");
 }
@@ -210,7 +210,8 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// `-infinity` is earlier than every time. Such a check must not hide the role's other work from the launcher.
+/// `-infinity` is earlier than any time. A check with this due time must not hide the role's other checks from the
+/// launcher.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Writes the check's id in the transaction that ends the check.
+/// Each run writes the check's id in the transaction that ends the check.
 pub const NOTE_ID: &str =
     "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text); RETURN NULL; END";
 
@@ -35,8 +35,8 @@ pub struct Placing {
 
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// The client repeats a call that fails with an SQLSTATE in `refused`. With `57P01` in `refused`, a broken connection
-/// only ends the client.
+/// The client repeats a call that fails with an SQLSTATE in `refused`. If `refused` contains `57P01`, a broken
+/// connection ends only the client.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }

@@ -1,8 +1,8 @@
-//! After an update lost a line of postgresql.conf, or in a copy of the database, the server starts without the library.
+//! The server starts without awty's library, for example because a package update removed awty from postgresql.conf.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The trigger in the first statement is the session's first use of awty.
+/// The first statement fires a trigger, which is the session's first use of awty.
 const CALLS: &str = "
     INSERT INTO shop.orders SELECT n FROM generate_series(1, 3) AS n;
     SELECT awty.schedule('orders', 4, 'note', after => '0');

@@ -1,4 +1,4 @@
-//! A session with an old snapshot prevents the removal of dead rows.
+//! A session with an old snapshot prevents the removal of dead rows. awty must still run its checks.
 
 use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;

@@ -1,9 +1,10 @@
-//! Clients must leave a busy database before DROP, CREATE … TEMPLATE and RENAME, but awty leaves by itself.
+//! DROP, CREATE … TEMPLATE and RENAME of a database need all sessions to leave. awty's processes leave by themselves.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// A worker disconnects between two runs, so each run is short. Together, the runs outlast any pause of a busy machine.
+/// Keeps a worker busy with short runs, because a worker disconnects only between two runs. Together, the runs last
+/// longer than any pause of a busy machine.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -14,8 +14,8 @@ fn a_role_that_cannot_connect_is_shown() {
     shop.cluster.create_user("postgres", "other");
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
-    // Superusers and connected sessions do not need the right CONNECT. A worker stays connected while it has work, so
-    // the test terminates the workers.
+    // Superusers and connected sessions do not need the right CONNECT. A worker stays connected while checks are due,
+    // so the test terminates the workers.
     shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
     let ended = "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     shop.await_true("the end of all workers", ended);
@@ -38,10 +38,10 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Number of slots for background workers, without the launcher's slot.
+/// Number of processes that the server allows for background workers, without the launcher.
 const FREE: u32 = 4;
 
-/// Takes all free slots for background workers until the value is dropped.
+/// Starts as many background workers as the server allows, until the value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -58,7 +58,7 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // awty's processes may free slots after the first query has started. A later query takes these slots.
+        // A process of awty may end after the first query has started. A later query then takes its place.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {
@@ -127,7 +127,7 @@ fn a_server_that_is_not_enabled_is_shown() {
     expect(&shop, "the end of it", "enabled AND lag = '0' AND oldest_overdue IS NULL");
 }
 
-/// The rows of a copy still belong to another database, so awty holds the copy.
+/// The rows of a copied database still name the original database, so awty runs nothing in the copy.
 #[test]
 fn a_database_that_is_held_is_shown() {
     let shop = Shop::open();
