@@ -4,7 +4,7 @@
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- A column that is added with its default fails if a user's table has a column of type awty.future_job.
+-- The default is set in a separate statement. ADD COLUMN with a default fails if a user's table has a column of type awty.future_job.
 ALTER TABLE awty.future_job ADD COLUMN priority integer;
 ALTER TABLE awty.future_job ALTER COLUMN priority SET DEFAULT 0;
 ALTER TABLE awty.future_job ADD CONSTRAINT future_job_priority_is_not_negative CHECK (priority >= 0);
@@ -24,8 +24,8 @@ COMMENT ON SEQUENCE awty.label_id_seq IS 'Numbers of labels';
 SELECT pg_catalog.pg_extension_config_dump('awty.label', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');
 REVOKE ALL ON awty.label, awty.label_id_seq FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given rights on the new objects to other roles. An administrator has given the
--- rights on older objects, so these rights stay.
+-- Revokes rights that ALTER DEFAULT PRIVILEGES may have given on the new objects. Rights on older objects stay, because an administrator
+-- has given them.
 DO $$
 DECLARE
     command text;
@@ -54,6 +54,6 @@ CREATE FUNCTION awty.waiting(job text) RETURNS bigint LANGUAGE sql STABLE PARALL
 COMMENT ON FUNCTION awty.waiting(text) IS 'How many checks of a job wait';
 GRANT EXECUTE ON FUNCTION awty.waiting(text) TO PUBLIC;
 
--- The previous version already has this function, so its rights and its comment stay.
+-- The previous version already has this function. CREATE OR REPLACE keeps its rights and its comment.
 CREATE OR REPLACE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';

@@ -13,7 +13,7 @@ CREATE FUNCTION awty_http.teams() RETURNS SETOF text LANGUAGE sql STABLE SET sea
 COMMENT ON FUNCTION awty_http.teams() IS 'Who has schedules';
 GRANT EXECUTE ON FUNCTION awty_http.teams() TO PUBLIC;
 
--- The previous version already has this function, so its rights and its comment stay.
+-- The previous version already has this function. CREATE OR REPLACE keeps its rights and its comment.
 CREATE OR REPLACE FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,9 +1,9 @@
-//! A call that was due before pg_upgrade has the same key in the new server.
+//! An HTTP call that was due before pg_upgrade must have the same key in the new server.
 
 use awty_testkit::Cluster;
 
 const DATABASE: &str = "postgres";
-/// A claim changes the check, so the check is left out.
+/// The rows that must not change. The pending check is left out, because a claim changes it.
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t

@@ -1,4 +1,4 @@
-//! The catalog entries of an updated installation equal those of a new installation. catalog.sql lists the entries as
+//! An updated installation must have the same catalog entries as a new installation. catalog.sql lists the entries as
 //! text (the picture).
 //!
 //! Invariant: if an upgrade script lacks a statement, the picture differs or the script fails.
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// The server has no processes of awty. Its default privileges reveal a script that forgets to revoke rights.
+/// Starts a server without processes of awty. Its default privileges reveal an upgrade script that does not revoke
+/// rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -28,7 +29,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// With this setting of pg_dump's scripts, awty_http registers no jobs, which would need a running awty.
+/// pg_dump's scripts have this setting, with which awty_http registers no jobs. Jobs would need awty's processes.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -118,7 +119,8 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Runs an upgrade script once without each of its statements. Returns the missing lines of the pictures.
+/// Runs an upgrade script many times, each time without another statement. Returns the lines that the pictures then
+/// lack.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
@@ -138,7 +140,8 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// CONTRIBUTING.md forbids ADD COLUMN with a default for awty.future_job, because no picture would show the violation.
+/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md). A picture would not show a violation,
+/// so this test does.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

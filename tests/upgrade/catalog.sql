@@ -1,5 +1,5 @@
--- The picture of an installed extension has a line for each thing in the catalog, without OIDs. Only pictures of one
--- server may be compared, because versions of PostgreSQL differ.
+-- Each line describes one thing in the catalog that belongs to an extension, without OIDs. All lines together are the picture of the
+-- extension. Only pictures of one server may be compared, because versions of PostgreSQL differ.
 WITH ext AS (
     SELECT * FROM pg_extension WHERE extname = $1
 ), member AS (
@@ -20,7 +20,7 @@ WITH ext AS (
 SELECT line FROM (
     SELECT 'member: ' || pg_describe_object(classid, objid, 0) AS line FROM member
     UNION ALL
-    -- This line appears if the extension has a class of objects that the picture does not show yet.
+    -- Shows objects of classes that this query does not list yet.
     SELECT 'not shown: ' || pg_describe_object(classid, objid, 0) FROM member
     WHERE classid <> ALL ('{pg_class,pg_proc,pg_namespace,pg_event_trigger}'::regclass[])
       AND (classid <> 'pg_type'::regclass OR objid IN (SELECT t.oid FROM pg_type AS t WHERE t.typtype NOT IN ('c', 'b') OR t.typtype = 'b' AND t.typelem = 0))
@@ -38,8 +38,7 @@ SELECT line FROM (
         'acl', (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) AS a))
     FROM rel
     UNION ALL
-    -- The library reads rows by column numbers. The option pg_attver only says when a column was last altered, so it is
-    -- left out.
+    -- The library reads rows by column numbers. The picture leaves out pg_attver, which only says when a column was last altered.
     SELECT concat_ws(' ', 'column:', name, attnum, attname, format_type(atttypid, atttypmod), CASE WHEN attnotnull THEN 'not null' END,
         'collation', CASE WHEN attcollation <> 0 THEN attcollation::regcollation END, 'default', pg_get_expr(d.adbin, d.adrelid), 'identity',
         nullif(attidentity, ''), 'generated', nullif(attgenerated, ''), 'storage', attstorage, attcompression, 'statistics',

@@ -1,4 +1,4 @@
--- More jobs of one role, so that checks of each state exist during the upgrade.
+-- Adds jobs of one role, so that checks in each state exist during the upgrade.
 
 CREATE FUNCTION camp.in_an_hour(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
@@ -6,7 +6,7 @@ BEGIN
     RETURN CASE WHEN j.check_count = 0 THEN now() + interval '1 hour' END;
 END $$;
 
--- The watched table has a dropped column, because an upgrade must keep column numbers.
+-- Creates a watched table and drops one of its columns, because an upgrade must keep the numbers of the other columns.
 CREATE SCHEMA kept AUTHORIZATION alice;
 
 SET ROLE alice;

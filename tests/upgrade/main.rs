@@ -1,4 +1,4 @@
-//! `mod.rs` tests pg_upgrade, and the campaign runs it.
+//! `mod.rs` has the tests of pg_upgrade, which the program `campaign` runs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

@@ -1,6 +1,6 @@
 //! `scripts/upgrade-test` runs `campaign upgrade OLD_STAGE NEW_STAGE`, with the campaign's load before and after. One
-//! upgrade copies the files to a server whose configuration lacks awty. Another links the files to a server that
-//! preloads awty.
+//! upgrade copies the files, and the new server's configuration lacks awty. Another upgrade links the files, and the
+//! new server preloads awty.
 
 mod calls;
 mod picture;
@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// A cloned database in the old server, which was not adopted.
+/// A database in the old server that was cloned. Nobody has called `awty.adopt()` for it.
 const CLONE: &str = "clone";
 
 const MISSED: [&str; 3] = ["run", "next", "skip"];
-/// The campaign's checker knows the entities of these repetitions.
+/// The campaign's checker knows these recurring checks.
 const REPEAT: &str = "
     SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
@@ -130,7 +130,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Returns the keys of the checks, and the state that each check must keep until the end.
+/// Returns the keys of the checks, and the condition that each check must satisfy until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -158,7 +158,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
         }
     }
-    // PostgreSQL cannot clone a database that has connections.
+    // Disconnects first, because PostgreSQL cannot clone a database that has connections.
     leave(old, shared);
     old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
     old.await_sql(CLONE, "the clone to be held", "SELECT database_held FROM awty.status");
@@ -235,7 +235,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // Only the paused job and jobs of external workers may keep checks from running.
+        // Checks may be kept from running only by the paused job and by jobs of external workers.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {
@@ -290,7 +290,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions new OIDs, so an inspection finds functions of rules by name and signature.
+        // pg_upgrade gives functions new OIDs. An inspection then finds the functions of rules by name and signature.
         let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false))
             FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule = 'kept'";
         new.await_sql(database, "the functions of the rule to be found", found);
