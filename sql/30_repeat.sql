@@ -1,6 +1,6 @@
--- Runs never update this table, because the pending check of a repetition is an ordinary row of awty.future_job.
+-- A row says when a check recurs. Runs never update this table, because the pending check is an ordinary row of awty.future_job.
 CREATE TABLE awty_internal.repetition (
-    -- Another sequence would be one more relation to lock.
+    -- Uses the sequence of awty.future_job, because another sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,

@@ -86,8 +86,8 @@ CREATE FUNCTION awty.alter_target(
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, double precision, integer, timestamptz, text, text[])
     IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
--- A role with the right to claim may block a target for an hour at most, because the gateway calls this when a target asks for a pause. The
--- role cannot shorten another block.
+-- A role with the right to claim may block a target for an hour at most. The gateway calls this function when a target asks for a pause.
+-- The role cannot shorten another block.
 CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
 
@@ -103,8 +103,7 @@ CREATE FUNCTION awty_internal.target_standing(
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
     integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- The own limit of a target replaces the limit for all targets of its job. If both the target and all targets are blocked, the later end
--- counts.
+-- A target's own limit replaces the limit for all targets of its job. If both the target and all targets are blocked, the later end counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,

@@ -1,4 +1,4 @@
--- RETURNS TABLE refuses columns with the names of the function's arguments.
+-- A type is needed, because RETURNS TABLE refuses columns with the names of the function's arguments.
 CREATE TYPE awty.tried AS (
     id bigint,
     job text,
