@@ -49,7 +49,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Reaches one step just before and one just after the commit writes its WAL record.
+    /// Adds two failpoints to each commit: just before and just after the commit writes its WAL record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

@@ -135,7 +135,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Skips the rights to functions of `awty_internal`, because only awty itself registers jobs with them.
+    // Does not check the rights to functions of `awty_internal`, because only awty itself registers jobs with them.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });

@@ -1,5 +1,5 @@
-//! The functions behind `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides which reason the
-//! views show if nothing runs.
+//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides which reason the views
+//! show if nothing runs.
 //!
 //! Invariant: the functions only read. They also work on a standby and without the preloaded library, and take no lock
 //! stronger than ACCESS SHARE.

@@ -54,8 +54,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Estimates the pending checks of a job that has more than [`COUNTED`] of them. All such jobs share the estimate for
-/// the table in equal parts, after the exact counts of the other jobs are subtracted.
+/// Estimates the pending checks of a job that has more than [`COUNTED`] of them. The exact counts of the other jobs are
+/// subtracted from the estimate for the table. All large jobs get an equal part of the rest.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

@@ -1,4 +1,4 @@
-//! A file that lists the databases that had awty at their last inspection. After a start, the launcher inspects these
+//! Keeps a file of the databases that had awty at their last inspection. After a start, the launcher inspects these
 //! databases first, because a server may have many others. The file is only a hint.
 
 use pgrx::pg_sys;

@@ -1,6 +1,5 @@
 //! A claim first reads as many of the oldest due checks as it may hand out. If more checks may be due, the claim goes
-//! from target to target by index. So it skips a target that cannot be called in one step, however many checks of the
-//! target are waiting.
+//! from target to target by index. If a target cannot be called, one step skips all of its waiting checks.
 //!
 //! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than it allows. Claims and
 //! answers wait for no other transaction here. A session that removes rows that claims read takes the lock on the job's

@@ -13,7 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// A client that waits for a change of partitions waits no longer than this.
+/// Longest time that a change of partitions makes a client wait.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {

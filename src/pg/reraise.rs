@@ -41,7 +41,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
     unsafe { unbound::re_throw_error(error) }
 }
 
-/// pgrx wraps the caller, and reports only standard SQLSTATEs.
+/// Passes an ERROR on to a caller that pgrx wraps. pgrx reports only standard SQLSTATEs.
 pub fn reported<R>(body: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| match cause.downcast::<Carried>() {
         Ok(carried) => {

@@ -93,8 +93,8 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
         .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
 }
 
-/// Removes rows of checks that have ended. A worker with an old list of suspects may have ended a check without
-/// removing its row.
+/// A check that has ended may still have a row, because a worker with an old list of suspects may have ended the check
+/// without removing the row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece()
         .query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)));

@@ -36,7 +36,7 @@ statement!(
       WHERE f.id = $1"
 );
 
-// The caller must have deleted the check's row. The check must have no row in check_stat.
+// The caller has deleted the check's row, and check_stat has no row of the check.
 statement!(
     archive_one,
     [
@@ -88,7 +88,7 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
-// A run that has ended its own check already has a history row. This statement adds the run to that row.
+// A run that has ended its own check already has a history row, to which this statement adds the run.
 statement!(
     answer_own,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
@@ -111,7 +111,7 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     }
 }
 
-/// The caller must have locked the check's row.
+/// The caller has locked the check's row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
         arg(id),
@@ -132,7 +132,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// The caller must have deleted the rows of the checks. This run must be the first run of each check.
+/// The caller has deleted the rows of the checks, for all of which this run was the first.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {
@@ -165,7 +165,7 @@ fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
 
-/// The caller must have locked the rows of the checks.
+/// The caller has locked the checks' rows.
 pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) {
     if ids.is_empty() {
         return;

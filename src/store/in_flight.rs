@@ -20,8 +20,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes only unchanged rows, because a new worker may have replaced a row. Returns each id as a row of its own,
-// because an administrator may have written an array that this program cannot read.
+// A new worker may have replaced a row, so only unchanged rows are deleted. Ids are returned singly, because an
+// administrator may have written an array that this program cannot read.
 statement!(
     delete_read,
     [INT4ARRAYOID, INT8ARRAYOID],

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use std::ffi::CString;
 
 const AHEAD: i64 = 7;
-/// Maximum number of rows to move out of the default partition at once. Writers wait during the move.
+/// Writers wait during the move of rows out of the default partition.
 const MOVED: i64 = 100_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -139,7 +139,7 @@ pub fn make(parted: Partitioned, now: Time) {
     });
 }
 
-/// Empties the default partition if all of its rows are old.
+/// The default partition is emptied when all of its rows are old.
 pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();

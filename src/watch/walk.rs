@@ -1,4 +1,4 @@
-//! Adds the rows that existed before their rule, in pieces, in key order.
+//! Inserts checks for the rows that existed before their rule, in pieces, in key order.
 //!
 //! Invariant: the transaction of each piece also stores the last key that it visited. If a row changes meanwhile, its
 //! trigger updates its check, and the check reads the row again.

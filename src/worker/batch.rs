@@ -166,7 +166,7 @@ impl Worker {
     }
 }
 
-/// If this fails, the maintainer removes the rows later.
+/// If the deletion fails, the maintainer deletes the rows later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

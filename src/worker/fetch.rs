@@ -38,9 +38,9 @@ pub struct Task {
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// Searches checks that became due since checks can run.
+    /// Searches checks that became due while checks could run.
     new: Cursor,
-    /// Searches checks that were missed, because they became due earlier.
+    /// Searches checks that became due earlier and were missed.
     missed: Cursor,
 }
 

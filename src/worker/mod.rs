@@ -3,9 +3,9 @@
 //! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
 //! them one by one. The flush of the next turn, or of the worker's end, makes their results durable.
 //!
-//! Invariant: one job's backlog leaves a share of each turn to the role's other jobs and to new slots. A worker exits
-//! as soon as a command such as DROP DATABASE waits for it, awty is disabled, or another role has been waiting for a
-//! worker.
+//! Invariant: however many checks of one job are due, each turn also takes checks of the role's other jobs and newly
+//! due checks. A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, or another
+//! role has been waiting for a worker.
 
 mod abandoned;
 mod batch;
@@ -31,7 +31,7 @@ const UNCOUNTED: Duration = Duration::from_secs(1);
 /// Maximum wait for the next due check. A longer wait would cost more than a new connection, and DROP DATABASE gives up
 /// after five seconds.
 const IDLE: Duration = Duration::from_secs(1);
-/// DROP DATABASE must not wait long for an idle worker.
+/// Longest sleep of an idle worker, so that DROP DATABASE does not wait long.
 const NAP: Duration = Duration::from_millis(200);
 
 #[pg_guard]

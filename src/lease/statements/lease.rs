@@ -1,7 +1,6 @@
 //! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
-//! claims. With an older snapshot, a claim could choose a check that already has a lease.
-//!
-//! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
+//! claims. With an older snapshot, a claim could choose a check that already has a lease. Lock order: the check's row,
+//! then its lease. A transaction that locks the lease first must not wait for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -83,7 +82,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the stored message says so and replaces the worker's message.
+// If the check is no longer pending, the message says so, instead of the worker's answer.
 statement!(
     end_all,
     [
@@ -112,7 +111,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// Skips locked leases, because a transaction that is answering a lease may take long.
+// A transaction that is answering a lease may take long, so locked leases are skipped.
 statement!(
     extend_all,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
@@ -222,13 +221,13 @@ pub struct NewLeases<'a> {
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// Numbers of the leases. `ids` and `keys` have their checks and idempotency keys in the same order.
+    /// `ids` and `keys` have the checks and idempotency keys of these leases, in the same order.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,
 }
 
-/// Gives no lease to a check that is on hold or no longer pending.
+/// A check that is held or no longer pending gets no lease.
 pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
     let Lease { leased_at, expires_at, deadline } = new.lease;
     let args = [
@@ -254,7 +253,7 @@ pub struct End {
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// Whether the check is on hold, or `None` if the check is no longer pending.
+    /// `None` if the check is no longer pending.
     pub held: Option<bool>,
 }
 

@@ -1,6 +1,6 @@
-//! Invariant: a claim writes rate buckets under the lock on the job's claims. An answer writes circuit breakers under
-//! the target's lock, and skips the target if another session has this lock. So claims and answers never wait for each
-//! other's locks on these tables.
+//! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
+//! lock, and skips the target if another session holds this lock. So claims and answers never wait for each other's
+//! locks on these tables.
 
 use super::lease::DueCheck;
 use crate::pg::array::{self, TEXT};
@@ -37,7 +37,7 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
-// A claim must not wait for a transaction that has locked a bucket's row.
+// A claim must not wait for another transaction that has locked a bucket.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
@@ -164,7 +164,8 @@ statement!(
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 );
 
-// Goes from one target to the next by index, so the cost does not depend on the number of checks per target.
+// The statement goes from one target to the next by index, so its cost does not depend on the number of checks per
+// target.
 statement!(
     walk_targets,
     [TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID, INT8OID],
@@ -275,7 +276,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
-/// `failed` is `None` if the target has answered.
+/// If `failed` is `None`, the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
@@ -335,8 +336,8 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Does nothing if the target is already blocked for longer, or if another transaction is writing it. The caller must
-/// hold the target's lock.
+/// Does nothing if the target is blocked for longer or another transaction is writing it. The caller holds the target's
+/// lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let key = [Some(job.datum()), Some(target.datum())];
     let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];

@@ -7,7 +7,7 @@ use awty_core::Time;
 pub struct Piece {
     pub last: Option<i64>,
     pub alone: Vec<i64>,
-    /// Rows of `awty_internal.repetition` whose job, or the job's role, no longer exists.
+    /// Repetitions whose job, or the job's role, no longer exists.
     pub stray: Vec<i64>,
 }
 
@@ -25,7 +25,7 @@ statement!(
             FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
 );
 
-// Skips rows that a client has locked, because the client is about to change them.
+// A client that has locked a repetition is about to change it.
 statement! {
     pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar
@@ -47,7 +47,7 @@ statement! {
 }
 
 statement! {
-    /// The caller must have locked the check's row.
+    /// The caller has locked the check's row.
     pub fn move_to(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
 }

@@ -23,7 +23,7 @@ pub struct Source {
     pub key: Vec<KeyColumn>,
     /// The function that says whether a row meets the rule.
     pub until: RowFunction,
-    /// The function that returns the start of a row's clock, or its due time.
+    /// The function that returns the time from which `within` counts, or the row's due time.
     pub start: Option<RowFunction>,
     /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
@@ -72,7 +72,7 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The row does not meet the rule. The rule has no `since`, so lateness counts from the time when the row appeared.
+    /// The row does not meet the rule. The rule has no `since`, so `within` counts from the time when the row appeared.
     WaitingSinceAppearance,
 }
 
