@@ -9,6 +9,7 @@ CREATE TABLE awty_http.stat (
     dropped         bigint NOT NULL,
     caught_up       bigint NOT NULL,
     implausible     bigint NOT NULL,
+    left_out        bigint NOT NULL,
     lateness_sum    interval NOT NULL,
     lateness_min    interval,
     lateness_max    interval,
@@ -35,6 +36,7 @@ COMMENT ON COLUMN awty_http.stat.ok IS 'Successful calls';
 COMMENT ON COLUMN awty_http.stat.dropped IS 'Calls that were not made, because they would have been too late';
 COMMENT ON COLUMN awty_http.stat.caught_up IS 'Calls that were later than 10 s and one period; they do not count in lateness';
 COMMENT ON COLUMN awty_http.stat.implausible IS 'Values that were negative or that no clock can explain; they count in no average';
+COMMENT ON COLUMN awty_http.stat.left_out IS 'Slots of the schedule that passed before a call of an earlier slot had ended; they get no call';
 COMMENT ON COLUMN awty_http.stat.lateness_sum IS 'Sum of start minus due time, of calls that were made and not caught up';
 COMMENT ON COLUMN awty_http.stat.lateness_min IS 'Smallest lateness';
 COMMENT ON COLUMN awty_http.stat.lateness_max IS 'Largest lateness';
@@ -128,3 +130,17 @@ BEGIN ATOMIC
     ) AS c;
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
+
+-- A retry is due before the next slot of the plan, so no slot is counted for two attempts. A plan of days or months, or of cron, is counted
+-- up to 1000 slots per call. The plan of the schedule may have been another one when the call was made.
+CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL RESTRICTED
+    RETURN CASE
+        WHEN ended - endpoint.catch_up <= due THEN 0
+        WHEN date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0
+        THEN floor(date_part('epoch', ended - endpoint.catch_up - slot) / date_part('epoch', endpoint.every))
+            - floor(date_part('epoch', due - slot) / date_part('epoch', endpoint.every))
+        ELSE (SELECT count(*) FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1000, endpoint.starts) AS o (at)
+              WHERE o.at <= ended - endpoint.catch_up)
+    END;
+COMMENT ON FUNCTION awty_http_internal.left_out(awty_http_internal.endpoint, timestamptz, timestamptz, timestamptz) IS 'Number of slots that passed between the time at which an attempt was due and its end, and that are not made up for';

@@ -114,7 +114,7 @@ fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
         http.ask(role, &format!("SELECT awty_http.create_token('{token_of}', 'read', '1 d')"));
     }
     let counted =
-        "INSERT INTO awty_http.stat SELECT s.id, '1 hour', date_trunc('hour', now()), 1, 1, 0, 0, 0, '0', NULL, NULL,
+        "INSERT INTO awty_http.stat SELECT s.id, '1 hour', date_trunc('hour', now()), 1, 1, 0, 0, 0, 0, '0', NULL, NULL,
         array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}'), s.job
         FROM (SELECT id, job FROM awty_http.endpoint UNION ALL SELECT job, job FROM awty_http.tenant) AS s";
     http.cluster.execute("postgres", &[counted, "DROP OWNED BY gone, leaver", "DROP ROLE gone, leaver"]);

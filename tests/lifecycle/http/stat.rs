@@ -60,7 +60,7 @@ fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
         let lease = http.claim()[0];
         http.ask("gateway", &format!("SELECT awty.complete({lease}, result => '{result}')"));
     }
-    let ahead = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('hour', now()) + interval '30 days', 1, 1, 0, 0, 0, '0', NULL, NULL,
+    let ahead = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('hour', now()) + interval '30 days', 1, 1, 0, 0, 0, 0, '0', NULL, NULL,
         array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}'), 'http.app'".replace('%', &id);
     http.cluster.execute("postgres", &[&ahead]);
     assert_eq!(http.ask("app", &format!("SELECT ok FROM awty_http_internal.counts('{id}')")), "2");
@@ -75,7 +75,7 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     let http = Http::open();
     let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 s', jitter => '0')");
     http.ask("other", "SELECT awty_http.schedule('https://a.example.com/y', '1 h')");
-    let huge = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('day', now(), 'UTC') + n * interval '1 hour', 1, 1, 0, 0, 0,
+    let huge = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('day', now(), 'UTC') + n * interval '1 hour', 1, 1, 0, 0, 0, 0,
         '2500000000 hours', NULL, NULL, array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}'), 'http.app'
         FROM generate_series(0, 1) AS n"
         .replace('%', &id);
@@ -86,6 +86,37 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     let counted = "SELECT string_agg(count || ' ' || width, ', ' ORDER BY width) FROM awty_http.stat WHERE id <> job";
     assert_eq!(http.ask("other", counted), "1 01:00:00, 1 24:00:00");
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
+}
+
+/// Each call ends 8 s after its slot, so two slots of a plan of 3 s pass. A slot of catch_up is called later.
+#[test]
+fn slots_that_pass_during_a_call_are_counted() {
+    let http = Http::open();
+    for (path, plan) in [
+        ("/every", "every => '3 s', jitter => '1 s'"),
+        ("/cron", "cron => '* * * * *', zone => 'Europe/Berlin'"),
+        ("/caught", "every => '3 s', catch_up => '1 min'"),
+        ("/once", "at => now() + interval '1 day'"),
+    ] {
+        http.ask("app", &format!("SELECT awty_http.schedule('https://a.example.com{path}', {plan})"));
+    }
+    let call = "INSERT INTO awty_internal.attempt
+        SELECT row_number() OVER (), row_number() OVER (), 'http.app', e.entity_name, e.entity_key, t.at, t.due, 0, 1, false, 'app', t.at,
+            'key', t.at, t.at, t.at, 'g', t.due + c.took, '0', true, NULL, NULL, NULL, 'app'
+        FROM awty_http.endpoint AS e
+        CROSS JOIN (VALUES (0, 0), (1, 1)) AS n (n, retried)
+        CROSS JOIN LATERAL (SELECT CASE WHEN e.cron IS NULL THEN interval '8 s' ELSE '150 s' END AS took) AS c
+        CROSS JOIN LATERAL (
+            SELECT date_trunc('hour', now()) - interval '50 min' + n * interval '10 min' AS at,
+                   date_trunc('hour', now()) - interval '50 min' + n * interval '10 min' + n.retried * interval '2 s' AS due) AS t";
+    http.cluster.execute("postgres", &[call]);
+    let counted = "SELECT e.entity_key || ' ' || s.count || ' ' || s.left_out FROM awty_http.endpoint AS e
+        CROSS JOIN LATERAL awty_http_internal.stats(e.id, '1 h', now() - interval '2 h', now()) AS s ORDER BY 1";
+    let expected = "/caught 2 0 /cron 2 4 /every 2 5 /once 2 0";
+    assert_eq!(http.ask("app", counted), expected);
+    http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
+    assert_eq!(http.ask("app", "SELECT sum(left_out) FROM awty_http.stat WHERE id <> job AND width = '24 hours'"), "9");
+    assert_eq!(http.ask("app", counted), expected);
 }
 
 #[test]

@@ -70,7 +70,8 @@ fields! {
     after: Option<Length> = Length,
     starts: Option<DateTime<Utc>> = Time,
     ends: Option<DateTime<Utc>> = Time,
-    /// Upper bound of the delay of each call. `0s` switches the delay off.
+    /// Upper bound of the delay of each call. null means the default: of `every`, the period, at most 1 min; otherwise no
+    /// delay. `0s` switches the delay off.
     jitter: Option<Length> = LengthOrZero,
     catch_up: Option<Length> = LengthOrZero,
     /// POST, GET, HEAD, PUT, PATCH or DELETE.
@@ -185,13 +186,15 @@ pub struct Lengths {
 #[derive(ToSchema)]
 pub struct Stat {
     at: DateTime<Utc>,
-    /// Calls, including dropped ones. Slots that passed during a long call are left out.
+    /// Calls, including dropped ones.
     count: i64,
     ok: i64,
     failed: i64,
     dropped: i64,
     caught_up: i64,
     implausible: i64,
+    /// Slots that passed before a call of an earlier slot had ended; they get no call.
+    left_out: i64,
     lateness: Lengths,
     duration: Lengths,
 }
