@@ -17,7 +17,7 @@ CREATE TABLE awty_http_internal.endpoint (
     after           interval,
     starts          timestamptz,
     ends            timestamptz,
-    jitter          interval NOT NULL DEFAULT '0',
+    jitter          interval,
     catch_up        interval NOT NULL DEFAULT '0',
     request         jsonb NOT NULL DEFAULT '{"method": "POST"}',
     labels          text[] COLLATE "C" NOT NULL DEFAULT '{}',
@@ -58,7 +58,7 @@ COMMENT ON COLUMN awty_http_internal.endpoint.at IS 'Time of a single call; NULL
 COMMENT ON COLUMN awty_http_internal.endpoint.after IS 'Interval from which at was computed; NULL: the caller gave no interval';
 COMMENT ON COLUMN awty_http_internal.endpoint.starts IS 'No call before this time; NULL: no limit';
 COMMENT ON COLUMN awty_http_internal.endpoint.ends IS 'No call after this time; NULL: no limit';
-COMMENT ON COLUMN awty_http_internal.endpoint.jitter IS 'Upper bound of the delay of each call; the delay of one URI is always the same';
+COMMENT ON COLUMN awty_http_internal.endpoint.jitter IS 'Upper bound of the delay of each call; the delay of one URI is always the same; NULL: of every, the interval, at most 1 min; otherwise none';
 COMMENT ON COLUMN awty_http_internal.endpoint.catch_up IS 'How far back the slots that passed while nothing could run are made up for';
 COMMENT ON COLUMN awty_http_internal.endpoint.request IS 'How the URI is called, without header values and the body';
 COMMENT ON COLUMN awty_http_internal.endpoint.labels IS 'Words by which a list can be filtered';

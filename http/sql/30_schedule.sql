@@ -56,6 +56,13 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint) IS 'Holds or releases the check of an endpoint, as its column paused says';
 
+CREATE FUNCTION awty_http_internal.jitter(endpoint awty_http_internal.endpoint) RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    -- The CASE is needed because least() ignores NULL.
+    SELECT coalesce(endpoint.jitter, CASE WHEN endpoint.every IS NOT NULL THEN least(endpoint.every, '1 min') END, '0')
+$$;
+COMMENT ON FUNCTION awty_http_internal.jitter(awty_http_internal.endpoint) IS 'Upper bound of the delay of each call: the given one or the default';
+
 CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoint, repeated_before boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -68,7 +75,7 @@ BEGIN
     END IF;
     IF repeats THEN
         PERFORM awty.repeat(endpoint.job, endpoint.every, endpoint.cron, endpoint.zone, endpoint.entity_name, endpoint.entity_key,
-            endpoint.starts, endpoint.ends, endpoint.jitter, endpoint.catch_up);
+            endpoint.starts, endpoint.ends, awty_http_internal.jitter(endpoint), endpoint.catch_up);
     ELSE
         PERFORM awty.schedule(endpoint.entity_name, endpoint.entity_key, endpoint.job, at => endpoint.at);
     END IF;
@@ -95,8 +102,6 @@ BEGIN
             fields.every := slot * whole;
         END IF;
     END IF;
-    -- The CASE is needed because least() ignores NULL.
-    fields.jitter := coalesce(fields.jitter, CASE WHEN fields.every IS NOT NULL THEN least(fields.every, '1 min') END, '0');
     PERFORM awty_http_internal.refuse_first(ARRAY[
         ROW (isfinite(fields.every) AND isfinite(fields.after) AND isfinite(fields.jitter) AND isfinite(fields.catch_up),
             '"every", "after", "jitter" and "catch_up" must be finite', 'every => ''15 min'''),
@@ -217,6 +222,7 @@ BEGIN
         PERFORM awty_http_internal.set_content(new.job, new.entity_name, new.entity_key, how.content);
         PERFORM awty_http_internal.plan_calls(new, NULL);
         PERFORM awty_http_internal.hold_or_release(new);
+        PERFORM awty_http_internal.say_blocked(new);
         RETURN new.id;
     END IF;
     SELECT e.* INTO old FROM awty_http_internal.endpoint AS e WHERE e.id = new.id FOR UPDATE;
@@ -263,6 +269,7 @@ BEGIN
     IF new.paused <> old.paused OR NOT stays THEN
         PERFORM awty_http_internal.hold_or_release(new);
     END IF;
+    PERFORM awty_http_internal.say_blocked(new);
     RETURN new.id;
 END
 $$;

@@ -36,7 +36,7 @@ BEGIN
     WHERE r.entity_name = endpoint.entity_name AND r.entity_key = endpoint.entity_key AND r.job = endpoint.job;
     -- The delay is the distance between the occurrence of the plan and its slot.
     SELECT pending.first_check_at - o INTO moved
-    FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.first_check_at - endpoint.jitter - '1 s'::interval, 1, endpoint.starts) AS o
+    FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.first_check_at - awty_http_internal.jitter(endpoint) - '1 s'::interval, 1, endpoint.starts) AS o
     WHERE o <= pending.first_check_at;
     RETURN QUERY SELECT s.slot FROM (
             SELECT awty.next_slot(o + coalesce(moved, '0'), endpoint.job) AS slot
@@ -90,3 +90,15 @@ CROSS JOIN LATERAL awty_internal.target_standing(NULL, 0, NULL, NULL, block.bloc
     breaker.opened_at, breaker.opens) AS target;
 
 COMMENT ON VIEW awty_http_internal.schedule_status IS 'State of each schedule and its reason: active, paused by a person, held by awty or its endpoint, blocked target, or ended';
+
+CREATE FUNCTION awty_http_internal.say_blocked(endpoint awty_http_internal.endpoint) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    why CONSTANT text := (SELECT s.why FROM awty_http_internal.schedule_status AS s WHERE s.id = endpoint.id AND s.state = 'blocked');
+BEGIN
+    IF why IS NOT NULL THEN
+        RAISE NOTICE USING MESSAGE = format('"%s" is not called now: %s', endpoint.uri, why);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.say_blocked(awty_http_internal.endpoint) IS 'Notifies the client that the target of an endpoint takes no calls';

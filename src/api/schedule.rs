@@ -6,6 +6,7 @@ use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::{self, Error, Result};
 use crate::function;
+use crate::lease::statements::target;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::repeat::own_run;
@@ -14,6 +15,7 @@ use crate::shmem::wakeup;
 use crate::store::future_job::{self, NewCheck};
 use crate::store::job::Job;
 use crate::store::{history, hold};
+use awty_core::lease::target::Standing;
 use awty_core::limits::Shown;
 use awty_core::policy;
 use awty_core::{Conflict, OnConflict, Outcome, Time};
@@ -25,6 +27,9 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 const ROUNDS: u32 = 100;
+
+/// Maximum number of targets of which a session asks whether they are blocked.
+const MAX_ASKED: usize = 100;
 
 /// Maximum length of an interval: a thousand years. A longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
@@ -73,22 +78,37 @@ fn schedule_check(args: &Args) -> Result<i64> {
     let id = write(&check, &job, slot, now, on_conflict, &entity)?;
     wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
     rights::warn_if_nothing_runs();
-    if job.paused {
-        say_paused(&job);
-    }
+    say_what_waits(&job, &entity.name, now);
     if after.is_some_and(|after| policy::is_surprising(after, slot, now)) {
         say_slot(&job, slot);
     }
     Ok(id)
 }
 
-/// Notifies the client, once per session and job, that the job is paused.
-pub fn say_paused(job: &Job) {
+/// Notifies the client, once per session and job, that the job is paused, and once per session and target, that the
+/// target takes no calls now.
+pub fn say_what_waits(job: &Job, target: &Text, now: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
+        static ASKED: RefCell<HashSet<(Text, Text)>> = RefCell::default();
     }
-    if SAID.with_borrow_mut(|said| said.insert(job.name.clone())) {
+    if job.paused && SAID.with_borrow_mut(|said| said.insert(job.name.clone())) {
         error::log::notice(format!("job \"{}\" is paused, so its checks wait until awty.resume()", job.name));
+    }
+    // A session looks only at its first targets, so that `awty.schedule()` stays quick and the list stays short.
+    let is_new = |asked: &mut HashSet<_>| asked.len() < MAX_ASKED && asked.insert((job.name.clone(), target.clone()));
+    if job.is_external() && ASKED.with_borrow_mut(is_new) {
+        for (_, found) in target::read(&job.name, std::slice::from_ref(target), now) {
+            let state = match found.standing(now) {
+                Standing::Blocked(_) => "is blocked",
+                Standing::Open(_) => "keeps failing",
+                _ => continue,
+            };
+            let (job, target) = (&job.name, target.to_string());
+            error::log::notice(format!(
+                "target \"{target}\" of job \"{job}\" {state}, so its checks wait; awty.target says until when"
+            ));
+        }
     }
 }
 

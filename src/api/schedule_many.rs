@@ -5,7 +5,7 @@
 //! anything is refused, nothing is written.
 
 use super::cancel;
-use super::schedule::{due_after, inherit_occurrence, say_paused, say_slot};
+use super::schedule::{due_after, inherit_occurrence, say_slot, say_what_waits};
 use crate::call::args::{Args, calls, is_too_large};
 use crate::call::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, MAX_KEYS};
 use crate::call::entity::Entity;
@@ -120,9 +120,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     let written = wanted.write()?;
     wakeup::at_commit(job.runner(), clock::to_timestamp(earliest));
     rights::warn_if_nothing_runs();
-    if job.paused {
-        say_paused(&job);
-    }
+    say_what_waits(&job, &entity_name, now);
     if after.is_some_and(|after| policy::is_surprising(after, earliest, now)) {
         say_slot(&job, earliest);
     }

@@ -87,5 +87,15 @@ SELECT count(*) FROM awty.lease;
 SELECT count(*) FROM awty.attempt;
 SELECT test.sqlstate($$TABLE awty_internal.lease$$), test.sqlstate($$DELETE FROM awty.lease$$);
 SET ROLE regress_shop;
+-- The first schedule() of a session for a target says that the target takes no calls.
+SELECT awty.alter_target('mail', 'blocked', blocked_until => 'infinity', note => 'repairs');
+SELECT count(awty.schedule('blocked', n, 'mail', after => '1 day')) FROM generate_series(1, 2) AS n;
+SELECT awty.schedule_many('blocked', '{3,4}', 'mail', after => '1 day');
+SELECT count(awty.schedule('open', 1, 'mail', after => '1 day'));
+RESET ROLE;
+INSERT INTO awty_internal.breaker (job, target, failures, since, opened_at, opens, failed_at) VALUES ('post', 'down', 20, now() - interval '1 min', now(), 6, now());
+SET ROLE regress_shop;
+SELECT awty.schedule_many('down', '{1,2}', 'post', after => '1 day');
+SELECT count(awty.schedule('down', n, 'post', after => '1 day')) FROM generate_series(3, 4) AS n;
 SELECT awty.unregister('mail'), awty.unregister('post'), awty.unregister('unpaid');
 RESET ROLE;
