@@ -65,6 +65,7 @@ DECLARE
     content jsonb := jsonb_build_object('method', upper(send_as.method));
     digest bytea;
     sent awty_http_internal.sent;
+    state text;
 BEGIN
     IF send_as.at IS NOT NULL AND send_as.after IS NOT NULL THEN
         PERFORM awty_http_internal.refuse('22023', 'only one of "at" and "after" can be given',
@@ -108,7 +109,9 @@ BEGIN
                 PERFORM awty_http_internal.refuse('42710', format('key "%s" was already used for another call', send_as.key),
                     'Use a new key for each call, and the same key only to send the same call again.');
             END IF;
-            IF sent.cancelled_at IS NOT NULL THEN
+            SELECT s.state INTO state FROM awty_http_internal.send_status AS s
+            WHERE s.job = the_job AND s.sent_by::oid = send_as.caller AND s.key = the_key;
+            IF state = 'cancelled' THEN
                 RAISE NOTICE USING MESSAGE = format('the call with key "%s" was cancelled and is not made', send_as.key),
                     HINT = 'Use a new key to make the call.';
             END IF;
@@ -162,7 +165,7 @@ SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
         WHEN s.cancelled_at IS NOT NULL THEN 'cancelled'
         WHEN last.ok THEN 'done'
         WHEN ended.outcome IS NOT NULL THEN ended.outcome
-        WHEN last.ended_at IS NULL AND kept.kept > '0'
+        WHEN (SELECT j.keep_attempts FROM awty.job AS j WHERE j.job = s.job) <> 'all' OR last.ended_at IS NULL AND kept.kept > '0'
             AND greatest(s.due_at, s.sent_at) < (statement_timestamp() - kept.kept) THEN 'forgotten'
         ELSE 'cancelled' END AS state,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,

@@ -36,7 +36,17 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty_http.drop_tenant('regress_shop')$$]) AS call;
 SELECT uri, state FROM awty_http_internal.schedule_status;
 SELECT key, state, uri FROM awty_http_internal.send_status;
-SELECT awty_http_internal.cancel_send('order-1'), awty_http.unschedule('https://api.example.com/tick');
+SELECT awty_http_internal.cancel_send('order-1');
+SET client_min_messages = notice;
+-- The key of a call that was cancelled is not used again, whoever has cancelled the call.
+SELECT awty_http.send('https://api.example.com/order', '{"n": 1}', 'order-1', after => '1 day') > 0;
+SELECT awty_http.send('https://api.example.com/order', '{"n": 2}', 'order-2', after => '1 day') > 0;
+SELECT awty.cancel(entity_name, entity_key, job) FROM awty.future_job WHERE entity_key LIKE '%order-2';
+SELECT awty_http.send('https://api.example.com/order', '{"n": 2}', 'order-2', after => '1 day') > 0;
+SELECT awty.alter_target('http.regress_shop', 'https://api.example.com', blocked_until => 'infinity', note => 'repairs');
+SELECT awty_http.schedule('https://api.example.com/tick', every => '1 h') ~ '^s_';
+SELECT awty_http.unschedule('https://api.example.com/tick');
+SET client_min_messages = warning;
 RESET ROLE;
 
 -- The jobs belong to awty, so they stay when awty_http is dropped.

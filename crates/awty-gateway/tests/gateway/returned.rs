@@ -133,14 +133,22 @@ fn a_token_that_is_not_known_is_told_from_a_missing_one() {
 fn the_key_of_a_cancelled_send_is_reported() {
     let (shop, _gateway, client) = open();
     let body = json!({"uri": "https://localhost/x", "after": "1 h"}).to_string();
-    let ask = || client.ask_with("POST", "/v1/sends", &body, "Idempotency-Key: k-1\r\n");
-    assert_eq!((ask().status, ask().status), (201, 200));
-    assert_eq!(client.ask("DELETE", "/v1/sends/k-1", "").status, 204);
-    let again = ask();
-    assert_eq!(problem(&again), is(409, "key-reused"));
-    assert!(again.text.contains("was cancelled"), "{}", again.text);
-    assert_eq!(client.get(again.json()["existing"].as_str().unwrap()).json()["state"], json!("cancelled"));
-    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "0");
+    let in_sql = "SELECT awty.cancel(entity_name, entity_key, job) FROM awty.future_job WHERE job = 'http.app'";
+    for is_by_key in [true, false] {
+        let key = format!("Idempotency-Key: k-{is_by_key}\r\n");
+        let ask = || client.ask_with("POST", "/v1/sends", &body, &key);
+        assert_eq!((ask().status, ask().status), (201, 200));
+        if is_by_key {
+            assert_eq!(client.ask("DELETE", "/v1/sends/k-true", "").status, 204);
+        } else {
+            shop.app(in_sql);
+        }
+        let again = ask();
+        assert_eq!(problem(&again), is(409, "key-reused"), "by key: {is_by_key}");
+        assert!(again.text.contains("was cancelled"), "{}", again.text);
+        assert_eq!(client.get(again.json()["existing"].as_str().unwrap()).json()["state"], json!("cancelled"));
+        assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "0");
+    }
 }
 
 #[test]
@@ -176,4 +184,25 @@ fn statistics_count_failures_by_themselves() {
         let point = &stats["items"][0];
         point["failed"].as_i64().is_some_and(|failed| failed >= 2) && point["failed"] == point["count"]
     });
+    let slow = json!({"uri": receiver.uri("/slow"), "every": "1 s", "jitter": "0 s"}).to_string();
+    let place = client.ask("POST", "/v1/schedules", &slow).header("location");
+    people::until_answer(&client, &format!("{place}/stats?bucket=1d"), |stats| {
+        stats["items"][0]["left_out"].as_i64().is_some_and(|left_out| left_out >= 1)
+    });
+}
+
+/// The default follows the period. A jitter that the client has given does not.
+#[test]
+fn the_default_jitter_stays_a_default_when_it_is_sent_back() {
+    let (shop, _gateway, client) = open();
+    let place = format!("/v1/schedules?uri={}", encoded("https://localhost/tick"));
+    let stored = "SELECT jitter FROM awty.repetition WHERE job = 'http.app'";
+    for (jitter, before, after) in [(json!(null), "00:00:20", "00:01:00"), (json!("20 s"), "00:00:20", "00:00:20")] {
+        let body = json!({"every": "20 s", "jitter": jitter}).to_string();
+        let mut shown = client.ask("PUT", &place, &body).json();
+        assert_eq!(shop.text(stored), before, "{shown}");
+        shown["every"] = json!("2 h");
+        assert_eq!(client.ask("PUT", &place, &shown.to_string()).status, 200);
+        assert_eq!(shop.text(stored), after, "{shown}");
+    }
 }
