@@ -106,6 +106,11 @@ impl From<Trouble> for Problem {
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },
             Kind::TimedOut => "timed-out",
+            // The schema awty_http does not exist.
+            Kind::Internal if sqlstate == "3F000" => {
+                let detail = "The extension awty_http is not installed; run CREATE EXTENSION awty_http CASCADE;";
+                return Problem::new("version-mismatch", detail);
+            }
             Kind::Internal => {
                 let number = format!("{:016x}", rand::random::<u64>());
                 tracing::error!(number, sqlstate, message, "a request failed");

@@ -102,8 +102,8 @@ pub const PROBLEMS: &[Known] = &[
     known(
         "version-mismatch",
         503,
-        "The extension and its library have different versions",
-        "In the database: ALTER EXTENSION awty UPDATE; or restart the server.",
+        "The extension is missing, or its library has another version",
+        "In the database: CREATE EXTENSION awty_http CASCADE; or ALTER EXTENSION awty UPDATE; or restart the server.",
     ),
     known("timed-out", 504, "The database took too long", "Ask for less, or try again."),
     known(

@@ -1,5 +1,6 @@
 //! Tests the reasons why a gateway is not ready.
 
+use crate::people::{self, is, problem};
 use crate::shop::{Gateway, Shop, until};
 
 #[track_caller]
@@ -56,7 +57,11 @@ fn a_gateway_whose_extension_is_gone_says_so_and_not_that_all_is_well() {
     let shop = Shop::open();
     let gateway = shop.gateway("one");
     until_ready(&gateway);
+    let client = people::client(&shop, &gateway, "app", "read");
     shop.cluster.execute("postgres", &["DROP EXTENSION awty CASCADE"]);
     until_reason(&gateway, "the extension awty is not installed; CREATE EXTENSION awty;");
     assert!(!gateway.log().contains("answers again"), "{}", gateway.log());
+    let asked = client.get("/v1/schedules");
+    assert_eq!(problem(&asked), is(503, "version-mismatch"));
+    assert!(asked.text.contains("CREATE EXTENSION awty_http CASCADE;"), "{}", asked.text);
 }
