@@ -248,7 +248,7 @@ CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" fails: %s: %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule, u.sqlstate, u.message) AS why,
     -- The next attempt tells the alert and ends the reason, if the function has been mended.
-    format('SELECT awty.check_now(%L, %L, %L);', u.entity_name, u.entity_key, r.rule) AS fix
+    format('SELECT awty.check_now(%L, %L, %L); -- once the function is mended', u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
 CROSS JOIN LATERAL (
     SELECT a.raised_at, a.entity_name, a.entity_key, f.next_check_at, s.sqlstate, s.message
@@ -280,6 +280,8 @@ FROM (
           AND o.next_check_at < (clock_timestamp() - '2 seconds'::interval)
     UNION ALL
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
+    -- The check of a paused job does not try again.
+    WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
     -- Rules that the caller may read. Each look at a rule takes a while, and another role may have thousands of rules.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]

@@ -267,8 +267,14 @@ fn times(levels: &Levels<Local>, start: Time) -> impl Iterator<Item = Time> {
     (1..).map_while(move |level| levels.time(level, start))
 }
 
-/// Shows the client when a row that starts now would reach each level, if these times depend on a calendar.
+/// Tells the client that a length is shorter than a slot. Shows when a row that starts now would reach each level, if
+/// these times depend on a calendar.
 fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {
+    let slot = crate::settings::slot().delta();
+    let is_short = |length: &Length| matches!(length, Length::Time(time) if TimeDelta::microseconds(*time) < slot);
+    if terms.within.iter().chain(&terms.escalate).any(is_short) {
+        error::log::notice(format!("times are rounded up to a slot, which is {} (awty.slot)", Shown(slot)));
+    }
     let Some(calendar) = terms.calendar.as_ref().and_then(calendar::find) else { return };
     let zone = zone::find(&calendar.zone);
     let local = |time: Time| {

@@ -127,7 +127,11 @@ fn a_broken_function_is_reported() {
     let found: String =
         client.query_one("SELECT finding FROM awty.doctor() WHERE level = 'error'", &[]).unwrap().get(0);
     assert_eq!(found, r#"rule "orders" cannot tell its alerts"#);
-    shop.run("TRUNCATE shop.broken");
+    assert!(fix.ends_with("; -- once the function is mended"), "{fix}");
+    shop.run("SELECT awty.pause('orders', 'repairs')");
+    let paused = r#"SELECT why LIKE 'job "orders" is paused%: "repairs"' FROM awty.status"#;
+    shop.await_true("the pause to be the reason", paused);
+    shop.run("SELECT awty.resume('orders'); TRUNCATE shop.broken");
     await_state(&shop, "late 1:1; pending -");
     assert!(shop.cluster.value::<bool>("postgres", "SELECT why IS NULL AND awty.healthy() FROM awty.status"));
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.doctor()"), 0);

@@ -79,4 +79,13 @@ SELECT count(*) FILTER (WHERE awty.next_slot(t, 'quarter') = t), count(*) FILTER
 COMMIT;
 DROP TABLE shop.times;
 
+-- Times of a rule are rounded up as well. awty.watch() says so if one is below a slot.
+SET client_min_messages = notice;
+CREATE TABLE shop.short (id integer PRIMARY KEY);
+SELECT awty.watch('shop.short', until => 'id > 5', within => '59 s', escalate => '{1 h}');
+SELECT awty.watch('shop.short', until => 'id > 5', within => '1 min', escalate => '{1 h}', replace => true);
+SELECT awty.unwatch('short');
+DROP TABLE shop.short;
+SET client_min_messages = warning;
+
 SELECT awty.unregister('minutely') > 400, awty.unregister('daily'), awty.unregister('quarter');
