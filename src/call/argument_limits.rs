@@ -1,4 +1,4 @@
-//! Maximum lengths of texts, in bytes.
+//! Maximum values of arguments of SQL functions. Lengths of texts are in bytes.
 
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
@@ -21,4 +21,6 @@ pub const MAX_CLAIM: i32 = 1000;
 pub const MAX_CLAIMED_JOBS: usize = 10_000;
 pub const MAX_WORKER: usize = 255;
 pub const MAX_LEASES: usize = 100_000;
+/// Rows of `awty.forecast()`.
+pub const MAX_STEPS: i64 = 100_000;
 pub const MAX_RESULT: usize = 1024 * 1024;

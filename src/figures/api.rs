@@ -4,6 +4,7 @@
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
+use crate::call::argument_limits::MAX_STEPS;
 use crate::call::rights;
 use crate::error::{Error, Result};
 use crate::pg::relations::{self, JOB_STAT};
@@ -154,8 +155,6 @@ fn counted() -> Vec<shmem::Counted> {
 fn at(time: Option<Time>) -> Timestamptz {
     time.and_then(clock::to_timestamptz)
 }
-
-pub const MAX_STEPS: i64 = 100_000;
 
 #[pg_extern(sql = false)]
 fn as_ahead(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {

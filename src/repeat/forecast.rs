@@ -3,8 +3,8 @@
 use super::terms;
 use crate::call::args::Args;
 use crate::call::argument_limits::MAX_JOB;
+use crate::call::argument_limits::MAX_STEPS;
 use crate::error::{Error, Result};
-use crate::figures::api::MAX_STEPS;
 use crate::pg::clock;
 use crate::store::job;
 use awty_core::repeat::{Plan, Zone};

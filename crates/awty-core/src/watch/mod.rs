@@ -10,10 +10,10 @@
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
 mod levels;
-mod name;
+mod object_name;
 
 pub use levels::{LevelError, Levels, MAX_LEVELS, MAX_REMINDERS};
-pub use name::object_name;
+pub use object_name::object_name;
 
 use crate::limits::Limits;
 use crate::repeat::Zone;
