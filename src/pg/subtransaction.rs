@@ -49,9 +49,18 @@ impl Caught {
 }
 
 pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
+    unless(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, body)
+}
+
+/// Undoes the body and returns `None` if another transaction keeps a lock for longer than `lock_timeout`.
+pub fn unless_locked(body: impl FnOnce()) -> Option<()> {
+    unless(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, body)
+}
+
+fn unless(refusal: PgSqlErrorCode, body: impl FnOnce()) -> Option<()> {
     match within(|()| true, body) {
         Ok(()) => Some(()),
-        Err(cause) if report(&cause).sql_error_code() == PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION => None,
+        Err(cause) if report(&cause).sql_error_code() == refusal => None,
         Err(cause) => cause.rethrow(),
     }
 }

@@ -4,8 +4,9 @@
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
 use super::written::note;
-use super::{SWEEP, Watched, cleared};
+use super::{SWEEP, Watched, cleared, upkeep};
 use crate::pg::clock;
+use crate::pg::subtransaction::unless_locked;
 use crate::pg::text::Text;
 use crate::shmem::wakeup;
 use crate::store::job;
@@ -22,11 +23,12 @@ const ALERTS: i64 = 5_000;
 /// Schedules a sweep of each rule that was not swept for a day. The maintainer calls this function.
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
-    for name in rule::to_sweep(then) {
-        let Some(Ok(job)) = job::find(&name) else { continue };
-        rule_check::put_special(&name, SWEEP, now, job.role);
+    let jobs = rule::to_sweep(then).into_iter().filter_map(|name| job::find(&name)?.ok());
+    upkeep::for_each(jobs.map(|job| (job.role, job)), |job| {
+        unless_locked(|| rule_check::put_special(&job.name, SWEEP, now, job.role))?;
         wakeup::at_commit(job.runner(), clock::to_timestamp(now));
-    }
+        Some(())
+    });
 }
 
 /// Clears open alerts whose rows meet the rule, no longer exist, or are no longer late. Schedules a check for each row

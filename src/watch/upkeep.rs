@@ -4,10 +4,13 @@ use super::statements::rule::{self, Rule};
 use super::statements::{alert, rule_function, rule_objects};
 use super::{CLEARED, end_rule, functions};
 use crate::pg::clock;
+use crate::pg::subtransaction::unless_locked;
 use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
 use crate::settings;
 use awty_core::Time;
+use pgrx::pg_sys;
+use std::collections::HashSet;
 use std::time::Duration;
 
 const ALERTS: i64 = 10_000;
@@ -16,27 +19,37 @@ const MOST: Duration = Duration::from_secs(1);
 /// Ends rules without a table. For other rules, stores the functions' current OIDs, and restores the dependency of the
 /// functions on their table. A dump does not include this dependency.
 pub fn repair(_now: Time) {
-    for name in rule::names() {
-        let Some(found) = rule::find(&name) else { continue };
-        match table::describe(found.relation) {
-            // `without_table` fails only under an older snapshot. An inspection always has a new snapshot, so the
-            // result is ignored.
-            None => drop(end_rule::without_table(&name)),
-            Some(table) => mend_functions(&found, &table),
+    let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
+    for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
+        // `without_table` fails only under an older snapshot. An inspection always has a new snapshot, so the result is
+        // ignored.
+        None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
+        Some(table) => mend_functions(rule, &table),
+    });
+}
+
+/// Calls `act` for each rule. If `act` returns `None`, because a role keeps rows of its rule locked, the other rules of
+/// that role are left for the next inspection. So such a role delays the rules of other roles only once.
+pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
+    let mut locked = HashSet::new();
+    for (role, rule) in rules {
+        if !locked.contains(&role) && act(&rule).is_none() {
+            locked.insert(role);
         }
     }
 }
 
-fn mend_functions(rule: &Rule, table: &Described) {
-    let Ok(found) = functions::find(rule, table) else { return };
+fn mend_functions(rule: &Rule, table: &Described) -> Option<()> {
+    let Ok(found) = functions::find(rule, table) else { return Some(()) };
     let stored = rule_function::of(&rule.name);
     for function in found.all() {
         let now = function.stored();
         if !stored.contains(&now) {
-            rule_function::put(&rule.name, &now);
+            unless_locked(|| rule_function::put(&rule.name, &now))?;
         }
         rule_objects::go_with_table(function, table);
     }
+    Some(())
 }
 
 pub fn delete_alerts(now: Time) {

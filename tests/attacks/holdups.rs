@@ -135,3 +135,50 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
         "SELECT bool_and(attempt = 1) FROM awty.future_job WHERE job = 'alices'",
     );
 }
+
+/// Creates a table with a rule and one late row. The check of the row is pending, because a second level comes later.
+fn watch(field: &Field, role: &str, rule: &str) {
+    let table = format!("{role}.{rule}");
+    field.sql(
+        role,
+        &format!(
+            "CREATE TABLE {table} (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text);
+             SELECT awty.watch('{table}', since => 'at', until => $$s = 'y'$$, within => '1 s', escalate => '{{1 day}}', rule => '{rule}');
+             INSERT INTO {table} VALUES (1, now(), 'n')"
+        ),
+    );
+    let alert = format!("SELECT count(*) = 1 FROM awty.alert WHERE rule = '{rule}'");
+    field.cluster.await_sql(DB, "the alert", &alert);
+}
+
+/// The registration of a job makes the maintainer inspect the database.
+fn inspect(field: &Field) {
+    field.job("alice", "another", "BEGIN RETURN NULL; END");
+}
+
+#[test]
+fn a_rule_that_stays_locked_keeps_no_other_rule_from_its_end() {
+    let field = Field::new();
+    watch(&field, "mallory", "first");
+    watch(&field, "alice", "second");
+    let mut holding = field.client("mallory");
+    holding.batch_execute("BEGIN; SELECT awty.check_now('first', '1', 'first')").unwrap();
+    for (role, table) in [("mallory", "first"), ("alice", "second")] {
+        field.sql(role, &format!("DROP TABLE {table}"));
+    }
+    inspect(&field);
+    field.cluster.await_sql(DB, "the end of the rule", "SELECT array_agg(rule) = '{first}' FROM awty.rule");
+}
+
+#[test]
+fn a_sweep_that_stays_locked_keeps_no_other_sweep_waiting() {
+    let field = Field::new();
+    watch(&field, "mallory", "first");
+    watch(&field, "alice", "second");
+    let mut holding = field.client("mallory");
+    holding.batch_execute("BEGIN; SELECT awty.schedule('awty.sweep', 'first', 'first', after => '1 day')").unwrap();
+    field.sql("postgres", "UPDATE awty.rule SET swept_at = now() - interval '2 days'");
+    inspect(&field);
+    let swept = "SELECT array_agg(rule) = '{second}' FROM awty.rule WHERE swept_at > now() - interval '1 day'";
+    field.cluster.await_sql(DB, "the sweep", swept);
+}
