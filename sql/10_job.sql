@@ -30,6 +30,7 @@ CREATE TABLE awty.job (
     paused_at       timestamptz,
     paused_by       regrole,
     paused_note     text COLLATE "C",
+    paused_until    timestamptz,
     resumed_at      timestamptz,
     registered_by   regrole NOT NULL,
     registered_at   timestamptz NOT NULL,
@@ -48,6 +49,8 @@ CREATE TABLE awty.job (
 );
 
 CREATE INDEX job_role_idx ON awty.job (role);
+-- The maintainer ends pauses in this order.
+CREATE INDEX job_paused_until_idx ON awty.job (paused_until) WHERE paused_until IS NOT NULL;
 
 COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';
 COMMENT ON COLUMN awty.job.job IS 'Name of the job, 1 to 63 bytes';
@@ -68,11 +71,12 @@ COMMENT ON COLUMN awty.job.notify IS 'Channel, 1 to 63 bytes, that gets the numb
 COMMENT ON COLUMN awty.job.readers IS 'Roles that awty.allow() gave the right read: they read the job and its checks';
 COMMENT ON COLUMN awty.job.allowed IS 'Roles that awty.allow() gave the right schedule: they schedule the job''s checks and read';
 COMMENT ON COLUMN awty.job.claimers IS 'Roles that awty.allow() gave the right claim: they claim the job''s checks as external workers and read';
-COMMENT ON COLUMN awty.job.paused IS 'True if the job is paused: none of its checks runs until awty.resume()';
+COMMENT ON COLUMN awty.job.paused IS 'True if the job is paused: none of its checks runs until awty.resume() or until paused_until';
 COMMENT ON COLUMN awty.job.paused_at IS 'Time of the last awty.pause()';
 COMMENT ON COLUMN awty.job.paused_by IS 'Role that paused the job';
 COMMENT ON COLUMN awty.job.paused_note IS 'Note that was given to awty.pause()';
-COMMENT ON COLUMN awty.job.resumed_at IS 'Time of the last awty.resume(); slots before it count as missed';
+COMMENT ON COLUMN awty.job.paused_until IS 'Time at which the pause ends; NULL: awty.resume() ends it';
+COMMENT ON COLUMN awty.job.resumed_at IS 'Time of the last awty.resume(), or the paused_until of the last pause that has ended by itself; slots before it count as missed';
 COMMENT ON COLUMN awty.job.registered_by IS 'Role that registered the job';
 COMMENT ON COLUMN awty.job.registered_at IS 'Time of awty.register()';
 COMMENT ON COLUMN awty.job.repeats IS 'True if awty.repeat() was called for this job, so that its checks may be occurrences of a repetition';
@@ -133,10 +137,10 @@ CREATE FUNCTION awty.unregister(job text) RETURNS bigint
 
 COMMENT ON FUNCTION awty.unregister(text) IS 'Removes a job and archives its pending checks as cancelled; returns their number; for members of its role';
 
-CREATE FUNCTION awty.pause(job text, note text DEFAULT NULL) RETURNS void
+CREATE FUNCTION awty.pause(job text, note text DEFAULT NULL, paused_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pause_wrapper';
 
-COMMENT ON FUNCTION awty.pause(text, text) IS 'Stops a job until awty.resume(), with a note that says why; a running check finishes; for members of its role';
+COMMENT ON FUNCTION awty.pause(text, text, timestamptz) IS 'Stops a job until awty.resume() or until a time, with a note that says why; a running check finishes; the last call replaces role, note and end; for members of its role';
 
 CREATE FUNCTION awty.resume(job text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'resume_wrapper';

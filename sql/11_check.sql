@@ -44,7 +44,7 @@ COMMENT ON COLUMN awty.future_job.first_check_at IS 'First slot of the check; aw
 COMMENT ON COLUMN awty.future_job.next_check_at IS 'Slot at which the check is due, or the time of awty.check_now()';
 COMMENT ON COLUMN awty.future_job.check_count IS 'Completed runs of this check before this one';
 COMMENT ON COLUMN awty.future_job.attempt IS 'Failed runs in a row';
-COMMENT ON COLUMN awty.future_job.held IS 'True if the check does not run until awty.release(), because of awty.hold() or because the server went down awty.max_crashes times while the check ran';
+COMMENT ON COLUMN awty.future_job.held IS 'True if the check does not run until awty.release(), because of awty.hold(), which may have an end, or because the server went down awty.max_crashes times while the check ran';
 COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check';
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
@@ -94,15 +94,19 @@ CREATE TABLE awty_internal.hold (
     note            text,
     repetition_id   bigint,
     silent          boolean NOT NULL DEFAULT false,
+    held_until      timestamptz,
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
+-- The maintainer ends holds in this order.
+CREATE INDEX hold_until_idx ON awty_internal.hold (held_until) WHERE held_until IS NOT NULL;
 CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
 COMMENT ON TABLE awty_internal.hold IS 'Checks that a role holds; see awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.check_id IS 'Number of the check, as in awty.future_job';
 COMMENT ON COLUMN awty_internal.hold.held_by IS 'Role that called awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.held_at IS 'Time of awty.hold()';
+COMMENT ON COLUMN awty_internal.hold.held_until IS 'Time at which the hold ends; NULL: awty.release() ends it';
 COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
@@ -208,7 +212,7 @@ CREATE FUNCTION awty.hold(entity_name text, entity_key text, job text DEFAULT NU
 CREATE FUNCTION awty.hold(entity_name text, entity_key anynonarray, job text DEFAULT NULL, note text DEFAULT NULL, held_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'hold_wrapper';
 
-COMMENT ON FUNCTION awty.hold(text, text, text, text, timestamptz) IS 'Holds the pending check of an entity until awty.release(), with a note that says why; a run that has begun finishes. A watched row has its alert held, also until a time: the alert rises and is not told';
+COMMENT ON FUNCTION awty.hold(text, text, text, text, timestamptz) IS 'Holds the pending check of an entity until awty.release() or until a time, with a note that says why; a run that has begun finishes; the last call replaces role, note and end. Of a watched row, the alert is held: it rises and is not told';
 COMMENT ON FUNCTION awty.hold(text, anynonarray, text, text, timestamptz) IS 'Holds the check of an entity whose key is of another type than text, such as a number or a uuid';
 
 CREATE FUNCTION awty.release(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS void

@@ -6,6 +6,8 @@ CREATE TABLE awty.calendar (
     role            regrole NOT NULL,
     changed_by      regrole NOT NULL,
     changed_at      timestamptz NOT NULL,
+    zone_hash       bigint,
+    hashed_at       timestamptz,
     CONSTRAINT calendar_pkey PRIMARY KEY (calendar),
     CONSTRAINT calendar_name_is_1_to_63_bytes CHECK (octet_length(calendar) BETWEEN 1 AND 63)
 );
@@ -18,6 +20,8 @@ COMMENT ON COLUMN awty.calendar.closed IS 'Local days without open time, in orde
 COMMENT ON COLUMN awty.calendar.role IS 'Role that created the calendar; its members may use, replace and drop the calendar. If the role is the owner of the database, every role may use the calendar';
 COMMENT ON COLUMN awty.calendar.changed_by IS 'Role that last created or replaced the calendar';
 COMMENT ON COLUMN awty.calendar.changed_at IS 'Time of that call';
+COMMENT ON COLUMN awty.calendar.zone_hash IS 'Hash of the changes of the zone''s offset in the ten years after hashed_at. If another hash is found at a start, because PostgreSQL has new zone data, the calendar counts as replaced';
+COMMENT ON COLUMN awty.calendar.hashed_at IS 'Time at which those ten years begin';
 
 SELECT pg_extension_config_dump('awty.calendar', '');
 

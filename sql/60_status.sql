@@ -30,14 +30,22 @@ CREATE FUNCTION awty_internal.cannot_call(job text) RETURNS text[]
 
 COMMENT ON FUNCTION awty_internal.cannot_call(text) IS 'Why the function of a job cannot be called, and what to do; NULL: it can be called';
 
-CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, note text) RETURNS text
+CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, until timestamptz, note text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN concat(
         ' since ' || date_trunc('second', since)::text,
         ' by ' || by::text,
+        ' until ' || until::text,
         ': "' || note || '"');
 
-COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, text) IS 'Since when, by which role and why, as far as each is known';
+COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, timestamptz, text) IS 'Since when, by which role, until when and why, as far as each is known';
+
+-- A standby does not end holds and pauses, but shows them as ended.
+CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL SAFE
+    RETURN (until <= clock_timestamp()) IS NOT TRUE;
+
+COMMENT ON FUNCTION awty_internal.lasts(timestamptz) IS 'Is the end of a hold or a pause still ahead? True if it has no end';
 
 -- The first part of the list: reasons that stop the whole database. One row.
 CREATE VIEW awty_internal.here AS
@@ -83,18 +91,18 @@ CROSS JOIN LATERAL (
         SELECT 1 AS rank, here.why, here.mend WHERE here.why IS NOT NULL
         UNION ALL
         SELECT 2, concat(named.job, ' is paused',
-                CASE WHEN named.is_known THEN awty_internal.since(j.paused_at, j.paused_by, j.paused_note) END),
+                CASE WHEN named.is_known THEN awty_internal.since(j.paused_at, j.paused_by, j.paused_until, j.paused_note) END),
             format('SELECT awty.resume(%s);', named.quoted_job)
-        WHERE j.paused
+        WHERE j.paused AND awty_internal.lasts(j.paused_until)
         UNION ALL
         SELECT 3, coalesce((
                 SELECT concat(CASE WHEN h.silent THEN 'the row is silenced' ELSE 'the check is held' END,
-                    awty_internal.since(h.held_at, h.held_by, h.note))
+                    awty_internal.since(h.held_at, h.held_by, h.held_until, h.note))
                 FROM awty_internal.hold AS h WHERE h.check_id = f.id), 'the check is held'),
             CASE WHEN EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)
                 THEN 'a change of its since, due or key, or of whether it meets the condition, ends that'
                 ELSE format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job) END
-        WHERE f.held
+        WHERE f.held AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND NOT awty_internal.lasts(h.held_until))
         UNION ALL
         SELECT 4, CASE unable.why
                 WHEN 'gone' THEN format('the role of %s no longer exists', named.job)
@@ -198,8 +206,11 @@ CREATE VIEW awty_internal.first_overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM (
     -- A role with many jobs has fewer checks of each job read, so that it cannot make the view slow for all roles.
-    SELECT k.job, k.paused, k.function_name, greatest(10, least(10000, 100000 / count(*) OVER (PARTITION BY k.role))) AS checks
+    SELECT k.job, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.function_name,
+        greatest(10, least(10000, 100000 / count(*) OVER (PARTITION BY k.role))) AS checks
     FROM awty.job AS k
+    -- A pause whose end is ahead is no problem.
+    WHERE NOT k.paused OR (k.paused_until > clock_timestamp()) IS NOT TRUE
 ) AS j
 CROSS JOIN LATERAL (
     SELECT f.id, f.next_check_at FROM (
@@ -353,7 +364,7 @@ COMMENT ON COLUMN awty.status.last_slot_run IS 'Latest slot at which a check has
 COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 if no check is overdue';
 COMMENT ON COLUMN awty.status.oldest_overdue IS 'Slot of that check; checks that are held or whose job is paused do not count';
 COMMENT ON COLUMN awty.status.pending IS 'Pending checks, including held ones; counted up to 100000, estimated beyond';
-COMMENT ON COLUMN awty.status.held_checks IS 'Checks that wait for awty.release(), up to 100001';
+COMMENT ON COLUMN awty.status.held_checks IS 'Checks that wait for awty.release() or for the end of their hold, up to 100001';
 COMMENT ON COLUMN awty.status.workers IS 'Worker processes of awty in this database';
 COMMENT ON COLUMN awty.status.last_error IS 'Problem that keeps awty from running some checks in this database; NULL: there is none, or it is over';
 COMMENT ON COLUMN awty.status.last_error_at IS 'Time at which that problem began';

@@ -105,7 +105,7 @@ BEGIN ATOMIC
                 ': ' || a.note, a.entity_name, a.entity_key, a.rule)
         FROM awty.alert AS a
         WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
-            AND a.cleared_at IS NULL AND a.held_by IS NOT NULL
+            AND a.cleared_at IS NULL AND a.held_by IS NOT NULL AND awty_internal.lasts(a.held_until)
         UNION ALL
         SELECT clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', concat_ws('; ', s.why, s.mend)
         FROM awty_internal.standstill AS s

@@ -46,7 +46,7 @@ BEGIN ATOMIC
         AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
     UNION ALL
     SELECT 'warning', format('job "%s" is paused while checks are due', o.job),
-        concat('paused', awty_internal.since(o.paused_at, o.paused_by, o.paused_note)),
+        concat('paused', awty_internal.since(o.paused_at, o.paused_by, NULL, o.paused_note)),
         format('SELECT awty.resume(%L);', o.job)
     FROM overdue AS o WHERE o.paused
     UNION ALL
@@ -56,7 +56,7 @@ BEGIN ATOMIC
     FROM (SELECT f.job, count(*) AS n, min(f.entity_name) AS entity_name, min(f.entity_key) AS entity_key
           FROM awty.future_job AS f
           WHERE f.held AND f.next_check_at <= clock_timestamp()
-            AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND h.silent)
+            AND NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id AND (h.silent OR h.held_until IS NOT NULL))
           GROUP BY f.job) AS held
     UNION ALL
     SELECT 'error', format('role "%s" of job "%s" cannot run it', u.role, u.job),
@@ -99,6 +99,20 @@ BEGIN ATOMIC
             CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
     FROM awty_internal.standstill AS s
+    UNION ALL
+    SELECT 'error', format('PostgreSQL no longer knows the time zone of calendar "%s"', c.calendar),
+        format('all its time counts as open until PostgreSQL knows time zone "%s" again', c.zone),
+        format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
+    FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
+    UNION ALL
+    -- Without the holidays of the next year, the holidays count as open time.
+    SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
+        format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
+        format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
+    FROM awty.calendar AS c CROSS JOIN LATERAL (SELECT c.closed[cardinality(c.closed)] AS day) AS last
+    WHERE cardinality(c.closed) >= 3 AND last.day::timestamptz < (clock_timestamp() - '30 days'::interval)
+      AND (EXISTS (SELECT FROM awty.rule AS r WHERE r.calendar = c.calendar)
+        OR EXISTS (SELECT FROM awty.repetition AS r WHERE r.calendar = c.calendar))
     UNION ALL
     SELECT 'error', format('rule "%s" has stopped', r.rule), unable.why[1], unable.why[2]
     FROM awty.rule AS r CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable

@@ -73,7 +73,8 @@ COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job
 
 -- The functions also count for monitoring roles, which see no check.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
-SELECT j.job, pg_get_userbyid(j.role) AS role, j.paused, j.paused_note,
+SELECT j.job, pg_get_userbyid(j.role) AS role, lasts.paused, CASE WHEN lasts.paused THEN j.paused_note END AS paused_note,
+       CASE WHEN lasts.paused THEN j.paused_until END AS paused_until,
        coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,
        coalesce(p.held, 0) AS held, p.next_slot,
        coalesce(c.runs, 0) AS runs, coalesce(c.done, 0) AS done, coalesce(c.failed, 0) AS failed, coalesce(c.timed_out, 0) AS timed_out,
@@ -83,10 +84,11 @@ SELECT j.job, pg_get_userbyid(j.role) AS role, j.paused, j.paused_note,
        coalesce(c.late_10ms, 0) AS late_10ms, coalesce(c.late_100ms, 0) AS late_100ms, coalesce(c.late_1s, 0) AS late_1s,
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
 FROM awty.job AS j
+CROSS JOIN LATERAL (SELECT j.paused AND awty_internal.lasts(j.paused_until) AS paused) AS lasts
 LEFT JOIN awty_internal.job_pending() AS p ON p.job = j.job
 LEFT JOIN awty_internal.job_counter() AS c ON c.job = j.job
 UNION ALL
-SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        c.runs, c.done, c.failed, c.timed_out, c.retries, c.other, c.met, c.late, c.run_time, c.max_run_time,
        c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, NULL,
        c.late_10ms, c.late_100ms, c.late_1s, c.late_10s, c.late_1min, c.later, c.stats_since
@@ -95,13 +97,14 @@ FROM awty_internal.job_counter() AS c WHERE c.job IS NULL;
 COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';
 COMMENT ON COLUMN awty.job_status.job IS 'Name of the job. The server counts 2048 jobs by name; a further job replaces the one that has not run for longest, whose counts are added to the row "other jobs"';
 COMMENT ON COLUMN awty.job_status.role IS 'Role of the job';
-COMMENT ON COLUMN awty.job_status.paused IS 'True if the job is paused: none of its checks runs until awty.resume()';
+COMMENT ON COLUMN awty.job_status.paused IS 'True if the job is paused: none of its checks runs until awty.resume() or until paused_until';
 COMMENT ON COLUMN awty.job_status.paused_note IS 'Note that was given to awty.pause()';
+COMMENT ON COLUMN awty.job_status.paused_until IS 'Time at which the pause ends; NULL: awty.resume() ends it';
 COMMENT ON COLUMN awty.job_status.pending IS 'Pending checks, including held ones; counted up to 100000, estimated beyond';
 COMMENT ON COLUMN awty.job_status.overdue IS 'Checks whose slot has passed, up to 100001; 0 while the job is paused';
 COMMENT ON COLUMN awty.job_status.oldest_overdue IS 'Earliest slot of the overdue checks';
 COMMENT ON COLUMN awty.job_status.failing IS 'Checks whose last run failed, up to 100001; see awty.failing';
-COMMENT ON COLUMN awty.job_status.held IS 'Checks that wait for awty.release(), up to 100001';
+COMMENT ON COLUMN awty.job_status.held IS 'Checks that wait for awty.release() or for the end of their hold, up to 100001';
 COMMENT ON COLUMN awty.job_status.next_slot IS 'Next slot at which a check is due';
 COMMENT ON COLUMN awty.job_status.runs IS 'Runs; a run of a set counts once for each of its checks';
 COMMENT ON COLUMN awty.job_status.done IS 'Checks that ended as done';

@@ -3,14 +3,16 @@
 CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,
     CASE WHEN isfinite(a.due_at) THEN awty.now() - a.due_at END AS late_for,
-    CASE WHEN a.held_by IS NOT NULL THEN NULL
+    CASE WHEN h.held_by IS NOT NULL THEN NULL
         WHEN r.calendar IS NULL THEN coalesce(a.since, a.due_at) + r.escalate[a.level]
         ELSE awty_internal.next_level_at(a.rule, a.level, coalesce(a.since, a.due_at)) END AS next_level_at,
     a.told,
-    pg_get_userbyid(a.held_by) AS held_by,
-    a.held_until,
-    a.note
+    pg_get_userbyid(h.held_by) AS held_by,
+    h.held_until,
+    h.note
 FROM awty.alert AS a
+-- On a standby, a hold whose end has passed shows as over.
+LEFT JOIN LATERAL (SELECT a.held_by, a.held_until, a.note WHERE (a.held_until <= awty.now()) IS NOT TRUE) AS h ON true
 LEFT JOIN awty.rule AS r ON r.rule = a.rule
 WHERE a.cleared_at IS NULL AND a.level >= 1;
 

@@ -38,6 +38,7 @@ mod lease;
 mod maintainer;
 mod pg;
 mod process;
+mod quiet;
 mod repeat;
 mod restore;
 mod run;

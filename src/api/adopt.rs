@@ -3,7 +3,8 @@
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{self, Error, Result};
-use crate::pg::catalog;
+use crate::pg::{catalog, clock};
+use crate::quiet;
 use crate::shmem::wakeup;
 use crate::store::origin;
 use crate::watch::statements::{rule, rule_function};
@@ -25,6 +26,7 @@ fn adopt_database() -> Result<()> {
     if !origin::adopt() {
         error::log::notice(format!("database \"{}\" already runs its own checks", catalog::database_name()));
     }
+    while quiet::end_passed(quiet::ALL, clock::now()) {}
     rule::sweep_all();
     rule_function::forget_oids();
     wakeup::inspect_at_commit(true);

@@ -10,7 +10,7 @@ use crate::pg::clock;
 use crate::repeat::statements::{repetition, upkeep};
 use crate::shmem::wakeup;
 use crate::store::future_job::{self, Pending};
-use crate::store::job::Job;
+use crate::store::job::{self, Job};
 use awty_core::{Mono, Time};
 
 calls! {
@@ -39,7 +39,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     wakeup::at_commit(job.runner(), clock::to_timestamp(now));
     rights::warn_if_nothing_runs();
     if job.paused {
-        error::log::notice(format!("job \"{}\" is paused, so its checks wait for awty.resume()", job.name));
+        error::log::paused(&job.name.to_string(), job::paused_until(&job.name));
     }
     Ok(check.id)
 }

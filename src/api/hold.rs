@@ -4,16 +4,17 @@ use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
 use crate::call::entity::Entity;
 use crate::call::rights;
-use crate::error::{Error, Result, WatchError};
+use crate::error::{Error, QuietError, Result, WatchError};
 use crate::pg::{catalog, clock};
-use crate::repeat::continuation::{Continuation, Decision};
+use crate::quiet;
 use crate::repeat::statements::repetition::{self, Existing};
+use crate::settings;
 use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
+use crate::store::hold;
 use crate::store::job::Job;
-use crate::store::{check_stat, history, hold};
 use crate::watch;
-use awty_core::{Before, Mono, Time, policy};
+use awty_core::{Mono, Time};
 
 calls! {
     fn hold -> () = hold_check;
@@ -26,18 +27,18 @@ fn hold_check(args: &Args) -> Result<()> {
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.hold")?;
     let note = args.optional_name(3, "note", MAX_NOTE)?;
-    let until = held_until(args, &job)?;
+    let until = planned_end(args, 4, "held_until", &job)?;
     if let Some(watched) = watch::hold::rule_of(&job, &entity.name) {
         return match watch::hold::hold(&watched, &entity.key, until, note.as_ref()) {
             true => Ok(()),
             false => Err(entity.missing(Some(&job.name))),
         };
     }
-    if until.is_some() {
-        return Err(WatchError::HeldUntil { entity: entity.label() }.into());
-    }
     let seen = peek(&entity, &job)?;
     let runs = running_since(seen.id).is_some();
+    if until.is_some() && hold::is_after_crashes(seen.id, settings::max_crashes()) {
+        return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
+    }
     let id = if runs {
         // The run may leave the check pending, and may end before this transaction commits. A maintainer then holds the
         // check.
@@ -48,14 +49,18 @@ fn hold_check(args: &Args) -> Result<()> {
         future_job::set_held(id);
         id
     };
-    hold::put(id, runs, catalog::current_role(), clock::now(), note);
+    hold::put(id, runs, catalog::current_role(), clock::now(), note.as_ref(), until);
+    if let Some(until) = until {
+        wakeup::end_at_commit(until);
+    }
     Ok(())
 }
 
-fn held_until(args: &Args, job: &Job) -> Result<Option<Time>> {
-    let Some(until) = args.time(4, "held_until")? else { return Ok(None) };
+/// Returns the planned end of a hold or a pause, rounded up to a slot.
+pub fn planned_end(args: &Args, index: usize, argument: &'static str, job: &Job) -> Result<Option<Time>> {
+    let Some(until) = args.time(index, argument)? else { return Ok(None) };
     if until <= clock::now() {
-        return Err(WatchError::HeldUntilPast.into());
+        return Err(QuietError::EndPassed { argument }.into());
     }
     Ok(Some(job.options.limits.width.round_up(until)))
 }
@@ -77,54 +82,20 @@ fn release_check(args: &Args) -> Result<()> {
     }
     let seen = peek(&entity, &job)?;
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
-    let mut held_at = None;
+    let mut ended = None;
     if !seen.held {
         // A client that holds a check during its run does not mark the check as held. If this call waited for the end
         // of that run, the check is marked now.
-        held_at = hold::remove(seen.id);
+        ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };
-            return (held_at.is_some() || was_lost).then_some(()).ok_or_else(not_held);
+            return (ended.is_some() || was_lost).then_some(()).ok_or_else(not_held);
         }
     }
     let check = lock(&entity, &job)?;
-    future_job::release(check.id);
-    check_stat::absolve(check.id);
-    if let Some(held_at) = hold::remove(check.id).or(held_at)
-        && held_at <= check.slot
-    {
-        apply_policy(&check, &job);
-    }
-    wakeup::at_commit(job.runner(), clock::to_timestamp(check.slot));
+    let ended = hold::remove(check.id).or(ended);
+    quiet::release(&check, &job, ended, clock::now());
     Ok(())
-}
-
-fn apply_policy(check: &Pending, job: &Job) {
-    let now = clock::now();
-    let by_policy = policy::before(&check.check(), &job.options.limits, now, now);
-    if matches!(by_policy, Before::NotYet | Before::Run) {
-        return;
-    }
-    let mut continuation = Continuation::of(job, &[check.id]);
-    match continuation.before(check.id, by_policy, now, now) {
-        Decision::Policy(Before::NotYet | Before::Run) => {}
-        Decision::Policy(Before::Move(slot)) => {
-            future_job::put_at(check.id, slot);
-            wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
-        }
-        Decision::Policy(Before::End(outcome)) => {
-            wakeup::count_ended(1);
-            history::end(&[check.id], outcome, now, None);
-        }
-        Decision::Replace => {
-            wakeup::count_ended(1);
-            history::remove(&[check.id]);
-        }
-    }
-    if let Some(slot) = continuation.begin_next(now) {
-        wakeup::count_written(1);
-        wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
-    }
 }
 
 pub fn peek(entity: &Entity, job: &Job) -> Result<Pending> {

@@ -1,24 +1,43 @@
 //! Implements `awty.pause()` and `awty.resume()`, which stop and restart the checks of a job.
 
+use super::hold::planned_end;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::Result;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::job;
+use crate::store::job::{self, Job, Pause};
 
 calls! {
-    fn pause -> () = |args| set_paused(args, "awty.pause()", true);
-    fn resume -> () = |args| set_paused(args, "awty.resume()", false);
+    fn pause -> () = pause_job;
+    fn resume -> () = resume_job;
 }
 
-fn set_paused(args: &Args, function: &'static str, paused: bool) -> Result<()> {
-    rights::gate_write(function)?;
-    let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
-    let note = if paused { args.optional_name(1, "note", MAX_NOTE)? } else { None };
-    if job::set_paused(&job.name, paused, note.as_ref(), catalog::current_role(), clock::now()) {
-        wakeup::inspect_at_commit(false);
+fn pause_job(args: &Args) -> Result<()> {
+    let job = own_job(args, "awty.pause()")?;
+    let note = args.optional_name(1, "note", MAX_NOTE)?;
+    let until = planned_end(args, 2, "paused_until", &job)?;
+    set(&job, Some(&Pause { by: catalog::current_role(), note, until }));
+    if let Some(until) = until {
+        wakeup::end_at_commit(until);
     }
     Ok(())
+}
+
+fn resume_job(args: &Args) -> Result<()> {
+    let job = own_job(args, "awty.resume()")?;
+    set(&job, None);
+    Ok(())
+}
+
+fn own_job(args: &Args, function: &'static str) -> Result<Job> {
+    rights::gate_write(function)?;
+    rights::own_job(&args.name(0, "job", MAX_JOB)?)
+}
+
+fn set(job: &Job, pause: Option<&Pause>) {
+    if job::set_paused(&job.name, pause, clock::now()) {
+        wakeup::inspect_at_commit(false);
+    }
 }

@@ -13,7 +13,7 @@ use crate::repeat::own_run;
 use crate::repeat::statements::repetition;
 use crate::shmem::wakeup;
 use crate::store::future_job::{self, NewCheck};
-use crate::store::job::Job;
+use crate::store::job::{self, Job};
 use crate::store::{history, hold};
 use awty_core::lease::target::Standing;
 use awty_core::limits::Shown;
@@ -93,7 +93,7 @@ pub fn say_what_waits(job: &Job, target: &Text, now: Time) {
         static ASKED: RefCell<HashSet<(Text, Text)>> = RefCell::default();
     }
     if job.paused && SAID.with_borrow_mut(|said| said.insert(job.name.clone())) {
-        error::log::notice(format!("job \"{}\" is paused, so its checks wait until awty.resume()", job.name));
+        error::log::paused(&job.name.to_string(), job::paused_until(&job.name));
     }
     // A session looks only at its first targets, so that `awty.schedule()` stays quick and the list stays short.
     let is_new = |asked: &mut HashSet<_>| asked.len() < MAX_ASKED && asked.insert((job.name.clone(), target.clone()));

@@ -10,14 +10,17 @@ use crate::error::{CalendarError, Result};
 use crate::pg::text::Text;
 use crate::pg::zone::{self, Local};
 use crate::pg::{catalog, changes};
-use awty_core::calendar::{Calendar, Hours};
-use awty_core::nearest;
+use awty_core::calendar::{Calendar, Hours, hash};
+use awty_core::{Time, later, nearest};
+use chrono::TimeDelta;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 const MAX_LISTED: i64 = 1000;
+/// Every start of the server could renew the hashes. Each renewal makes all sessions read the calendars again.
+const RENEWED_AFTER: TimeDelta = TimeDelta::days(366);
 
 pub struct Known {
     role: pg_sys::Oid,
@@ -102,4 +105,21 @@ fn read(stored: Stored) -> Option<Known> {
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
+}
+
+/// Renews the hashes of the calendars' zones, and returns the calendars whose zone has new data.
+///
+/// A hash is also renewed if it is older than [`RENEWED_AFTER`]. A calendar whose zone PostgreSQL does not know keeps
+/// its hash, because the zone may come back.
+pub fn with_new_zone_data(now: Time) -> Vec<Text> {
+    let mut changed = Vec::new();
+    for stored in calendar::hashed() {
+        let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };
+        let differs = stored.at.is_none_or(|at| stored.hash != Some(hash(&zone, at)));
+        let is_old = stored.at.is_none_or(|at| later(at, RENEWED_AFTER) < now);
+        if (differs || is_old) && calendar::set_hash(&stored.name, hash(&zone, now), now) && differs {
+            changed.push(stored.name);
+        }
+    }
+    changed
 }

@@ -8,6 +8,7 @@ use crate::pg::catch::Failure;
 use crate::pg::report::report;
 use crate::restore::Hold;
 use crate::settings::{self, LogFailures};
+use awty_core::Time;
 
 use pgrx::prelude::PgLogLevel;
 use std::cell::RefCell;
@@ -102,6 +103,11 @@ pub fn shown(failure: &Failure) -> String {
         LogFailures::All => format!("{} ({})", failure.message, failure.sqlstate),
         _ => failure.sqlstate.clone(),
     }
+}
+
+pub fn paused(job: &str, until: Option<Time>) {
+    let end = until.map_or("awty.resume()".into(), |until| until.format("%Y-%m-%d %H:%M:%S%:z").to_string());
+    notice(format!("job \"{job}\" is paused, so its checks wait until {end}"));
 }
 
 pub fn notice(words: String) {

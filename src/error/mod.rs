@@ -19,6 +19,7 @@ mod label;
 mod lease;
 pub mod log;
 mod phrase;
+mod quiet;
 mod repeat;
 mod travel;
 mod uri;
@@ -26,6 +27,7 @@ mod watch;
 mod words;
 
 pub use phrase::quote;
+pub use quiet::QuietError;
 pub use travel::TravelError;
 pub use uri::UriRefused;
 pub use watch::WatchError;
@@ -279,6 +281,7 @@ pub enum Error {
         answers: usize,
     },
     Lease(LeaseError),
+    Quiet(QuietError),
     Calendar(CalendarError),
     Uri(UriRefused),
 }
@@ -326,7 +329,7 @@ macro_rules! from_errors {
     };
 }
 
-from_errors!(Calendar: CalendarError, Lease: LeaseError, Watch: WatchError, Travel: TravelError, Uri: UriRefused);
+from_errors!(Calendar: CalendarError, Lease: LeaseError, Quiet: QuietError, Watch: WatchError, Travel: TravelError, Uri: UriRefused);
 
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> Self {

@@ -107,10 +107,6 @@ pub enum WatchError {
     Silenced {
         entity: Label,
     },
-    HeldUntil {
-        entity: Label,
-    },
-    HeldUntilPast,
     ForeignTrigger {
         rule: String,
         relation: String,
@@ -310,16 +306,6 @@ impl WatchError {
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("{entity} is silenced, not held"),
                 "Change the row's \"since\", \"due\" or key, or make it meet the condition.",
-            ),
-            WatchError::HeldUntil { entity } => say(
-                Code::ERRCODE_FEATURE_NOT_SUPPORTED,
-                format!("argument \"held_until\" is only for rows of a rule, and {entity} is none"),
-                "Leave \"held_until\" out, and end the hold with awty.release().",
-            ),
-            WatchError::HeldUntilPast => say(
-                Code::ERRCODE_INVALID_PARAMETER_VALUE,
-                "argument \"held_until\" must be in the future",
-                "Use held_until => now() + interval '1 day', for example.",
             ),
             WatchError::ForeignTrigger { rule, relation } => say(
                 Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,

@@ -391,6 +391,7 @@ impl Error {
                 "Return one time or NULL for each check, in the order of the checks.",
             ),
             Error::Lease(error) => error.words(),
+            Error::Quiet(error) => error.words(),
             Error::Uri(error) => error.words(),
         }
     }

@@ -42,13 +42,17 @@ impl Databases {
         if self.inspections.wants_list(mono) {
             self.list();
         }
-        for database in shmem::wanted_inspections(mono) {
+        let now = clock::to_timestamp(clock::now());
+        let (wanted, ends_at) = shmem::wanted_inspections(now, mono);
+        for database in wanted {
             self.inspections.ask(database.to_u32(), mono);
         }
         let in_memory: HashSet<u32> =
             shmem::read(|shared| shared.databases.iter().map(|line| line.oid.to_u32()).collect());
         let is_known = |oid: u32| self.cache.contains(oid) || in_memory.contains(&oid);
-        let (due, mut next) = self.inspections.due(mono, is_known);
+        let (due, next) = self.inspections.due(mono, is_known);
+        let until_end = u64::try_from(ends_at.saturating_sub(now)).map_or(Duration::ZERO, Duration::from_micros);
+        let mut next = next.min(until_end);
         for oid in due {
             let database = pg_sys::Oid::from(oid);
             if children.is_inspecting(database) {

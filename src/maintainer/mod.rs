@@ -8,6 +8,7 @@
 mod task;
 
 use self::task::{leave_if_wanted, task, trouble};
+use crate::calendar;
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
 use crate::figures::keep;
@@ -19,6 +20,7 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock, sqlstate};
 use crate::process::transaction::{Verdict, transaction};
 use crate::process::{self, session_settings, timer, vacuum as pg_vacuum};
+use crate::quiet;
 use crate::repeat::upkeep;
 use crate::restore::Hold;
 use crate::run::crash;
@@ -69,6 +71,7 @@ fn inspection(database: pg_sys::Oid) {
             log_change(before, found);
             failpoint!("maintainer.inspected");
             if found == State::Ready {
+                end_passed(database);
                 if before.is_none_or(|line| line.state == State::Unknown) {
                     compute_again(database);
                 }
@@ -184,6 +187,16 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
+/// Ends holds and pauses whose end has passed, and announces the next end.
+fn end_passed(database: pg_sys::Oid) {
+    let piece = |now| {
+        let more = quiet::end_passed(quiet::ALL, now);
+        quiet::announce(now);
+        more
+    };
+    while task(database, piece) == Some(true) {}
+}
+
 fn look_after(database: pg_sys::Oid) {
     task(database, upkeep::repair);
     for one in [rules::repair, sweep::schedule_due, rules::delete_alerts] {
@@ -205,6 +218,7 @@ fn compute_again(database: pg_sys::Oid) {
     while let Some(last) = after {
         after = task(database, |now| upkeep::compute_again(last, now)).flatten();
     }
+    task(database, calendar::with_new_zone_data);
 }
 
 /// Ends checks whose job was unregistered while the checks were being committed, or whose job's role was dropped.

@@ -1,3 +1,4 @@
+use super::role::NEVER;
 use crate::pg::clock::Timestamp;
 use awty_core::versions::Unserved;
 use awty_core::{DeadRows, Mono};
@@ -63,6 +64,8 @@ pub struct Database {
     /// Latest slot of a check that was run since the server started. Zero if no check was run.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
+    /// First end of a hold or a pause, at which the launcher starts an inspection. [`NEVER`] if there is none.
+    pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
     /// Time of the problem in `trouble`. The value has no meaning if there is no problem.
     pub trouble_at: Timestamp,
@@ -88,6 +91,7 @@ impl Database {
         able_since: 0,
         last_slot_run: 0,
         inspection_wanted: false,
+        ends_at: NEVER,
         trouble: DatabaseProblem::None,
         trouble_at: 0,
         suspected: 0,

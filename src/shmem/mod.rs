@@ -234,12 +234,34 @@ pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     });
 }
 
-pub fn wanted_inspections(mono: Mono) -> Vec<pg_sys::Oid> {
+pub fn inspect_by(database: pg_sys::Oid, end: Timestamp) {
     write(|shared| {
-        let lines = shared.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);
-        let is_wanted =
-            |line: &mut Database| std::mem::take(&mut line.inspection_wanted) || line.dead_rows.are_many(mono);
-        lines.filter_map(|line| is_wanted(line).then_some(line.oid)).collect()
+        if let Some(line) = shared.database_or_new(database) {
+            line.ends_at = line.ends_at.min(end);
+        }
+        shared.wake_launcher_for(end);
+    });
+}
+
+/// Returns the databases that need an inspection now, and the time of the next planned inspection.
+pub fn wanted_inspections(now: Timestamp, mono: Mono) -> (Vec<pg_sys::Oid>, Timestamp) {
+    write(|shared| {
+        let is_wanted = |line: &mut Database| {
+            let has_ended = line.ends_at <= now;
+            if has_ended {
+                line.ends_at = NEVER;
+            }
+            std::mem::take(&mut line.inspection_wanted) || has_ended || line.dead_rows.are_many(mono)
+        };
+        let mut wanted = Vec::new();
+        let mut next = NEVER;
+        for line in shared.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid) {
+            if is_wanted(line) {
+                wanted.push(line.oid);
+            }
+            next = next.min(line.ends_at);
+        }
+        (wanted, next)
     })
 }
 

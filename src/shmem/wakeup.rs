@@ -8,8 +8,8 @@
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
 use crate::shmem;
-use awty_core::Passed;
 use awty_core::figures::Figures;
+use awty_core::{Passed, Time};
 use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, pg_sys};
 use std::cell::RefCell;
 
@@ -19,6 +19,8 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
+    /// First end of a hold or a pause.
+    end: Option<Timestamp>,
     /// Number of checks that the transaction has written. Their rows are dead after a rollback.
     written: u64,
     forgotten: Vec<Vec<u8>>,
@@ -90,6 +92,12 @@ pub fn inspect_at_commit(adopted: bool) {
     });
 }
 
+/// Has the launcher start an inspection at the end of a hold or a pause.
+pub fn end_at_commit(end: Time) {
+    let end = clock::to_timestamp(end);
+    note(|pending| pending.end = Some(pending.end.map_or(end, |other| other.min(end))));
+}
+
 fn note(change: impl FnOnce(&mut Pending)) {
     if !shmem::is_present() {
         return;
@@ -114,6 +122,9 @@ fn tell() {
     }
     if pending.inspection {
         shmem::request_inspection(database, pending.adopted);
+    }
+    if let Some(end) = pending.end {
+        shmem::inspect_by(database, end);
     }
     if !pending.forgotten.is_empty() {
         shmem::write(|shared| pending.forgotten.iter().for_each(|job| shared.forget_job(database, job)));

@@ -33,12 +33,16 @@ impl Pending {
     }
 
     fn read(rows: &Rows) -> Option<Self> {
+        if rows.len() == 0 { None } else { Self::of(rows, 0) }
+    }
+
+    fn of(rows: &Rows, row: usize) -> Option<Self> {
         Some(Self {
-            id: rows.first(1)?,
-            slot: super::from_timestamptz(rows.first(2)?),
-            held: rows.first(3)?,
-            check_count: rows.first(4)?,
-            attempt: rows.first(5)?,
+            id: rows.get(row, 1)?,
+            slot: super::from_timestamptz(rows.get(row, 2)?),
+            held: rows.get(row, 3)?,
+            check_count: rows.get(row, 4)?,
+            attempt: rows.get(row, 5)?,
         })
     }
 }
@@ -86,6 +90,15 @@ statement! {
           AND f.entity_name IS DISTINCT FROM $2
       ORDER BY f.entity_name, f.entity_key FOR UPDATE"
 }
+
+statement!(
+    select_held,
+    [INT8ARRAYOID, INT4OID],
+    c"SELECT f.id, f.next_check_at, f.held, f.check_count, f.attempt, f.job FROM awty.future_job AS f
+      WHERE f.id = ANY ($1) AND f.held AND NOT EXISTS (
+          SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = f.id AND t.crashes::pg_catalog.int8 + t.exits >= $2)
+      ORDER BY f.id FOR UPDATE SKIP LOCKED"
+);
 
 statement!(set_held_of, [INT8OID, BOOLOID], c"UPDATE awty.future_job SET held = $2 WHERE id = $1");
 
@@ -196,6 +209,13 @@ pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> 
 
 pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
+}
+
+/// Locks held checks, and returns each with the name of its job. Skips checks that a client has locked, and checks that
+/// are held after `max_crashes` crashes.
+pub fn lock_held(ids: &[i64], max_crashes: i32) -> Vec<(Text, Pending)> {
+    let read = |rows: &Rows, row| Some((rows.get(row, 6)?, Pending::of(rows, row)?));
+    select_held().query(&[arg(ids.to_vec()), arg(max_crashes)], |rows| rows.all(|row| read(rows, row)))
 }
 
 /// The caller has locked the check's row.

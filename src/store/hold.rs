@@ -6,25 +6,43 @@
 //! worker only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the holds of ended
 //! checks.
 
-use super::typed::statement;
+use super::typed::{row, statement};
 use super::{arg, time};
 use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
+pub struct Held {
+    pub at: Time,
+    /// The end of the hold, or `None` if only `awty.release()` ends the hold.
+    pub until: Option<Time>,
+}
+
+row!(Held { at, until });
+
 statement!(
     put_one,
-    [INT8OID, OIDOID, TIMESTAMPTZOID, TEXTOID, BOOLOID],
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id) VALUES ($1, $2, $3, $4, (
+    [INT8OID, OIDOID, TIMESTAMPTZOID, TEXTOID, BOOLOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id) VALUES ($1, $2, $3, $4, $6, (
           SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
               ON r.entity_name = f.entity_name AND r.entity_key = f.entity_key AND r.job = f.job
           WHERE $5 AND f.id = $1))
-      ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note, repetition_id = excluded.repetition_id"
+      ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note, held_until = excluded.held_until,
+          repetition_id = excluded.repetition_id"
 );
 
 statement! {
-    pub fn remove(id: i64) -> Option<Time> = query,
-    c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at"
+    pub fn remove(id: i64) -> Option<Held> = query,
+    c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at, held_until"
+}
+
+statement! {
+    /// Whether awty holds the check after crashes, also if a client has put a hold on it.
+    pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
+    c"SELECT 1 FROM awty.future_job AS f
+      WHERE f.id = $1 AND f.held AND (
+          NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id)
+          OR EXISTS (SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = f.id AND t.crashes::pg_catalog.int8 + t.exits >= $2))"
 }
 
 statement! {
@@ -39,8 +57,8 @@ statement! {
     /// Copies holds of ended occurrences to the pending occurrences of the same repetitions. This is needed if the run
     /// that scheduled an occurrence could not see the hold. The statement does not set `held` yet.
     pub fn carry_lost(limit: i64) = query,
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
-      SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id)
+      SELECT f.id, h.held_by, h.held_at, h.note, h.held_until, h.repetition_id
       FROM awty_internal.hold AS h
       JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
@@ -51,8 +69,8 @@ statement! {
 statement!(
     carry_all,
     [INT8ARRAYOID, INT8ARRAYOID],
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note)
-      SELECT f.id, h.held_by, h.held_at, h.note
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until)
+      SELECT f.id, h.held_by, h.held_at, h.note, h.held_until
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (repetition_id, check_id)
       JOIN awty_internal.hold AS h ON h.check_id = n.check_id
       JOIN awty_internal.repetition AS r ON r.id = n.repetition_id
@@ -90,7 +108,7 @@ statement! {
     /// The caller has locked the checks' rows.
     pub fn silence(ids: Vec<i64>, by: pg_sys::Oid, now: Time) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, silent) SELECT i.id, $2, $3, true FROM pg_catalog.unnest($1) AS i (id)
-      ON CONFLICT (check_id) DO UPDATE SET silent = true, held_by = excluded.held_by, held_at = excluded.held_at, note = NULL"
+      ON CONFLICT (check_id) DO UPDATE SET silent = true, held_by = excluded.held_by, held_at = excluded.held_at, note = NULL, held_until = NULL"
 }
 
 statement! {
@@ -116,12 +134,43 @@ pub fn unsilence(ids: &[i64]) {
     }
 }
 
-/// If the check already has a hold, the time of that hold stays.
-pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
-    put_one().execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)]);
+/// If the check already has a hold, `held_at` of that hold stays.
+pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) {
+    put_one().execute(&[arg(id), arg(by), time(now), note.map(Text::datum), arg(runs), until.and_then(time)]);
 }
 
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
     carry_all().execute(&[arg(repetitions), arg(checks)]);
+}
+
+statement! {
+    /// Returns the first end of a hold after a time. `role` limits the search to the checks of one role's jobs; InvalidOid stands
+    /// for all roles.
+    pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
+    c"SELECT h.held_until FROM awty_internal.hold AS h
+      WHERE h.held_until IS NOT NULL AND h.held_until > $2 AND ($1 IS NULL OR EXISTS (
+          SELECT FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
+          WHERE f.id = h.check_id AND j.role::pg_catalog.oid = $1))
+      ORDER BY h.held_until LIMIT 1"
+}
+
+statement! {
+    /// Returns checks whose hold has passed its end. `role` has the same meaning as in [`first_end`].
+    pub fn passed(now: Time, role: pg_sys::Oid, limit: i64) -> Vec<i64> = query,
+    c"SELECT h.check_id FROM awty_internal.hold AS h
+      WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND ($2 IS NULL OR EXISTS (
+          SELECT FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
+          WHERE f.id = h.check_id AND j.role::pg_catalog.oid = $2))
+      ORDER BY h.held_until LIMIT $3"
+}
+
+statement! {
+    /// Removes passed holds of checks that are not held, because a client held the check during a run.
+    pub fn remove_unheld(ids: &[i64], now: Time) = query,
+    c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
+          SELECT o.check_id FROM awty_internal.hold AS o
+          WHERE o.check_id = ANY ($1) AND o.held_until <= $2
+            AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id AND f.held)
+          FOR UPDATE SKIP LOCKED))"
 }

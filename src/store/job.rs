@@ -114,11 +114,36 @@ statement! {
 
 statement!(
     update_paused,
-    [TEXTOID, BOOLOID, TIMESTAMPTZOID, OIDOID, TEXTOID],
+    [TEXTOID, BOOLOID, TIMESTAMPTZOID, OIDOID, TEXTOID, TIMESTAMPTZOID],
     c"UPDATE awty.job SET paused = $2, resumed_at = CASE WHEN $2 THEN resumed_at ELSE $3 END,
-          paused_at = CASE WHEN $2 THEN $3 END, paused_by = CASE WHEN $2 THEN $4::pg_catalog.regrole END, paused_note = $5
-      WHERE job = $1 AND (paused <> $2 OR paused_note IS DISTINCT FROM $5)"
+          paused_at = CASE WHEN $2 THEN $3 END, paused_by = $4::pg_catalog.regrole, paused_note = $5, paused_until = $6
+      WHERE job = $1 AND (paused, paused_by, paused_note, paused_until) IS DISTINCT FROM ($2, $4::pg_catalog.regrole, $5, $6)"
 );
+
+statement! {
+    pub fn paused_until(name: &Text) -> Option<Time> = query_latest,
+    c"SELECT paused_until FROM awty.job WHERE job = $1"
+}
+
+statement! {
+    /// Returns the first end of a pause after a time. `role` limits the search to the jobs of one role; InvalidOid stands for all roles.
+    pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
+    c"SELECT j.paused_until FROM awty.job AS j
+      WHERE j.paused_until IS NOT NULL AND j.paused_until > $2 AND ($1 IS NULL OR j.role::pg_catalog.oid = $1)
+      ORDER BY j.paused_until LIMIT 1"
+}
+
+statement! {
+    /// Resumes jobs whose pause has passed its end, and returns the role of each job. External workers run the checks of
+    /// the job if the second value is true. Skips jobs that a client has locked.
+    pub fn resume_passed(now: Time, role: pg_sys::Oid, limit: i64) -> Vec<(pg_sys::Oid, bool)> = query,
+    c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
+      WHERE job = ANY (ARRAY(
+          SELECT j.job FROM awty.job AS j
+          WHERE j.paused_until IS NOT NULL AND j.paused_until <= $1 AND ($2 IS NULL OR j.role::pg_catalog.oid = $2)
+          ORDER BY j.paused_until LIMIT $3 FOR UPDATE SKIP LOCKED))
+      RETURNING role::pg_catalog.oid, function_name IS NULL"
+}
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
@@ -233,9 +258,18 @@ fn row(job: &Job) -> Vec<Arg> {
     row
 }
 
-pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
-    let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
-    update_paused().execute(&args) == 1
+pub struct Pause {
+    pub by: pg_sys::Oid,
+    pub note: Option<Text>,
+    pub until: Option<Time>,
+}
+
+/// Pauses a job, or resumes it if there is no pause. Returns `false` if nothing changes.
+pub fn set_paused(name: &Text, pause: Option<&Pause>, now: Time) -> bool {
+    let by = pause.and_then(|pause| arg(pause.by));
+    let note = pause.and_then(|pause| pause.note.as_ref()).map(Text::datum);
+    let until = pause.and_then(|pause| pause.until).and_then(time);
+    update_paused().execute(&[Some(name.datum()), arg(pause.is_some()), time(now), by, note, until]) == 1
 }
 
 /// Marks a job as having repetitions. Returns `false` if the job was marked before.

@@ -15,6 +15,8 @@ use crate::pg::{catalog, clock, sqlstate};
 use crate::process::timer;
 use crate::run::call::{Caller, ask};
 use crate::store::job::Job;
+use crate::watch;
+use crate::watch::statements::alert;
 use awty_core::{After, Answer, Before, Check, Time, policy};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
@@ -74,6 +76,7 @@ fn try_check(args: &Args) -> Result<Row> {
     let trial = dry_run::pending(name, key, &job.name)
         .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
+    say_held(&job, &entity, trial.held);
     // A check whose slot is in the future is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
@@ -87,6 +90,18 @@ fn try_check(args: &Args) -> Result<Row> {
     };
     let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, failure.message)).unzip();
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
+}
+
+/// Notifies the client if a run does not come by itself, or would not tell the alert of a watched row.
+fn say_held(job: &Job, entity: &Entity, held: bool) {
+    let rule = watch::hold::rule_of(job, &entity.name);
+    let alert = rule.and_then(|watched| alert::open(&watched.rule.name, std::slice::from_ref(&entity.key)).pop());
+    if alert.is_some_and(|open| open.alert.hold.is_some()) {
+        error::log::notice(format!("the alert of {} is held, so a run does not tell it", entity.label()));
+    }
+    if held {
+        error::log::notice(format!("the check of job \"{}\" for {} is held", job.name, entity.label()));
+    }
 }
 
 fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {

@@ -14,6 +14,7 @@ use crate::pg::subtransaction::kept;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, snapshot, sqlstate};
 use crate::process::timer;
+use crate::quiet;
 use crate::repeat::own_run;
 use crate::run::book::{self, Timing};
 use crate::run::call::{Caller, ask};
@@ -105,10 +106,19 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     // Each search starts at the slot of the last one. Earlier checks have run, and a search from the beginning would
     // read their dead row versions again.
     let mut from = Time::UNIX_EPOCH;
+    // Holds and pauses with an earlier end have ended, except those that another session has locked.
+    let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
-    while catalog::is_alone(role)
-        && let Some((name, slot)) = first(from, &left).or_else(|| first(Time::UNIX_EPOCH, &left))
-    {
+    while catalog::is_alone(role) {
+        let next = first(from, &left).or_else(|| first(Time::UNIX_EPOCH, &left));
+        let until = next.as_ref().map_or(goal, |(_, slot)| *slot);
+        if let Some(end) = quiet::first_end(role, ended).filter(|end| *end <= until) {
+            clock::travel_to(end.max(clock::now()));
+            while quiet::end_passed(role, clock::now()) {}
+            (ended, from) = (end, Time::UNIX_EPOCH);
+            continue;
+        }
+        let Some((name, slot)) = next else { break };
         from = slot;
         if ran.len() >= max {
             return Ok(ran);

@@ -30,6 +30,7 @@ mod own_check;
 mod plain_jobs;
 mod plans;
 mod prepared;
+mod quiet;
 mod reload;
 mod repeat;
 mod reraise;

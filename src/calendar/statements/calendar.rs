@@ -3,10 +3,12 @@
 use crate::error::CalendarError;
 use crate::pg::array::{self, DATE, TEXT};
 use crate::pg::text::Text;
+use crate::pg::zone;
 use crate::store::statement::{Arg, Rows};
-use crate::store::typed::{self, number, statement};
+use crate::store::typed::{self, number, row, statement};
 use crate::store::{arg, patience, time};
 use awty_core::Time;
+use awty_core::calendar::hash;
 use pgrx::pg_sys;
 
 /// Day 0 of PostgreSQL's dates, 2000-01-01, as a number of days since 1970-01-01.
@@ -72,16 +74,17 @@ statement! {
 
 statement!(
     insert_one,
-    [TEXTOID, TEXTOID, TEXTARRAYOID, DATEARRAYOID, OIDOID, TIMESTAMPTZOID],
-    c"INSERT INTO awty.calendar (calendar, zone, hours, closed, role, changed_by, changed_at)
-      VALUES ($1, $2, $3, $4, $5, $5, $6)
+    [TEXTOID, TEXTOID, TEXTARRAYOID, DATEARRAYOID, OIDOID, TIMESTAMPTZOID, INT8OID],
+    c"INSERT INTO awty.calendar (calendar, zone, hours, closed, role, changed_by, changed_at, zone_hash, hashed_at)
+      VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $6)
       ON CONFLICT (calendar) DO NOTHING"
 );
 
 statement!(
     update_one,
-    [TEXTOID, TEXTOID, TEXTARRAYOID, DATEARRAYOID, OIDOID, TIMESTAMPTZOID],
-    c"UPDATE awty.calendar SET zone = $2, hours = $3, closed = $4, changed_by = $5, changed_at = $6 WHERE calendar = $1"
+    [TEXTOID, TEXTOID, TEXTARRAYOID, DATEARRAYOID, OIDOID, TIMESTAMPTZOID, INT8OID],
+    c"UPDATE awty.calendar SET zone = $2, hours = $3, closed = $4, changed_by = $5, changed_at = $6, zone_hash = $7, hashed_at = $6
+      WHERE calendar = $1"
 );
 
 statement! {
@@ -89,13 +92,36 @@ statement! {
     c"DELETE FROM awty.calendar WHERE calendar = $1"
 }
 
-fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 6] {
+pub struct Hashed {
+    pub name: Text,
+    pub zone: Text,
+    pub hash: Option<i64>,
+    pub at: Option<Time>,
+}
+
+row!(Hashed { name, zone, hash, at });
+
+statement! {
+    pub fn hashed() -> Vec<Hashed> = query,
+    c"SELECT calendar, zone, zone_hash, hashed_at FROM awty.calendar ORDER BY calendar"
+}
+
+statement! {
+    /// Skips a calendar that another transaction has locked.
+    pub fn set_hash(name: &Text, hash: i64, at: Time) -> bool = query,
+    c"UPDATE awty.calendar SET zone_hash = $2, hashed_at = $3
+      WHERE calendar = ANY (ARRAY(SELECT c.calendar FROM awty.calendar AS c WHERE c.calendar = $1 FOR NO KEY UPDATE SKIP LOCKED))"
+}
+
+fn written(definition: &Definition, by: pg_sys::Oid, now: Time) -> [Arg; 7] {
     let Definition { name, zone, hours, closed } = definition;
     let date = |day: &i64| Some(pg_sys::Datum::from((day - POSTGRES_EPOCH) as i32));
     let hours = hours.iter().map(|element| Some(Text::from(element.as_str()).datum()));
     // SAFETY: the values are texts, and dates.
     let (hours, closed) = unsafe { (array::build(hours, TEXT), array::build(closed.iter().map(date), DATE)) };
-    [Some(name.datum()), Some(Text::from(zone.as_str()).datum()), Some(hours), Some(closed), arg(by), time(now)]
+    let hash = zone::find(zone).map(|zone| hash(&zone, now));
+    let zone = Some(Text::from(zone.as_str()).datum());
+    [Some(name.datum()), zone, Some(hours), Some(closed), arg(by), time(now), hash.and_then(arg)]
 }
 
 pub fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 statement!(
     select_row,
     [TEXTOID, TEXTOID, TEXTOID],
-    c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f, f.xmin::pg_catalog.text FROM awty.future_job AS f
+    c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f, f.xmin::pg_catalog.text, f.held FROM awty.future_job AS f
       WHERE f.entity_name = $1 AND f.entity_key = $2 AND f.job = $3"
 );
 
@@ -17,7 +17,7 @@ statement!(
     [TEXTOID, TEXTOID, TEXTOID, JSONBOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
     c"SELECT NULL::pg_catalog.int8, $5, 0, 0,
              ROW(pg_catalog.nextval('awty.future_job_id_seq'), $3, $1, $2, $4, $5, $5, 0, 0, false, $6, $7)::awty.future_job,
-             NULL::pg_catalog.text"
+             NULL::pg_catalog.text, false"
 );
 
 statement!(select_version, [INT8OID], c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1");
@@ -26,6 +26,7 @@ pub struct Trial {
     pub id: Option<i64>,
     pub check: Check,
     pub row: pg_sys::Datum,
+    pub held: bool,
     version: Option<Text>,
 }
 
@@ -36,6 +37,7 @@ fn read(rows: &crate::store::statement::Rows) -> Option<Trial> {
         check: Check { slot: from_timestamptz(rows.first(2)?), check_count: count(3)?, attempt: count(4)? },
         row: rows.first::<Kept>(5)?.0,
         version: rows.first(6),
+        held: rows.first(7)?,
     })
 }
 

@@ -130,12 +130,6 @@ fn what_cannot_be_held_or_released() {
         refusal(&shop, "shop", "SELECT awty.hold('orders', 2, held_until => now() - interval '1 s')").0,
         "22023"
     );
-    shop.job("note", awty_testkit::fixture::NOTE, "");
-    shop.schedule("other", "note", "after => '1 h'");
-    let other = "SELECT awty.hold('orders', 'other', 'note', held_until => now() + interval '1 h')";
-    assert_eq!(refusal(&shop, "shop", other).0, "0A000");
-    let is_held = "SELECT count(*) FROM awty.future_job WHERE held AND job = 'note'";
-    assert_eq!(shop.cluster.value::<i64>("postgres", is_held), 0);
 }
 
 #[test]

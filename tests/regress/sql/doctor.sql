@@ -55,5 +55,25 @@ ALTER FUNCTION shop.moved(awty.future_job) RENAME TO unshipped;
 SELECT finding FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
 SELECT awty.unregister('unpaid'), awty.unregister('unshipped'), awty.unregister('moves');
 DELETE FROM awty.future_job_history;
+SET client_min_messages = warning;
+-- A calendar in use with three closed days, the last of which is over 30 days old: the holidays of the next year are missing.
+SET ROLE regress_shop;
+SELECT awty.create_calendar('old', '{mon-fri 09:00-17:00}', 'Europe/Berlin', '{2020-01-01, 2020-05-01, 2020-12-25}'), awty.register('moves', 'shop.unpaid');
+SELECT finding FROM awty.doctor() WHERE finding LIKE 'calendar%';
+SELECT awty.repeat('moves', every => '1 hour', zone => 'Europe/Berlin', calendar => 'old') > now();
+SELECT level, finding, detail, fix FROM awty.doctor() WHERE finding LIKE '%calendar%';
+SELECT awty.create_calendar('old', hours, zone, closed || (current_date - 29), replace => true) FROM awty.calendar;
+SELECT awty.create_calendar('two', hours, zone, '{2020-01-01, 2020-05-01}') FROM awty.calendar;
+SELECT awty.repeat('moves', every => '1 hour', zone => 'Europe/Berlin', calendar => 'two', entity_key => 'two') > now();
+SELECT finding FROM awty.doctor() WHERE finding LIKE '%calendar%';
+-- While PostgreSQL does not know the zone of a calendar, all time of the calendar is open.
+RESET ROLE;
+UPDATE awty.calendar SET zone = 'Nowhere/Lost' WHERE calendar = 'two';
+SET ROLE regress_shop;
+SELECT level, finding, detail, fix FROM awty.doctor() WHERE finding LIKE '%calendar%';
+RESET client_min_messages;
+SELECT awty.unregister('moves'), awty.drop_calendar('old'), awty.drop_calendar('two');
+RESET ROLE;
+DELETE FROM awty.future_job_history;
 DROP FUNCTION test.ends;
 SELECT * FROM awty.doctor();

@@ -22,7 +22,19 @@ SELECT test.raises($$SELECT awty.release('orders', 1)$$);
 RESET ROLE;
 SELECT count(*) FROM awty_internal.hold;
 
+-- The last call replaces role, note and end. The end is rounded up to a slot, and a past end is refused.
 SET ROLE regress_shop;
+SELECT awty.hold('orders', 1, note => 'away', held_until => date_trunc('minute', now()) + interval '1 day 1 s');
+RESET ROLE;
+SELECT held_by, note, held_until - date_trunc('minute', now()) FROM awty_internal.hold;
+SET ROLE regress_shop;
+SELECT test.raises($$SELECT awty.hold('orders', 1, held_until => now())$$), test.raises($$SELECT awty.hold('orders', 1, held_until => 'infinity')$$);
+SELECT awty.hold('orders', 1);
+RESET ROLE;
+SELECT note, held_until FROM awty_internal.hold;
+SET ROLE regress_shop;
+SELECT awty.release('orders', 1);
+
 SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.hold('orders', 2)$$, $$SELECT awty.hold('orders', 1, 'unshipped')$$,
     $$SELECT awty.hold('orders', 1, 'unpiad')$$, $$SELECT awty.hold(NULL, '1')$$, $$SELECT awty.hold('orders', 1, note => repeat('x', 1025))$$, $$SELECT awty.hold('orders', 1, note => '')$$]) AS call;
 SELECT awty.schedule('orders', 1, 'unshipped', after => '1 hour') > 0;

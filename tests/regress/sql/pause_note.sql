@@ -8,8 +8,15 @@ SELECT paused, paused_by, paused_note, paused_at BETWEEN now() - interval '1 min
 SELECT awty.pause('unpaid', 'and the other one');
 SELECT paused, paused_by, paused_note FROM awty.job;
 SELECT test.raises($$SELECT awty.pause('unpaid', repeat('x', 1025))$$);
+-- A pause may have an end, which is rounded up to a slot. The last call replaces role, note and end.
+SELECT awty.pause('unpaid', paused_until => date_trunc('minute', now()) + interval '1 day 1 s');
+SELECT paused, paused_by, paused_note, paused_until - date_trunc('minute', now()) FROM awty.job;
+SELECT paused, paused_note, paused_until - date_trunc('minute', now()) FROM awty.job_status WHERE job = 'unpaid';
+SELECT test.raises($$SELECT awty.pause('unpaid', paused_until => now())$$);
+SELECT awty.pause('unpaid', 'again');
+SELECT paused, paused_note, paused_until FROM awty.job;
 SELECT awty.resume('unpaid');
-SELECT paused, paused_at, paused_by, paused_note FROM awty.job;
+SELECT paused, paused_at, paused_by, paused_note, paused_until FROM awty.job;
 SELECT awty.allow('unpaid', 'regress_app', 'read'), awty.allow('unpaid', 'regress_app', 'claim');
 SELECT readers, allowed, claimers FROM awty.job;
 SELECT awty.allow('unpaid', 'regress_app');

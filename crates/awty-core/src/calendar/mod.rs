@@ -10,10 +10,12 @@ mod due;
 mod hours;
 mod hours_error;
 mod length;
+mod offsets;
 
 pub use hours::{Hours, MAX_ELEMENTS};
 pub use hours_error::HoursError;
 pub use length::{Length, LengthError};
+pub use offsets::hash;
 
 use crate::Time;
 use crate::repeat::Zone;

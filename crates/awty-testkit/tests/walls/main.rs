@@ -30,6 +30,7 @@ const ORDER: &[&str] = &[
     "calendar",
     "figures",
     "repeat",
+    "quiet",
     "watch",
     "run",
     "launcher",

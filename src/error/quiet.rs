@@ -1,0 +1,32 @@
+use super::Label;
+use super::phrase::{Words, call, say};
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+
+#[derive(Debug)]
+pub enum QuietError {
+    EndPassed {
+        argument: &'static str,
+    },
+    /// Only `awty.release()` ends the hold of a check that awty holds after crashes.
+    HeldAfterCrashes {
+        entity: Label,
+        job: String,
+    },
+}
+
+impl QuietError {
+    pub(super) fn words(&self) -> Words {
+        match self {
+            QuietError::EndPassed { argument } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"{argument}\" must be in the future"),
+                format!("Use {argument} => now() + interval '1 day', for example."),
+            ),
+            QuietError::HeldAfterCrashes { entity, job } => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the check of job \"{job}\" for {entity} is held after crashes, so its hold has no end"),
+                call("awty.release", &[&entity.name, &entity.key, job]),
+            ),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Ends holds of checks and pauses of jobs.
+//!
+//! The maintainer ends holds and pauses whose end has passed, and `awty.travel()` does so for its own role. The launcher
+//! starts an inspection at the first end.
+//!
+//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if it is ended later. Ending waits for no
+//! client: locked rows are left for the next inspection. A check that awty holds after crashes stays held.
+
+use crate::pg::clock;
+use crate::pg::text::Text;
+use crate::repeat::continuation::{Continuation, Decision};
+use crate::settings;
+use crate::shmem::wakeup;
+use crate::store::future_job::{self, Pending};
+use crate::store::hold::{self, Held};
+use crate::store::job::{self, Job};
+use crate::store::{check_stat, history};
+use awty_core::{Before, Time, policy};
+use chrono::TimeDelta;
+use pgrx::pg_sys;
+
+const PIECE: i64 = 1000;
+/// Wait before another inspection, if a client has locked a row whose end has passed.
+const LOCKED: TimeDelta = TimeDelta::seconds(2);
+
+/// Stands for the jobs of all roles. Statements get it as NULL.
+pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
+
+/// Returns the first end of a hold or a pause after `after`.
+pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
+    [hold::first_end(role, after), job::first_end(role, after)].into_iter().flatten().min()
+}
+
+/// Announces the first end of a hold or a pause, so that the launcher starts an inspection then.
+pub fn announce(now: Time) {
+    if let Some(end) = first_end(ALL, Time::UNIX_EPOCH) {
+        wakeup::end_at_commit(if end > now { end } else { now + LOCKED });
+    }
+}
+
+/// Ends holds and pauses of a role whose end has passed. Returns whether there may be more of them.
+pub fn end_passed(role: pg_sys::Oid, now: Time) -> bool {
+    let resumed = job::resume_passed(now, role, PIECE);
+    for (role, is_external) in &resumed {
+        wakeup::at_commit((!is_external).then_some(*role), clock::to_timestamp(now));
+    }
+    let passed = hold::passed(now, role, PIECE);
+    if !passed.is_empty() {
+        // A run that commits meanwhile holds its check, because the run has seen the hold. The next statement sees such
+        // a check.
+        hold::remove_unheld(&passed, now);
+        for (name, check) in future_job::lock_held(&passed, settings::max_crashes()) {
+            end_hold(&name, &check, now);
+        }
+    }
+    [resumed.len(), passed.len()].contains(&(PIECE as usize))
+}
+
+fn end_hold(name: &Text, check: &Pending, now: Time) {
+    let ended = hold::remove(check.id);
+    match job::find(name) {
+        Some(Ok(job)) => release(check, &job, ended, now),
+        _ => future_job::release(check.id),
+    }
+}
+
+/// Lets a held check run again. If the check fell due in the hold, the job's `on_missed` says what happens to the check.
+/// The caller has locked the check's row and removed its hold.
+pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
+    future_job::release(check.id);
+    check_stat::absolve(check.id);
+    wakeup::at_commit(job.runner(), clock::to_timestamp(check.slot));
+    let Some(hold) = ended else { return };
+    let end = hold.until.map_or(now, |until| until.min(now));
+    if hold.at <= check.slot {
+        apply_policy(check, job, end, now);
+    }
+}
+
+fn apply_policy(check: &Pending, job: &Job, end: Time, now: Time) {
+    let by_policy = policy::before(&check.check(), &job.options.limits, end, now);
+    if matches!(by_policy, Before::NotYet | Before::Run) {
+        return;
+    }
+    let mut continuation = Continuation::of(job, &[check.id]);
+    match continuation.before(check.id, by_policy, end, now) {
+        Decision::Policy(Before::NotYet | Before::Run) => {}
+        Decision::Policy(Before::Move(slot)) => {
+            future_job::put_at(check.id, slot);
+            wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
+        }
+        Decision::Policy(Before::End(outcome)) => {
+            wakeup::count_ended(1);
+            history::end(&[check.id], outcome, now, None);
+        }
+        Decision::Replace => {
+            wakeup::count_ended(1);
+            history::remove(&[check.id]);
+        }
+    }
+    if let Some(slot) = continuation.begin_next(now) {
+        wakeup::count_written(1);
+        wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
+    }
+}
