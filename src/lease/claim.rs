@@ -53,7 +53,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     if let Some(able_since) = able_since(here) {
         let now = clock::now();
         let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, now).is_due).collect();
-        let claim = Claim { here, able_since, worker: &worker, max: max.unsigned_abs() as usize };
+        let claim = Claim { here, able_since, worker: &worker, jobs: jobs.len(), max: max.unsigned_abs() as usize };
         let turns: Vec<Turn> =
             lock_claims(due, jobs.len() == 1).into_iter().filter_map(|job| claim.choose(job)).collect();
         for (turn, due) in claim.pick(turns) {
@@ -97,6 +97,7 @@ struct Claim<'a> {
     here: pg_sys::Oid,
     able_since: Time,
     worker: &'a Text,
+    jobs: usize,
     max: usize,
 }
 
@@ -138,7 +139,7 @@ impl Claim<'_> {
             limit = limit.max(AT_LEAST);
         }
         let now = clock::now();
-        let mut chosen = target::choose(self.here, &job.name, due, is_all, self.max, now);
+        let mut chosen = target::choose(self.here, &job.name, self.jobs, due, is_all, self.max, now);
         let (due, others): (Vec<InTurn>, Vec<InTurn>) =
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();

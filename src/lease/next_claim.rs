@@ -52,7 +52,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         if ahead.is_due && targets::any(&job.name) {
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;
-            let chosen = target::choose(here, &job.name, oldest, is_all, LOOK, now);
+            let chosen = target::choose(here, &job.name, jobs.len(), oldest, is_all, LOOK, now);
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {

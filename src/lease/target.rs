@@ -22,6 +22,13 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of targets that one claim visits.
 const STEPS: usize = 5000;
+const AT_LEAST: usize = 100;
+
+/// Maximum number of targets that one claim visits of each job. The jobs of a claim share the targets, because a role
+/// with thousands of targets that take no calls would otherwise delay the claims of other roles.
+pub fn steps(jobs: usize) -> usize {
+    (STEPS / jobs.max(1)).max(AT_LEAST)
+}
 
 #[derive(Default)]
 pub struct Chosen {
@@ -35,7 +42,16 @@ pub struct Chosen {
     pub is_cut: bool,
 }
 
-pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool, max: usize, now: Time) -> Chosen {
+/// `jobs` is the number of jobs of the claim.
+pub fn choose(
+    here: pg_sys::Oid,
+    job: &Text,
+    jobs: usize,
+    oldest: Vec<DueCheck>,
+    is_all: bool,
+    max: usize,
+    now: Time,
+) -> Chosen {
     let is_known = target::any(job);
     if is_all && !is_known {
         let due = oldest.into_iter().enumerate().map(|(place, due)| (due, (place, 0))).collect();
@@ -51,7 +67,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool
     chosen.look(job, is_known, names, now, &mut allowed);
     let cursor = Text::from(shmem::read(|shared| shared.target_of(here, job.as_bytes())));
     if !is_all {
-        chosen.walk(job, is_known, &cursor, max, now, &mut allowed);
+        chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
     // Begins after the target at which the last claim stopped, so that each target gets its turn.
@@ -101,14 +117,14 @@ impl Chosen {
         job: &Text,
         is_known: bool,
         cursor: &Text,
-        max: usize,
+        (max, most): (usize, usize),
         now: Time,
         allowed: &mut BTreeMap<Text, usize>,
     ) {
         let (mut at, mut has_turned, mut steps, mut good) = (cursor.clone(), cursor.len() == 0, 0, 0);
-        while good < max && steps < STEPS {
-            let seen = target::walk(job, &at, now, STEPS - steps, max - good);
-            let is_end = seen.iter().filter(|(_, is_due)| *is_due).count() < max - good && seen.len() < STEPS - steps;
+        while good < max && steps < most {
+            let seen = target::walk(job, &at, now, most - steps, max - good);
+            let is_end = seen.iter().filter(|(_, is_due)| *is_due).count() < max - good && seen.len() < most - steps;
             steps += seen.len().max(1);
             let last = seen.last().map(|(name, _)| name.clone());
             let names = seen.into_iter().filter(|(name, is_due)| *is_due && !self.targets.contains_key(name));

@@ -266,7 +266,23 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
     assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
 }
 
-/// An open transaction has deleted the rate limit of the job `mail`. A claim for `mail` would write the deleted row.
+#[test]
+fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
+    let shop = shop_with("", &[("a", 200), ("z", 1)]);
+    shop.run("SELECT awty.register('post'), awty.alter_target('mail', 'a', blocked_until => 'infinity')");
+    shop.run("SELECT count(awty.schedule('m' || n, '1', 'mail', after => '1 day')) FROM generate_series(1, 6000) AS n");
+    let wait = || {
+        let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail,post}'))::float8";
+        shop.cluster.value::<f64>("postgres", sql)
+    };
+    // One call looks at 2,500 targets of each job.
+    let (first, second) = (wait(), wait());
+    assert!(first > 0.0 && second > 0.0, "{first} {second}");
+    assert_eq!(wait(), 0.0);
+}
+
+/// The open transaction has deleted the row with the rate limit of the job `mail`. A claim for `mail` would write this
+/// row.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);
