@@ -30,6 +30,8 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
         let frame = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
         (*frame).flinfo = called;
         (*frame).fncollation = (*fcinfo).fncollation;
+        // If the function returns a set, it returns the whole set at once, in a tuplestore.
+        (*frame).resultinfo = (*fcinfo).resultinfo;
         (*frame).nargs = (*fcinfo).nargs + 1;
         let (from, to) = ((*fcinfo).args.as_ptr(), (*frame).args.as_mut_ptr());
         (*to).value = pg_sys::Datum::from(pg_sys::GetUserId());

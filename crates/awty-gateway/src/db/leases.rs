@@ -70,19 +70,9 @@ const NEXT_SLOT: &str = "SELECT EXTRACT(epoch FROM awty.next_slot(c) OPERATOR(pg
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// Leaves out schedules whose content the gateway's role cannot see. These schedules are not called.
-const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
-    coalesce(e.request, '{}') OPERATOR(pg_catalog.||) c.content
-    FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j)
-    JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
-    LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
-
-/// Reads lease, job and tenant in one snapshot. A lease has no tenant if another role has taken over the name of its
-/// job.
-const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
-    JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
-    JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
-    WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
+/// A schedule whose content the gateway's role cannot see is not called.
+const CLAIMED: &str =
+    "SELECT c.lease, c.tenant, c.role, c.id, c.failing, c.deleted, c.args FROM awty_http_internal.claimed($1) AS c";
 
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let delivery = Delivery {
@@ -149,37 +139,22 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// This query runs after the claim, so its snapshot contains the claim.
+    /// The query runs after the claim, so its snapshot contains the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
-        let column =
-            |of: fn(&Delivery) -> &String| leases.iter().map(|lease| of(&lease.delivery).clone()).collect::<Vec<_>>();
-        let (names, keys) = (column(|delivery| &delivery.entity_name), column(|delivery| &delivery.entity_key));
-        let jobs = column(|delivery| &delivery.job);
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        let (rows, tenants) = self
+        let rows = self
             .on(async |client| {
-                let definitions = client.prepare_cached(DEFINITIONS).await?;
-                let tenants = client.prepare_cached(TENANTS).await?;
-                let rows = client.query(&definitions, &[&names, &keys, &jobs]).await?;
-                Ok((rows, client.query(&tenants, &[&numbers]).await?))
+                let claimed = client.prepare_cached(CLAIMED).await?;
+                client.query(&claimed, &[&numbers]).await
             })
             .await?;
-        let tenant = |row: &Row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?)));
-        let mut tenants = tenants.iter().map(tenant).collect::<Result<HashMap<i64, (i64, String)>, _>>()?;
-        let mut found = HashMap::new();
-        for row in &rows {
-            found.insert(
-                (row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?, row.try_get::<_, String>(2)?),
-                row,
-            );
-        }
+        let found = rows.iter().map(|row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row)));
+        let found = found.collect::<Result<HashMap<i64, &Row>, _>>()?;
         for lease in leases {
-            let delivery = &mut lease.delivery;
-            let Some((number, role)) = tenants.remove(&lease.lease) else { continue };
-            (delivery.tenant, lease.role) = (number, role);
-            let key = (delivery.job.clone(), delivery.entity_name.clone(), delivery.entity_key.clone());
-            let Some(row) = found.get(&key) else { continue };
-            lease.args = Some(row.try_get::<_, Json<_>>(6)?.0);
+            let Some(row) = found.get(&lease.lease) else { continue };
+            (lease.delivery.tenant, lease.role) = (row.try_get(1)?, row.try_get(2)?);
+            let Some(args) = row.try_get::<_, Option<Json<_>>>(6)? else { continue };
+            lease.args = Some(args.0);
             lease.endpoint = match row.try_get::<_, Option<String>>(3)? {
                 Some(id) => Some(Endpoint { id, failing: row.try_get(4)?, deleted: row.try_get(5)? }),
                 None => None,
