@@ -33,6 +33,10 @@ use std::collections::HashSet;
 /// Limits the searches of one claim, because a search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
+/// A claim of several jobs ends or moves about this many checks at most, and expires as many leases. The jobs share
+/// this number, because a role with thousands of such checks would otherwise delay the claims of other roles.
+const SHARED: usize = 1_000;
+const FEWEST: usize = 20;
 
 #[pg_extern(sql = false)]
 fn claim(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
@@ -115,7 +119,8 @@ type InTurn = (DueCheck, (usize, usize));
 impl Claim<'_> {
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
-        let over = lease::overdue_of(&job.name, now, expire::PIECE);
+        let mut left = if self.jobs == 1 { ROUNDS * AT_LEAST } else { (SHARED / self.jobs.max(1)).max(FEWEST) };
+        let over = lease::overdue_of(&job.name, now, expire::PIECE.min(left as i64));
         if !over.is_empty() {
             expire::book(&job, &over, now);
         }
@@ -126,12 +131,14 @@ impl Claim<'_> {
             let now = clock::now();
             let found = lease::due(&job.name, now, limit + stuck);
             is_all = found.len() < limit + stuck;
-            let others: Vec<i64>;
+            let mut others: Vec<i64>;
             (due, others) = split(found, |due| runs(&job, due, able_since, now));
             due.retain(|due| !running.contains(&due.id));
+            others.truncate(left);
             if others.is_empty() {
                 break;
             }
+            left -= others.len();
             stuck = apply_guards(&job, &others, able_since, now);
             if is_all && stuck == others.len() {
                 break;
@@ -144,7 +151,8 @@ impl Claim<'_> {
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
         if !others.is_empty() {
-            apply_guards(&job, &others.iter().map(|(due, _)| due.id).collect::<Vec<_>>(), able_since, now);
+            let others: Vec<i64> = others.iter().take(left).map(|(due, _)| due.id).collect();
+            apply_guards(&job, &others, able_since, now);
         }
         if chosen.due.is_empty() {
             if let Some(name) = &chosen.walked_to {

@@ -1,4 +1,6 @@
-use super::{claim, claim_one, register, say, shop_with};
+//! Tests how claims distribute checks among external workers.
+
+use super::{DUE, claim, claim_one, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -137,4 +139,23 @@ fn nothing_is_handed_out_early_paused_or_to_strangers() {
     assert_eq!(eve.query_one("SELECT count(*) FROM awty.lease", &[]).unwrap().get::<_, i64>(0), 1);
     assert_eq!(say(&mut eve, "complete($1)", leased[0].lease), "ended");
     assert_eq!(eve.query_one("SELECT count(*) FROM awty.attempt WHERE ok", &[]).unwrap().get::<_, i64>(0), 1);
+}
+
+#[test]
+fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
+    let shop = shop_with(", on_missed => 'skip', max_lateness => '1 min'", 0);
+    shop.run("SELECT awty.register('post')");
+    shop.run("SELECT awty.schedule_many('orders', array_agg(n::text), 'mail', after => '0') FROM generate_series(1, 3000) AS n");
+    let is_open = format!("SELECT {DUE} = 3000 AND awty.next_claim_in('{{mail}}') = '0'");
+    shop.await_true("the checks to be claimable", &is_open);
+    shop.cluster.execute("postgres", &["UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h'"]);
+    let pending_after_claim = |jobs: &str| -> i64 {
+        let claimed: i64 =
+            shop.client().query(&format!("SELECT FROM awty.claim('{jobs}', 'tester')"), &[]).unwrap().len() as i64;
+        assert_eq!(claimed, 0);
+        shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job")
+    };
+    // A claim of two jobs ends 500 missed checks of each job, and a claim of one job ends 5,000.
+    assert_eq!(pending_after_claim("{mail,post}"), 2_500);
+    assert_eq!(pending_after_claim("{mail}"), 0);
 }
