@@ -1,7 +1,7 @@
 use super::auth::Asker;
 use super::input::{Periods, Refusal, schedule};
 use super::problem::{Fault, Problem};
-use super::shape::SCHEDULE_ANSWERS;
+use super::shape;
 use super::show;
 use super::state::Api;
 use super::unchanged::restore;
@@ -138,7 +138,7 @@ pub(super) async fn write(
 ) -> Answer {
     asker.may("write")?;
     if how != Write::Create {
-        SCHEDULE_ANSWERS.iter().for_each(|name| drop(fields.remove(*name)));
+        shape::only_answers::<shape::Schedule>().iter().for_each(|name| drop(fields.remove(name)));
     }
     let request = api.begin(asker).await?;
     let slot = db::slot(&request).await?;

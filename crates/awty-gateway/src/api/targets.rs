@@ -67,7 +67,7 @@ pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
 }
 
 fn limits(mut fields: Fields) -> Result<Limits, Problem> {
-    shape::TARGET_ANSWERS.iter().for_each(|name| drop(fields.left.remove(*name)));
+    shape::only_answers::<shape::Target>().iter().for_each(|name| drop(fields.left.remove(name)));
     let whole = |number: Option<i64>| number.and_then(|number| i32::try_from(number).ok());
     let limits = Limits {
         concurrency: whole(fields.whole("concurrency", 1..=1_000_000)),

@@ -42,7 +42,21 @@ use chrono::{DateTime, Utc};
 pub use other::*;
 pub use send::*;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Names of the fields of an answer that it does not share with a request. PUT ignores them, so that it takes what GET
+/// returns.
+pub fn only_answers<T: PartialSchema>() -> Vec<String> {
+    fn own(schema: &RefOr<Schema>) -> Vec<String> {
+        match schema {
+            RefOr::T(Schema::Object(object)) => object.properties.keys().cloned().collect(),
+            RefOr::T(Schema::AllOf(parts)) => parts.items.iter().flat_map(own).collect(),
+            _ => Vec::new(), // the fields of the request are a reference
+        }
+    }
+    own(&T::schema())
+}
 
 /// A length of time, such as `10s` or `1h 30m`. Requests may also write `10 seconds` or `PT10S`.
 #[derive(ToSchema)]

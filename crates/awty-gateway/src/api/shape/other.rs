@@ -128,11 +128,10 @@ pub struct LimitsWanted {
 
 #[derive(ToSchema)]
 pub struct Target {
+    #[serde(flatten)]
+    limits: LimitsWanted,
     /// The origin; none for the limits of all origins.
     origin: Option<String>,
-    concurrency: Option<i32>,
-    rate: Option<f64>,
-    burst: Option<i32>,
     in_flight: i64,
     /// ready, full, half_open, open or blocked.
     state: String,
@@ -140,25 +139,6 @@ pub struct Target {
     blocked_until: Option<String>,
     why: Option<String>,
 }
-
-/// Fields of a schedule that only answers have. PUT ignores them, so that a client can send back what GET returned.
-pub const SCHEDULE_ANSWERS: &[&str] = &[
-    "id",
-    "state",
-    "why",
-    "next_slot",
-    "in_flight",
-    "last",
-    "failing_since",
-    "counts",
-    "rounded_from",
-    "created_by",
-    "created_at",
-    "deleted_at",
-];
-
-/// Fields of a target that only answers have. PUT ignores them.
-pub const TARGET_ANSWERS: &[&str] = &["origin", "in_flight", "state", "blocked_until", "why"];
 
 #[derive(ToSchema)]
 pub struct Targets {
