@@ -59,12 +59,7 @@ impl DeadRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const START: Mono = Mono(5_000_000);
-
-    fn after(seconds: u64) -> Mono {
-        START.plus(Duration::from_secs(seconds))
-    }
+    use crate::testing::{START, after};
 
     #[test]
     fn a_few_are_left_to_autovacuum() {

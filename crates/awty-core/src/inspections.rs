@@ -113,12 +113,7 @@ impl<K: Copy + Ord> Inspections<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const START: Mono = Mono(5_000_000);
-
-    fn after(seconds: u64) -> Mono {
-        START.plus(Duration::from_secs(seconds))
-    }
+    use crate::testing::{START, after};
 
     #[test]
     fn those_with_awty_come_first_and_the_others_before_long() {

@@ -65,12 +65,7 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const START: Mono = Mono(5_000_000);
-
-    fn after_ms(ms: u64) -> Mono {
-        START.plus(Duration::from_millis(ms))
-    }
+    use crate::testing::{START, after_ms};
 
     #[test]
     fn a_locked_check_is_tried_again_more_and_more_slowly() {

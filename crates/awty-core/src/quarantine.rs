@@ -75,14 +75,10 @@ fn within(length: Duration, since: Mono, now: Mono) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{START, after_ms};
 
-    const START: Mono = Mono(5_000_000);
     const ALICE: u64 = 1;
     const BOB: u64 = 2;
-
-    fn after_ms(ms: u64) -> Mono {
-        START.plus(Duration::from_millis(ms))
-    }
 
     #[test]
     fn suspects_enter_one_at_a_time() {

@@ -59,8 +59,7 @@ fn micros(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const START: Mono = Mono(5_000_000);
+    use crate::testing::START;
 
     fn after_ms(ms: i64) -> Mono {
         Mono(START.0 + ms * 1000)

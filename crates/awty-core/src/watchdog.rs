@@ -63,12 +63,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const START: Mono = Mono(5_000_000);
-
-    fn after_ms(ms: u64) -> Mono {
-        START.plus(Duration::from_millis(ms))
-    }
+    use crate::testing::{START, after_ms};
 
     #[test]
     fn a_run_is_struck_after_its_timeout_and_again_after_the_grace() {
