@@ -11,6 +11,7 @@ CREATE TABLE awty.rule (
     within          interval,
     escalate        interval[] NOT NULL,
     calendar        text COLLATE "C",
+    stopped         text,
     remind          interval[] NOT NULL,
     every           interval,
     call_schema     text COLLATE "C",
@@ -41,6 +42,7 @@ COMMENT ON COLUMN awty.rule.until IS 'Condition that each row must meet in time'
 COMMENT ON COLUMN awty.rule.within IS 'Time after the start of its clock at which a row that does not meet the condition becomes late; NULL: due says so';
 COMMENT ON COLUMN awty.rule.escalate IS 'Times after the start of the clock, or after the due time, at which the alert of a row that is still late reaches level 2, 3 and so on';
 COMMENT ON COLUMN awty.rule.calendar IS 'Calendar whose open time the rule counts; NULL: all time is open';
+COMMENT ON COLUMN awty.rule.stopped IS 'Condition that stops the clock of a row while it is true; NULL: the clock never stops';
 COMMENT ON COLUMN awty.rule.remind IS 'Times before level 1 at which the alert is told at level 0, as a reminder';
 COMMENT ON COLUMN awty.rule.every IS 'Time after which the alert of the last level is told again, until it is cleared; NULL: it is told once';
 COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is called with the alert at each level; NULL: none';
@@ -64,12 +66,12 @@ CREATE TABLE awty_internal.rule_function (
     numbers         smallint[] NOT NULL,
     columns         text[] COLLATE "C" NOT NULL,
     CONSTRAINT rule_function_pkey PRIMARY KEY (rule, argument),
-    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since', 'due'))
+    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since', 'due', 'stopped'))
 );
 
 COMMENT ON TABLE awty_internal.rule_function IS 'Functions that evaluate the expressions of rules';
 COMMENT ON COLUMN awty_internal.rule_function.rule IS 'Name of the rule';
-COMMENT ON COLUMN awty_internal.rule_function.argument IS 'Argument of awty.watch() that the function evaluates: until, since or due';
+COMMENT ON COLUMN awty_internal.rule_function.argument IS 'Argument of awty.watch() that the function evaluates: until, since, due or stopped';
 COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: the function is found by name and signature';
 COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, in its order';
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
@@ -123,7 +125,28 @@ COMMENT ON COLUMN awty.alert.held_by IS 'Role that has called awty.hold() for th
 COMMENT ON COLUMN awty.alert.held_until IS 'Time at which the hold ends; NULL: awty.release() ends it';
 COMMENT ON COLUMN awty.alert.note IS 'Note that was given to awty.hold()';
 
+CREATE TABLE awty_internal.stop (
+    rule            text COLLATE "C" NOT NULL,
+    key             text COLLATE "C" NOT NULL,
+    since           timestamptz NOT NULL,
+    stops           tstzmultirange NOT NULL,
+    stopped_since   timestamptz,
+    there_at        timestamptz,
+    CONSTRAINT stop_pkey PRIMARY KEY (rule, key)
+);
+
+CREATE INDEX stop_there_idx ON awty_internal.stop (there_at) WHERE there_at IS NOT NULL;
+
+COMMENT ON TABLE awty_internal.stop IS 'Stops of the clocks of watched rows, one row for each row that was stopped';
+COMMENT ON COLUMN awty_internal.stop.rule IS 'Name of the rule';
+COMMENT ON COLUMN awty_internal.stop.key IS 'Primary key of the row, as entity_key of its check';
+COMMENT ON COLUMN awty_internal.stop.since IS 'Start of the row''s clock, or its due time if the rule has due; another start forgets the stops';
+COMMENT ON COLUMN awty_internal.stop.stops IS 'Past stops, at most 1,000; of more, the two oldest are joined';
+COMMENT ON COLUMN awty_internal.stop.stopped_since IS 'Begin of the present stop; NULL: the row is not stopped';
+COMMENT ON COLUMN awty_internal.stop.there_at IS 'Time at which the row met the condition of the rule; NULL: it does not meet the condition';
+
 SELECT pg_extension_config_dump('awty.rule', '');
+SELECT pg_extension_config_dump('awty_internal.stop', '');
 SELECT pg_extension_config_dump('awty_internal.rule_function', '');
 SELECT pg_extension_config_dump('awty.alert', '');
 
@@ -141,12 +164,13 @@ CREATE FUNCTION awty.watch(
     replace boolean DEFAULT false,
     due text DEFAULT NULL,
     calendar text DEFAULT NULL,
+    stopped text DEFAULT NULL,
     remind interval[] DEFAULT '{}',
     every interval DEFAULT NULL,
     call_cleared text DEFAULT NULL
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'watch_wrapper';
 
-COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean, text, text, interval[], interval, text)
+COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean, text, text, text, interval[], interval, text)
     IS 'Watches a table: a row that does not meet the condition until within a time, counted from since or given by due, gets an alert in awty.alert; returns the name of the rule; for the owner of the table';
 
 CREATE FUNCTION awty.unwatch(rule text) RETURNS bigint
@@ -167,11 +191,11 @@ CREATE FUNCTION awty_internal.cannot_watch(rule text) RETURNS text[]
 
 COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule has stopped, and the command that repairs it; NULL: the rule works';
 
-CREATE FUNCTION awty_internal.next_level_at(rule text, level integer, start timestamptz) RETURNS timestamptz
+CREATE FUNCTION awty_internal.next_level_at(rule text, level integer, start timestamptz, key text) RETURNS timestamptz
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_level_at_wrapper';
 
-COMMENT ON FUNCTION awty_internal.next_level_at(text, integer, timestamptz)
-    IS 'Returns when an alert of this level, of a row whose clock has started or that was due at that time, reaches the next level; NULL: never';
+COMMENT ON FUNCTION awty_internal.next_level_at(text, integer, timestamptz, text)
+    IS 'Returns when an alert of this level, of a row with this key whose clock has started or that was due at that time, reaches the next level; NULL: never';
 
 CREATE FUNCTION awty_internal.is_trigger_of(rule text, trigger text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'is_trigger_of_wrapper';

@@ -107,6 +107,13 @@ BEGIN ATOMIC
         WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
             AND a.cleared_at IS NULL AND a.held_by IS NOT NULL AND awty_internal.lasts(a.held_until)
         UNION ALL
+        SELECT coalesce(s.stopped_since, clock_timestamp()), 9223372036854775807, 8, s.rule, 'waiting',
+            concat_ws(', ', 'stopped since ' || s.stopped_since::text,
+                format('stopped %s in all', (SELECT coalesce(sum(upper(p) - lower(p)), '0') FROM unnest(s.stops) AS p)
+                    + coalesce(greatest(clock_timestamp() - s.stopped_since, '0'), '0')))
+        FROM awty.rule AS r JOIN awty_internal.stop AS s ON s.rule = r.rule
+        WHERE r.entity_name = explain.entity_name AND s.key = explain.entity_key AND s.there_at IS NULL
+        UNION ALL
         SELECT clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', concat_ws('; ', s.why, s.mend)
         FROM awty_internal.standstill AS s
         WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key

@@ -3,7 +3,7 @@
 -- The administrator grants USAGE on the schema: GRANT USAGE ON SCHEMA awty TO app.
 
 REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.future_job_history_default,
-    awty.repetition, awty.rule, awty.alert, awty.calendar, awty_internal.repetition, awty_internal.check_stat, awty_internal.hold, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
+    awty.repetition, awty.rule, awty.alert, awty.calendar, awty_internal.repetition, awty_internal.check_stat, awty_internal.hold, awty_internal.stop, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
@@ -31,8 +31,8 @@ END
 $$;
 
 GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.calendar, awty.status TO PUBLIC;
--- The view awty.repetition reads this table with the rights of its caller.
-GRANT SELECT ON awty_internal.repetition TO PUBLIC;
+-- Views and awty.explain() read these tables with the rights of their caller.
+GRANT SELECT ON awty_internal.repetition, awty_internal.stop TO PUBLIC;
 
 ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job ENABLE ROW LEVEL SECURITY;
@@ -40,6 +40,7 @@ ALTER TABLE awty.future_job_history ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.repetition ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.rule ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.rule_function ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_internal.stop ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.calendar ENABLE ROW LEVEL SECURITY;
 
@@ -78,6 +79,10 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
+CREATE POLICY own_stops ON awty_internal.stop FOR SELECT TO PUBLIC USING (
+    rule = ANY (SELECT r.job FROM awty_internal.readable() AS r)
+);
+
 CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
@@ -104,6 +109,7 @@ CREATE POLICY dumped ON awty_internal.check_stat FOR SELECT TO pg_database_owner
 CREATE POLICY dumped ON awty_internal.hold FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.rule_function FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.stop FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.rule FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.calendar FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
@@ -128,10 +134,11 @@ ALTER TABLE awty_internal.repetition ALTER job SET STATISTICS 0, ALTER entity_na
     ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0, ALTER cron SET STATISTICS 0, ALTER zone SET STATISTICS 0,
     ALTER calendar SET STATISTICS 0;
 ALTER TABLE awty.rule ALTER rule SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER since SET STATISTICS 0,
-    ALTER due SET STATISTICS 0, ALTER calendar SET STATISTICS 0, ALTER until SET STATISTICS 0, ALTER call_schema SET STATISTICS 0, ALTER call_name SET STATISTICS 0,
+    ALTER due SET STATISTICS 0, ALTER stopped SET STATISTICS 0, ALTER calendar SET STATISTICS 0, ALTER until SET STATISTICS 0, ALTER call_schema SET STATISTICS 0, ALTER call_name SET STATISTICS 0,
     ALTER cleared_schema SET STATISTICS 0, ALTER cleared_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER walked_to SET STATISTICS 0;
 ALTER TABLE awty_internal.rule_function ALTER rule SET STATISTICS 0, ALTER argument SET STATISTICS 0, ALTER columns SET STATISTICS 0;
+ALTER TABLE awty_internal.stop ALTER rule SET STATISTICS 0, ALTER key SET STATISTICS 0;
 ALTER TABLE awty.calendar ALTER calendar SET STATISTICS 0, ALTER zone SET STATISTICS 0, ALTER hours SET STATISTICS 0,
     ALTER closed SET STATISTICS 0;
 ALTER TABLE awty_internal.hold ALTER note SET STATISTICS 0;

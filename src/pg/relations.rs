@@ -27,7 +27,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
 /// Only calls of external workers use the last six relations.
-const RELATIONS: [Name; 20] = [
+const RELATIONS: [Name; 21] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
     JOB,
@@ -39,6 +39,7 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"repetition"),
     Name(c"awty_internal", c"check_stat"),
     Name(c"awty_internal", c"hold"),
+    Name(c"awty_internal", c"stop"),
     Name(c"awty_internal", c"in_flight"),
     Name(c"awty_internal", c"origin"),
     Name(c"awty_internal", c"identity"),
@@ -49,8 +50,8 @@ const RELATIONS: [Name; 20] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// The first relations of `RELATIONS`, up to this number, are locked for every purpose.
-const COMMON: usize = 14;
+/// Number of relations at the start of `RELATIONS` that are locked for every purpose.
+const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 

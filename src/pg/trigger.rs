@@ -54,6 +54,16 @@ impl Firing {
         }
     }
 
+    pub fn arguments(self) -> usize {
+        // SAFETY: `Self` holds a TriggerData.
+        unsafe { usize::try_from((*(*self.0).tg_trigger).tgnargs).unwrap_or(0) }
+    }
+
+    pub fn is_insert(self) -> bool {
+        // SAFETY: `Self` holds a TriggerData.
+        unsafe { (*self.0).tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_INSERT }
+    }
+
     pub fn is_for_row(self) -> bool {
         // SAFETY: `Self` holds a TriggerData.
         unsafe { (*self.0).tg_event & pg_sys::TRIGGER_EVENT_ROW != 0 }

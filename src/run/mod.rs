@@ -19,6 +19,7 @@ use crate::shmem::{self, Run};
 use crate::store::check_row::{Row, Table};
 use crate::store::job::Job;
 use crate::store::record::Candidate;
+use crate::watch::stops;
 use crate::{error, function};
 use awty_core::{Answer, Mono, Time};
 use chrono::TimeDelta;
@@ -141,7 +142,8 @@ impl RunContext<'_> {
         failpoint!("run.settled");
         self.called.set(true);
         let own = rows.iter().map(|row| row.id).collect();
-        let answers = own_run::during(own, || self.call(&rows, began)).map_err(TxnEnd::Failed)?;
+        let answers = own_run::during(own, || self.call(&rows, began))
+            .map_err(|failure| if stops::was_overtaken() { TxnEnd::Conflict } else { TxnEnd::Failed(failure) })?;
         failpoint!("run.called");
         let run_time = clock::delta_of(clock::mono().since(began));
         let timing = Timing { started_at, finished_at: clock::now(), run_time };

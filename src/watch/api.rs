@@ -1,8 +1,9 @@
 //! Implements `awty.watch()` and `awty.unwatch()`.
 
+use super::functions::Functions;
 use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::Source;
-use super::statements::{alert, rule_check, rule_objects};
+use super::statements::{alert, rule_check, rule_objects, stop};
 use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
 use crate::calendar;
 use crate::call::args::{Args, calls};
@@ -59,6 +60,8 @@ fn watch_table(args: &Args) -> Result<Text> {
     if starts.is_none() && table.kind != Kind::Plain {
         return Err(WatchError::NeedsSince { relation: table.qualified() }.into());
     }
+    let stopped = args.text(13, "stopped", MAX_EXPRESSION)?;
+    let stops = stopped.as_ref().map(|text| condition::read(text, "stopped", &table)).transpose()?;
     let name = match args.optional_name(8, "rule", MAX_JOB) {
         Err(Error::TooLong { max, .. }) => return Err(WatchError::NameTooLong { max }.into()),
         given => given?,
@@ -67,7 +70,7 @@ fn watch_table(args: &Args) -> Result<Text> {
         Some(name) => name,
         None => Text::from(table.name.as_str()),
     };
-    let terms = terms(args, Expressions { until, since, due }, &table)?;
+    let terms = terms(args, Expressions { until, since, due, stopped }, &table)?;
     let now = clock::now();
     let levels = terms.levels().map_err(WatchError::Levels)?;
     refuse_unreachable(&terms, &levels, now)?;
@@ -85,7 +88,10 @@ fn watch_table(args: &Args) -> Result<Text> {
         None => false,
     };
     rule_objects::drop_all(&name, &table);
-    check_room(&name, &table, &there, starts.as_ref())?;
+    let mut expressions = vec![("until", &there)];
+    expressions.extend(starts.as_ref().map(|(argument, start)| (*argument, start)));
+    expressions.extend(stops.as_ref().map(|stops| ("stopped", stops)));
+    check_room(&name, &table, &expressions)?;
     tell_times(&terms, &levels, now);
     write_job(&name, &terms, replaces)?;
     let walk = match terms.existing.as_bytes() {
@@ -104,11 +110,18 @@ fn watch_table(args: &Args) -> Result<Text> {
         walked_to: None,
     };
     rule::put(&rule);
-    let until = rule_objects::create_function(&name, &table, "until", &there);
-    let start = starts.as_ref().map(|(argument, start)| rule_objects::create_function(&name, &table, argument, start));
-    let source = Source::new(table, key, until, start);
+    let create = |argument, expression| rule_objects::create_function(&name, &table, argument, expression);
+    let functions = Functions {
+        until: create("until", &there),
+        start: starts.as_ref().map(|(argument, start)| create(argument, start)),
+        stopped: stops.as_ref().map(|stops| create("stopped", stops)),
+    };
+    let source = Source::new(table, key, functions);
     rule_objects::create_triggers(&name, &source);
     if replaces {
+        if rule.terms.stopped.is_none() {
+            stop::remove_all(&name);
+        }
         sweep(&rule, now);
     }
     take_in(&rule, &source, now);
@@ -130,19 +143,12 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
 }
 
 /// Refuses the rule if other objects already have the names of its functions and triggers.
-fn check_room(
-    name: &Text,
-    table: &Described,
-    until: &Expression,
-    start: Option<&(&'static str, Expression)>,
-) -> Result<()> {
+fn check_room(name: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Result<()> {
     if !table::may_create_in(&table.schema, table.owner) {
         let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
         return Err(WatchError::NoCreate { schema, owner }.into());
     }
-    let start = start.map(|(argument, start)| (*argument, start));
-    let expressions: Vec<_> = std::iter::once(("until", until)).chain(start).collect();
-    match rule_objects::name_taken(name, table, &expressions) {
+    match rule_objects::name_taken(name, table, expressions) {
         Some(object) => Err(WatchError::NameTaken { rule: name.to_string(), object }.into()),
         None => Ok(()),
     }
@@ -192,9 +198,14 @@ struct Expressions {
     until: Text,
     since: Option<Text>,
     due: Option<Text>,
+    stopped: Option<Text>,
 }
 
-fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &Described) -> Result<Definition> {
+fn terms(
+    args: &Args,
+    Expressions { until, since, due, stopped }: Expressions,
+    table: &Described,
+) -> Result<Definition> {
     let calendar = args.optional_name(12, "calendar", MAX_CALENDAR)?;
     let length = |interval: &Interval, argument| rule::length(interval, argument, calendar.is_some());
     let within = args.get::<Interval>(2).map(|within| length(&within, "within")).transpose()?;
@@ -202,8 +213,8 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
         let given = args.get::<Vec<Option<Interval>>>(index).unwrap_or_default();
         given.iter().map(|one| length(one.as_ref().ok_or(Error::DurationOutOfRange { argument })?, argument)).collect()
     };
-    let (escalate, remind) = (lengths(3, "escalate")?, lengths(13, "remind")?);
-    let every = args.get::<Interval>(14).map(|every| length(&every, "every")).transpose()?;
+    let (escalate, remind) = (lengths(3, "escalate")?, lengths(14, "remind")?);
+    let every = args.get::<Interval>(15).map(|every| length(&every, "every")).transpose()?;
     let slot = crate::settings::slot().delta();
     if matches!(every, Some(Length::Time(time)) if time > 0 && TimeDelta::microseconds(time) < slot) {
         return Err(WatchError::EveryUnderSlot { slot: Shown(slot).to_string() }.into());
@@ -216,7 +227,7 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
     if table::hides_rows(table.oid, table.owner) {
         return Err(WatchError::RowSecurity { relation: table.qualified(), role: owner() }.into());
     }
-    let (call, call_cleared) = (called(args, 5, "call", role)?, called(args, 15, "call_cleared", role)?);
+    let (call, call_cleared) = (called(args, 5, "call", role)?, called(args, 16, "call_cleared", role)?);
     const EXISTING: &str = "upcoming, all, none";
     let existing = args.text(7, "existing", 64)?.ok_or(Error::Null { argument: "existing" })?;
     if !EXISTING.split(", ").any(|word| word.as_bytes() == existing.as_bytes()) {
@@ -233,6 +244,7 @@ fn terms(args: &Args, Expressions { until, since, due }: Expressions, table: &De
         within,
         escalate,
         calendar,
+        stopped,
         remind,
         every,
         call,

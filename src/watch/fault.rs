@@ -77,6 +77,9 @@ fn call(rule: &Rule, table: &Described) -> String {
         let levels: Vec<String> = terms.escalate.iter().map(|level| interval(*level, is_open_time)).collect();
         named("escalate", quote(&format!("{{{}}}", levels.join(", "))));
     }
+    if let Some(stopped) = &terms.stopped {
+        named("stopped", quote(&stopped.to_string()));
+    }
     if !terms.remind.is_empty() {
         let lengths: Vec<String> = terms.remind.iter().map(|length| interval(*length, is_open_time)).collect();
         named("remind", quote(&format!("{{{}}}", lengths.join(", "))));

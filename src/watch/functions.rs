@@ -18,11 +18,12 @@ pub struct Functions {
     pub until: RowFunction,
     /// The function of `since` or `due`.
     pub start: Option<RowFunction>,
+    pub stopped: Option<RowFunction>,
 }
 
 impl Functions {
     pub fn all(&self) -> impl Iterator<Item = &RowFunction> {
-        std::iter::once(&self.until).chain(&self.start)
+        std::iter::once(&self.until).chain(&self.start).chain(&self.stopped)
     }
 }
 
@@ -35,7 +36,8 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     };
     let until = one("until")?;
     let start = rule.terms.start().map(|(argument, _)| one(argument)).transpose()?;
-    Ok(Functions { until, start })
+    let stopped = rule.terms.stopped.as_ref().map(|_| one("stopped")).transpose()?;
+    Ok(Functions { until, start, stopped })
 }
 
 /// Returns the first missing part, or `None` if the rule is complete.
@@ -46,8 +48,9 @@ pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     if let Err(fault) = find(rule, table) {
         return Some(fault);
     }
-    let triggers = rule_objects::triggers_of_events(&rule.name, table.oid);
-    if triggers.len() < rule_objects::EVENTS.len() {
+    let events = rule_objects::events(rule.terms.stopped.is_some());
+    let triggers = rule_objects::triggers_of_events(&rule.name, table.oid, events);
+    if triggers.len() < events.len() {
         return Some(Fault::Triggers);
     }
     let disabled: Vec<String> = triggers.into_iter().filter(Trigger::is_disabled).map(|trigger| trigger.name).collect();

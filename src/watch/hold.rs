@@ -8,6 +8,7 @@
 
 use super::statements::alert::{self, Held};
 use super::statements::rule_check::{self, ScheduledBy};
+use super::stops::Clocks;
 use super::written::note as announce;
 use super::{Watched, silence};
 use crate::pg::reraise::reported;
@@ -55,10 +56,12 @@ pub fn release(watched: &Watched, key: &Text) -> bool {
 
 fn add_level_0(watched: &Watched, key: &Text) -> bool {
     let keys = std::slice::from_ref(key);
-    let Some((_, scheduled_at)) = rule_check::pending(&watched.rule, keys).pop() else { return false };
+    let Some(check) = rule_check::pending(&watched.rule, keys).pop() else { return false };
+    let scheduled_at = check.scheduled_at;
     let Some((_, row)) = reported(|| watched.source.by_keys(keys)).pop() else { return false };
-    let RowState::Waiting { start, .. } = row.state.found(scheduled_at) else { return false };
-    alert::put_level_0(&watched.rule, key, watched.since(start), watched.levels.due(start));
+    let clocks = Clocks::read(watched, keys);
+    let RowState::Waiting { start, stops, .. } = row.state.found(scheduled_at, clocks.stops(key)) else { return false };
+    alert::put_level_0(&watched.rule, key, watched.since(start), watched.due_at(start, stops));
     true
 }
 

@@ -5,8 +5,9 @@
 //! then rolled back.
 
 use super::statements::alert::{self, Open, Raised};
-use super::statements::rule_check::{RuleCheck, ScheduledBy};
+use super::statements::rule_check::{self, RuleCheck, ScheduledBy};
 use super::statements::rule_objects;
+use super::stops::{self, Clocks, Seeing};
 use super::{BACKFILL, CLEARED, SWEEP, Watched, cleared, sweep, untold, walk};
 use crate::error::Result;
 use crate::function;
@@ -25,6 +26,7 @@ pub const MET: Time = Time::MIN_UTC;
 /// Returns when to look at each check again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     untold::forget();
+    stops::was_overtaken();
     let now = clock::now();
     let mut answers = vec![None; given.len()];
     let (mut rows, mut cleared) = (Vec::new(), Vec::new());
@@ -50,10 +52,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let rule = &watched.rule;
     let limits = &watched.job.options.limits;
     let keys: Vec<Text> = places.iter().map(|place| given[*place].key.clone()).collect();
-    let mut states = HashMap::new();
-    for (row, seen) in watched.source.by_keys(&keys) {
-        states.insert(row, seen.state);
-    }
+    let mut clocks = Clocks::read(watched, &keys);
+    let found: HashMap<usize, _> = watched.source.by_keys(&keys).into_iter().collect();
     let open: HashMap<Text, Open> =
         alert::open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
     let (mut answers, mut clear, mut over) = (Vec::new(), Vec::new(), Vec::new());
@@ -61,13 +61,15 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let (mut raised, mut silent) = (Vec::new(), Vec::new());
     for (row, place) in places.iter().enumerate() {
         let key = &keys[row];
-        let found = states.get(&row).map_or(RowState::Gone, |state| state.found(given[*place].scheduled_at));
+        let (seen, appeared) = (found.get(&row), given[*place].scheduled_at);
+        clocks.see(watched, key, seen, appeared, Seeing::Known(now));
+        let found = seen.map_or(RowState::Gone, |row| row.state.found(appeared, clocks.stops(key)));
         let known = open.get(key);
         let alert = known.map_or(Alert::NONE, |open| open.alert);
         let verdict = judge(found, alert, &watched.levels, limits, now);
         let mut raise = |level| {
-            if let RowState::Waiting { start, .. } = found {
-                let (since, due_at) = (watched.since(start), watched.levels.due(start));
+            if let RowState::Waiting { start, stops, .. } = found {
+                let (since, due_at) = (watched.since(start), watched.due_at(start, stops));
                 let id = known.map(|open| open.id);
                 let to = if alert.is_held(now) { &mut silent } else { &mut raised };
                 to.push(Raised { id, key, from: alert.level, level, since, due_at });
@@ -105,10 +107,18 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
         answers.push((*place, again));
     }
     tell(watched, &raised, now)?;
+    let tells = !raised.is_empty() || !silent.is_empty();
+    if watched.source.stopped.is_some() && (tells || clocks.is_changed()) {
+        // A client that stops a row locks its check, and waits from here on until this run has ended.
+        rule_check::lock_free(rule, &keys);
+    }
     alert::escalate(&raised, now);
     alert::escalate_untold(&silent, now);
     if !over.is_empty() {
         alert::end_holds(&over, now);
+    }
+    if watched.source.stopped.is_some() && (tells || clocks.is_changed()) {
+        clocks.store_of_run(watched, &keys)?;
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);

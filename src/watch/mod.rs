@@ -6,7 +6,7 @@
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
 //! - [`cleared`] clears alerts, and calls the rule's `call_cleared` afterwards.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
-//! - [`silence`] silences rows.
+//! - [`silence`] silences rows; [`stops`] has the stopped clocks of rows.
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
 //!   parts.
 //! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
@@ -25,6 +25,7 @@ mod judge;
 pub mod silence;
 pub mod statements;
 mod status;
+pub mod stops;
 pub mod sweep;
 mod triggers;
 pub mod untold;
@@ -42,7 +43,7 @@ use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::store::job::{self, Job};
 use awty_core::Time;
-use awty_core::watch::Levels;
+use awty_core::watch::{Levels, Stops};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -104,6 +105,11 @@ impl Watched {
         self.rule.terms.due.is_none().then_some(start)
     }
 
+    /// Returns when a row becomes late.
+    fn due_at(&self, start: Time, stops: &Stops) -> Time {
+        self.levels.moved(self.levels.due(start), stops, Time::MIN_UTC)
+    }
+
     fn of(rule: Rule, job: Job, table: Described) -> Result<Self, Missing> {
         if matches!(table.kind, Kind::Other(_)) {
             return Err(Missing::Table);
@@ -113,7 +119,7 @@ impl Watched {
         let key = table::primary_key(table.oid).ok_or_else(|| part(Fault::NoKey))?;
         let found = functions::find(&rule, &table).map_err(part)?;
         let levels = Rc::new(rule.levels().ok_or(Missing::Rule)?);
-        let source = Rc::new(Source::new(table, key, found.until, found.start));
+        let source = Rc::new(Source::new(table, key, found));
         Ok(Self { rule, job, source, levels })
     }
 }

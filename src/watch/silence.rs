@@ -14,7 +14,7 @@ use crate::pg::{catalog, clock};
 use crate::store::hold;
 use crate::store::job::Job;
 use awty_core::Time;
-use awty_core::watch::{self, Alert};
+use awty_core::watch::{self, Alert, Stops};
 
 /// Whether cancelling a check of this job and entity name silences a row.
 pub fn applies(job: &Job, entity_name: &Text) -> bool {
@@ -48,7 +48,7 @@ fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let seen = reported(|| watched.source.by_keys(keys));
     let limits = &watched.job.options.limits;
     let start = |row: &super::statements::watched::WatchedRow| -> Option<Time> {
-        watch::start(row.state.found(by.at), Alert::NONE, &watched.levels, limits, by.at)
+        watch::start(row.state.found(by.at, Stops::never()), Alert::NONE, &watched.levels, limits, by.at)
     };
     let (keys, slots): (Vec<Text>, Vec<Time>) =
         seen.into_iter().filter_map(|(_, row)| start(&row).map(|slot| (row.key, slot))).unzip();

@@ -2,14 +2,15 @@
 //!
 //! They only read, and also work on a standby and without the preloaded library.
 
-use super::statements::{alert, rule, rule_objects};
+use super::statements::{alert, rule, rule_objects, stop};
 use super::{fault, functions};
 use crate::call::args::{Args, calls};
-use crate::call::argument_limits::MAX_JOB;
+use crate::call::argument_limits::{MAX_ENTITY_KEY, MAX_JOB};
 use crate::error::Result;
 use crate::pg::table;
 use crate::store::from_timestamptz;
 use awty_core::Time;
+use awty_core::watch::Stops;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -45,7 +46,14 @@ fn next_level(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
         return Ok(None);
     };
     let level = level.unsigned_abs().saturating_add(1);
-    let next = rule.terms.levels().ok().and_then(|levels| levels.time(level, from_timestamptz(start)));
+    let key = args.text(3, "key", MAX_ENTITY_KEY)?;
+    let known = key.filter(|_| rule.terms.stopped.is_some()).and_then(|key| stop::read(&rule.name, &[key]).pop());
+    let clock = known.and_then(|known| known.clock);
+    let stops = clock.as_ref().map_or(Stops::never(), |clock| &clock.stops);
+    let next = rule.terms.levels().ok().and_then(|levels| {
+        let time = levels.time(level, from_timestamptz(start))?;
+        Some(levels.moved(time, stops, Time::MIN_UTC))
+    });
     Ok(next.filter(|next| *next != Time::MAX_UTC).and_then(alert::moment))
 }
 

@@ -3,6 +3,7 @@
 
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
+use super::stops::Clocks;
 use super::written::note;
 use super::{SWEEP, Watched, cleared, upkeep};
 use crate::pg::clock;
@@ -43,11 +44,13 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
         let Some((last, _)) = open.last() else { break };
         after = last.clone();
         let keys: Vec<Text> = open.iter().map(|(key, _)| key.clone()).collect();
+        let clocks = Clocks::read(watched, &keys);
         let seen = watched.source.by_keys(&keys);
-        let states: HashMap<usize, _> = seen.into_iter().map(|(place, row)| (place, row.state)).collect();
+        let rows: HashMap<usize, _> = seen.into_iter().collect();
         let (mut settled, mut ahead) = (Vec::new(), (Vec::new(), Vec::new()));
         for (place, (key, level)) in open.into_iter().enumerate() {
-            let found = states.get(&place).map_or(RowState::Gone, |state| state.found(Time::MIN_UTC));
+            let found =
+                rows.get(&place).map_or(RowState::Gone, |row| row.state.found(Time::MIN_UTC, clocks.stops(&key)));
             let alert = Alert { level: level.unsigned_abs(), ..Alert::NONE };
             match judge(found, alert, &watched.levels, &watched.job.options.limits, now) {
                 Verdict::Settled => settled.push(key),

@@ -67,6 +67,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
         return Err(WatchError::ForeignTrigger { rule: name, relation }.into());
     }
     let written = match (firing.is_for_row(), firing.has_new_rows()) {
+        (true, _) if firing.arguments() > 1 => written::stopped(&watched, firing),
         (true, _) => written::changed(&watched, firing),
         (false, true) => written::inserted(&watched, firing),
         (false, false) => written::emptied(&watched),

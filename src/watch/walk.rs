@@ -6,13 +6,14 @@
 use super::Watched;
 use super::statements::alert;
 use super::statements::rule::{self, Walk};
-use super::statements::rule_check::{self, ScheduledBy};
+use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::statements::watched::WatchedRow;
+use super::stops::{Clocks, Seeing};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use awty_core::Time;
-use awty_core::watch::{self, Alert, RowState};
+use awty_core::watch::{self, Alert, RowState, Stops};
 use std::collections::HashMap;
 
 const ROWS: i64 = 5_000;
@@ -50,10 +51,16 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     }
 }
 
-fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
+fn take(watched: &Watched, mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
-    let pending: HashMap<Text, Time> = rule_check::pending(rule, &keys).into_iter().collect();
+    let pending: HashMap<Text, Pending> =
+        rule_check::pending(rule, &keys).into_iter().map(|check| (check.key.clone(), check)).collect();
+    let mut clocks = Clocks::read(watched, &keys);
+    if watched.source.stopped.is_some() {
+        // The clocks are read before the rows.
+        rows = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).collect();
+    }
     let open: HashMap<Text, Alert> = match rule.walk {
         Walk::Changed => alert::open(&rule.name, &keys).into_iter().map(|open| (open.key, open.alert)).collect(),
         _ => HashMap::new(),
@@ -62,18 +69,28 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     let by = ScheduledBy { role: catalog::current_role(), at: now };
     let (mut new, mut moved) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     for row in rows {
-        let since = pending.get(&row.key);
-        let found = row.state.found(since.copied().unwrap_or(now));
+        let check = pending.get(&row.key);
+        let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
+        if !check.is_some_and(|check| check.is_held) {
+            let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
+            let seeing = if is_known { Seeing::Known(rule.watched_at) } else { Seeing::Inserted };
+            clocks.see(watched, &row.key, Some(&row), appeared, seeing);
+        }
+        let stops = clocks.stops(&row.key);
+        // A stopped row keeps its check at the time that its past stops give.
+        let ended = stops.ended();
+        let found = row.state.found(appeared, &ended);
         let alert = open.get(&row.key).copied().unwrap_or(Alert::NONE);
         let Some(slot) = watch::start(found, alert, &watched.levels, &watched.job.options.limits, now) else {
             continue;
         };
-        if since.is_some() {
+        let is_ahead = is_ahead(watched, found, stops, now);
+        if check.is_some() {
             if rule.walk == Walk::Changed {
                 moved.0.push(row.key);
                 moved.1.push(slot);
             }
-        } else if wants_late || alert.level > 0 || is_ahead(watched, found, now) {
+        } else if wants_late || alert.level > 0 || is_ahead {
             new.0.push(row.key);
             new.1.push(slot);
         }
@@ -84,13 +101,16 @@ fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     if !moved.0.is_empty() {
         rule_check::move_to(rule, &moved.0, &moved.1, by);
     }
+    clocks.store_of_walk(watched);
     if let Some(first) = new.1.iter().chain(&moved.1).min() {
         wakeup::count_written(new.1.len() as u64);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(*first));
     }
 }
 
-/// Returns whether the row's first level is still in the future.
-fn is_ahead(watched: &Watched, found: RowState, now: Time) -> bool {
-    matches!(found, RowState::Waiting { start, .. } if watched.levels.due(start) > now)
+/// Whether the row's first level is still in the future. It is, if the row was stopped before it was late.
+fn is_ahead(watched: &Watched, found: RowState<'_>, stops: &Stops, now: Time) -> bool {
+    let RowState::Waiting { start, .. } = found else { return false };
+    let due_at = watched.due_at(start, stops);
+    due_at > now || stops.since().is_some_and(|since| since < due_at)
 }

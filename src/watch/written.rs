@@ -5,7 +5,8 @@
 
 use super::statements::alert;
 use super::statements::rule_check::{self, ScheduledBy};
-use super::statements::watched::{State, WatchedRow};
+use super::statements::watched::WatchedRow;
+use super::stops::{self, Clocks, Seeing};
 use super::{CLEARED, Watched, cleared, end_rule};
 use crate::call::argument_limits::MAX_ENTITY_KEY;
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
@@ -15,7 +16,7 @@ use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::{history, hold};
-use awty_core::watch::{self, Alert, RowState, Verdict};
+use awty_core::watch::{self, Alert, RowState, Stops, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;
 
@@ -41,8 +42,9 @@ pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
 
 fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<(), Refusal> {
     let (mut keys, mut slots) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    let stopped: Vec<WatchedRow> = rows.iter().filter(|row| row.is_stopped).cloned().collect();
     for row in rows {
-        let found = row.state.found(by.at);
+        let found = row.state.found(by.at, Stops::never());
         if let Some(slot) = watch::start(found, Alert::NONE, &watched.levels, &watched.job.options.limits, by.at) {
             if row.key.len() > MAX_ENTITY_KEY {
                 return Err(Refusal::KeyTooLong(MAX_ENTITY_KEY));
@@ -62,42 +64,116 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
         hold::unsilence(&rule_check::lock(&watched.rule, &keys));
         rule_check::put(&watched.rule, &keys, &slots, by);
     }
+    stop(watched, &stopped, if is_new { Seeing::Inserted } else { Seeing::Known(stops::transaction_start()) }, by);
     note(watched, &slots);
+    Ok(())
+}
+
+/// Stores the stops of stopped rows that were inserted.
+fn stop(watched: &Watched, rows: &[WatchedRow], seeing: Seeing, by: ScheduledBy) {
+    let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
+    let mut clocks = Clocks::read(watched, &keys);
+    for row in rows {
+        let seeing = if clocks.has(&row.key) { Seeing::Known(stops::transaction_start()) } else { seeing };
+        clocks.see(watched, &row.key, Some(row), by.at, seeing);
+    }
+    clocks.store(watched);
+}
+
+/// Updates a row's stops after an UPDATE that has only stopped the row or continued its clock.
+pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
+    let rule = &watched.rule;
+    let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
+    let keys = written_keys(firing).map_or_else(Vec::new, |(_, new)| new.into_iter().collect());
+    let [key] = keys.as_slice() else { return Ok(()) };
+    // Nothing is stored of a silenced row.
+    if !hold::silenced(&rule_check::lock(rule, &keys)).is_empty() {
+        return Ok(());
+    }
+    let row = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).find(|row| row.key == *key);
+    // An alert is locked before the row's stops. The begin of a stop changes no alert.
+    let open = match &row {
+        Some(row) if !row.is_stopped => alert::lock_open(&rule.name, &keys).pop().map(|(open, _)| open.alert),
+        _ => None,
+    };
+    let mut clocks = Clocks::read(watched, &keys);
+    let check = rule_check::pending(rule, &keys).pop().map(|check| check.scheduled_at);
+    let appeared = clocks.start(key).or(check).unwrap_or(by.at);
+    clocks.see(watched, key, row.as_ref(), appeared, Seeing::Known(stops::transaction_start()));
+    clocks.store(watched);
+    let stops = clocks.stops(key);
+    let Some(row) = row.filter(|_| stops.since().is_none()) else { return Ok(()) };
+    let found = match watched.rule.terms.start() {
+        Some(_) => row.state.found(check.unwrap_or(by.at), stops),
+        None => row.state.found(appeared, stops),
+    };
+    if let (RowState::Waiting { start, .. }, Some(_)) = (found, open) {
+        alert::set_since(&rule.name, key, watched.since(start), watched.due_at(start, stops));
+    }
+    let alert = open.unwrap_or(Alert::NONE);
+    if let Some(slot) = watch::start(found, alert, &watched.levels, &watched.job.options.limits, by.at) {
+        rule_check::move_to(rule, &keys, &[slot], by);
+        note(watched, &[slot]);
+    }
     Ok(())
 }
 
 /// Updates checks and alerts after an UPDATE or a DELETE, or after an INSERT into a partition.
 pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
-    let Some(key) = table::primary_key(firing.table()) else { return Ok(()) };
+    let Some((old, new)) = written_keys(firing) else { return Ok(()) };
+    let seeing = match (&old, &new) {
+        _ if firing.is_insert() => Seeing::Inserted,
+        (Some(old), Some(new)) if old != new => Seeing::Renamed,
+        _ => Seeing::Known(stops::transaction_start()),
+    };
+    let mut keys: Vec<Text> = [old, new].into_iter().flatten().collect();
+    keys.dedup();
+    follow(watched, &keys, seeing)
+}
+
+/// Returns the row's key before and after the write.
+fn written_keys(firing: Firing) -> Option<(Option<Text>, Option<Text>)> {
+    let key = table::primary_key(firing.table())?;
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
     let text = |version| firing.values(version, &numbers).map(|values| key_text(&key, &values));
-    let mut keys: Vec<Text> = [text(Version::Old), text(Version::New)].into_iter().flatten().collect();
-    keys.dedup();
-    follow(watched, &keys)
+    Some((text(Version::Old), text(Version::New)))
 }
 
 pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
     end_rule::checks_except(&watched.rule.name, Some(&Text::from(CLEARED)));
     cleared::clear_all(watched, by);
+    if watched.source.stopped.is_some() {
+        stops::forget_all(watched);
+    }
     end_rule::seen_all(&watched.rule.name).map_err(|_| Refusal::Changed)
 }
 
-fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
+fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
     // The lock causes the rollback of a run that has read these checks. If the run is already at its end, the lock
     // waits for the run.
-    hold::unsilence(&rule_check::lock(rule, keys));
+    let checks = rule_check::lock(rule, keys);
+    hold::unsilence(&checks);
     let seen = watched.source.by_keys(keys);
-    let states = current(watched, keys, seen);
+    let rows = current(watched, keys, seen);
     let open: HashMap<Text, Alert> =
         alert::lock_open(&rule.name, keys).into_iter().map(|(open, _)| (open.key, open.alert)).collect();
+    let mut clocks = Clocks::read(watched, keys);
     let (mut met, mut over, mut clear) = (Vec::new(), Vec::new(), Vec::new());
     let (mut waiting, mut slots) = (Vec::new(), Vec::new());
     for key in keys {
-        let found = states.get(key).map_or(RowState::Gone, |state| state.found(by.at));
-        let alert = open.get(key).copied().unwrap_or(Alert::NONE);
+        let (row, alert) = (rows.get(key), open.get(key).copied().unwrap_or(Alert::NONE));
+        let is_known = !checks.is_empty() || open.contains_key(key) || clocks.has(key);
+        let seeing = match seeing {
+            Seeing::Inserted if is_known => Seeing::Known(stops::transaction_start()),
+            seeing => seeing,
+        };
+        clocks.see(watched, key, row, by.at, seeing);
+        // A stopped row keeps its check at the time that its past stops give.
+        let stops = clocks.stops(key).ended();
+        let found = row.map_or(RowState::Gone, |row| row.state.found(by.at, &stops));
         let limits = &watched.job.options.limits;
         let is_cleared = match watch::judge(found, alert, &watched.levels, limits, by.at) {
             Verdict::Settled => true,
@@ -108,7 +184,7 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
         if is_cleared {
             clear.push(key.clone());
         } else if let RowState::Waiting { start, .. } = found {
-            alert::set_since(&rule.name, key, watched.since(start), watched.levels.due(start));
+            alert::set_since(&rule.name, key, watched.since(start), watched.due_at(start, &stops));
         }
         match watch::start(found, alert, &watched.levels, limits, by.at) {
             Some(_) if key.len() > MAX_ENTITY_KEY => return Err(Refusal::KeyTooLong(MAX_ENTITY_KEY)),
@@ -120,6 +196,7 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
             None => over.push(key.clone()),
         }
     }
+    clocks.store(watched);
     if !waiting.is_empty() {
         rule_check::put(rule, &waiting, &slots, by);
         note(watched, &slots);
@@ -139,18 +216,18 @@ fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the states of rows by the given keys. If a row's key is now spelled differently, the row's open alert gets
-/// the new key. No state is returned for the old key.
-fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, State> {
-    let mut states = HashMap::new();
+/// Returns rows by the given keys. If a row's key is now spelled differently, the row's open alert gets the new key. No
+/// row is returned for the old key.
+fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, WatchedRow> {
+    let mut rows = HashMap::new();
     for (place, row) in seen {
         if keys[place] != row.key {
             alert::rename(&watched.rule.name, &keys[place], &row.key);
         } else {
-            states.insert(row.key, row.state);
+            rows.insert(row.key.clone(), row);
         }
     }
-    states
+    rows
 }
 
 pub(super) fn note(watched: &Watched, slots: &[Time]) {

@@ -1,13 +1,14 @@
 use crate::field::{DB, Field};
 
 const READABLE: [&str; 3] = ["awty.job", "awty.future_job", "awty.future_job_history"];
-const INTERNAL: [&str; 7] = [
+const INTERNAL: [&str; 8] = [
     "awty_internal.future_job_history_default",
     "awty_internal.check_stat",
     "awty_internal.in_flight",
     "awty_internal.job_stat",
     "awty_internal.origin",
     "awty_internal.hold",
+    "awty_internal.stop",
     "awty_internal.repetition",
 ];
 
@@ -16,6 +17,7 @@ fn statements(table: &str) -> Vec<String> {
         "awty_internal.check_stat" | "awty_internal.hold" => "check_id",
         "awty_internal.in_flight" => "worker",
         "awty_internal.origin" => "identity",
+        "awty_internal.stop" => "key",
         _ => "job",
     };
     [

@@ -196,9 +196,11 @@ statement! {
 }
 
 statement! {
-    /// Ends the expired holds of alerts that are not reported now. Skips alerts that another transaction has locked.
+    /// Ends the expired holds of alerts that are not reported now, so that an alert of level 1 or above is reported
+    /// later. Skips alerts that another transaction has locked.
     pub fn end_holds(ids: &[i64], now: Time) = query,
-    c"UPDATE awty.alert AS a SET held_by = NULL, held_until = NULL, note = NULL
+    c"UPDATE awty.alert AS a SET held_by = NULL, held_until = NULL, note = NULL,
+          told_at = CASE WHEN a.level = 0 OR a.told_at < a.raised_at THEN a.told_at END
       WHERE a.held_until <= $2 AND a.id = ANY (ARRAY(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 }

@@ -4,4 +4,5 @@ pub mod rule;
 pub mod rule_check;
 pub mod rule_function;
 pub mod rule_objects;
+pub mod stop;
 pub mod watched;

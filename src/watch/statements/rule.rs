@@ -22,6 +22,7 @@ pub struct Definition {
     pub within: Option<Length>,
     pub escalate: Vec<Length>,
     pub calendar: Option<Text>,
+    pub stopped: Option<Text>,
     pub remind: Vec<Length>,
     pub every: Option<Length>,
     /// Schema and name of the function that is called with the rule's alerts.
@@ -91,7 +92,7 @@ statement!(
     [TEXTOID],
     c"SELECT r.rule, r.relation::pg_catalog.oid, r.entity_name, r.since, r.until, r.within, r.escalate, r.call_schema, r.call_name,
              r.notify, r.existing, r.role::pg_catalog.oid, r.watched_by::pg_catalog.oid, r.watched_at, r.walk, r.walked_to, r.due, r.calendar,
-             r.remind, r.every, r.cleared_schema, r.cleared_name
+             r.remind, r.every, r.cleared_schema, r.cleared_name, r.stopped
       FROM awty.rule AS r WHERE r.rule = $1"
 );
 
@@ -99,17 +100,17 @@ statement!(
     insert_one,
     [
         TEXTOID, OIDOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, INTERVALARRAYOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, OIDOID,
-        OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INTERVALARRAYOID, INTERVALOID, TEXTOID, TEXTOID
+        OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INTERVALARRAYOID, INTERVALOID, TEXTOID, TEXTOID, TEXTOID
     ],
     c"INSERT INTO awty.rule (rule, relation, entity_name, since, until, within, escalate, call_schema, call_name, notify, existing,
-          role, watched_by, watched_at, walk, due, calendar, remind, every, cleared_schema, cleared_name)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+          role, watched_by, watched_at, walk, due, calendar, remind, every, cleared_schema, cleared_name, stopped)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
       ON CONFLICT (rule) DO UPDATE SET relation = excluded.relation, since = excluded.since, until = excluded.until,
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
           watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, swept_at = NULL, due = excluded.due,
           calendar = excluded.calendar, remind = excluded.remind, every = excluded.every, cleared_schema = excluded.cleared_schema,
-          cleared_name = excluded.cleared_name"
+          cleared_name = excluded.cleared_name, stopped = excluded.stopped"
 );
 
 statement! {
@@ -193,6 +194,7 @@ fn read(rows: &Rows) -> Option<Rule> {
             within,
             escalate,
             calendar,
+            stopped: rows.first(23),
             remind,
             every,
             call: rows.first(8).zip(rows.first(9)),
@@ -226,7 +228,7 @@ pub fn put(rule: &Rule) {
     let remind: Option<Vec<Interval>> = terms.remind.iter().map(stored).collect();
     let (schema, name) = terms.call.clone().unzip();
     let (cleared_schema, cleared_name) = terms.call_cleared.clone().unzip();
-    let args: [Arg; 21] = [
+    let args: [Arg; 22] = [
         Some(rule.name.datum()),
         arg(rule.relation),
         Some(rule.entity_name.datum()),
@@ -248,6 +250,7 @@ pub fn put(rule: &Rule) {
         terms.every.as_ref().and_then(stored).and_then(IntoDatum::into_datum),
         text(&cleared_schema),
         text(&cleared_name),
+        text(&terms.stopped),
     ];
     insert_one().execute(&args);
 }

@@ -3,9 +3,8 @@
 use super::rule::Rule;
 use crate::pg::clock;
 use crate::pg::text::Text;
-use crate::store::statement::Rows;
 use crate::store::typed::{Outcome, row, statement};
-use crate::store::{arg, from_timestamptz, time};
+use crate::store::{arg, time};
 use awty_core::Time;
 use pgrx::{IntoDatum, pg_sys};
 
@@ -44,8 +43,8 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Selects only keys with a pending check, so each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always finds
-// the row by the index.
+// Only keys with a pending check are selected. The checks of silenced rows stay. So each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always
+// finds the row by the index.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
@@ -54,7 +53,7 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
       CROSS JOIN LATERAL (
           SELECT FROM awty.future_job AS p
-          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE) AS p
+          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 AND NOT p.held LIMIT 1 FOR UPDATE) AS p
       ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET next_check_at = excluded.next_check_at
       WHERE f.next_check_at <> excluded.next_check_at"
 );
@@ -68,9 +67,9 @@ statement! {
 statement!(
     select_pending,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT f.entity_key, f.scheduled_at FROM pg_catalog.unnest($3) AS k (key)
+    c"SELECT f.entity_key, f.scheduled_at, f.held FROM pg_catalog.unnest($3) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT p.entity_key, p.scheduled_at FROM awty.future_job AS p
+          SELECT p.entity_key, p.scheduled_at, p.held FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1
       ) AS f"
 );
@@ -82,6 +81,16 @@ statement!(
       CROSS JOIN LATERAL (
           SELECT p.id FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE
+      ) AS f"
+);
+
+statement!(
+    lock_free_all,
+    [TEXTOID, TEXTOID, TEXTARRAYOID],
+    c"SELECT f.id FROM pg_catalog.unnest($3) AS k (key)
+      CROSS JOIN LATERAL (
+          SELECT p.id FROM awty.future_job AS p
+          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE SKIP LOCKED
       ) AS f"
 );
 
@@ -103,6 +112,16 @@ pub struct RuleCheck {
 }
 
 row!(RuleCheck { job, entity_name, key, scheduled_at, id, slot, attempt });
+
+/// The pending check of a row.
+pub struct Pending {
+    pub key: Text,
+    pub scheduled_at: Time,
+    /// Whether the row is silenced.
+    pub is_held: bool,
+}
+
+row!(Pending { key, scheduled_at, is_held });
 
 #[derive(Clone, Copy)]
 pub struct ScheduledBy {
@@ -169,10 +188,9 @@ pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     move_all().execute(&args(rule, keys, slots, by));
 }
 
-pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
+pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<Pending> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
-    let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
-    select_pending().query(&given, |rows| rows.all(|row| read(rows, row)))
+    select_pending().query(&given, Outcome::read)
 }
 
 pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
@@ -181,6 +199,12 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     }
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     lock_all().query(&given, crate::store::future_job::ids)
+}
+
+/// Locks the checks of rows, except those that another session has locked.
+pub fn lock_free(rule: &Rule, keys: &[Text]) {
+    let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
+    lock_free_all().query(&given, |_| ());
 }
 
 pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {

@@ -21,7 +21,13 @@ use crate::store::typed::statement;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-pub const EVENTS: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"];
+/// The events that a rule's triggers handle. An UPDATE that only stops or continues a row's clock has a trigger of its
+/// own, which only a rule with `stopped` has.
+const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
+
+pub fn events(has_stopped: bool) -> &'static [&'static str] {
+    if has_stopped { &EVENTS } else { &EVENTS[..4] }
+}
 
 fn trigger_name(rule: &Text, event: &str) -> String {
     object_name(&rule.to_string(), &format!("_{}", event.to_lowercase()))
@@ -37,7 +43,7 @@ pub fn function_name(rule: &Text, argument: &str) -> String {
 }
 
 pub fn result_type(argument: &str) -> pg_sys::Oid {
-    if argument == "until" { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
+    if ["until", "stopped"].contains(&argument) { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
 /// Returns the comment that marks a function as awty's. A dump includes the comment, so awty recognises functions of an
@@ -85,7 +91,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     let bare = function_name(rule, argument);
     let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
     let columns = columns(table, expression);
-    let result = if argument == "until" { "pg_catalog.bool" } else { "pg_catalog.timestamptz" };
+    let result = if result_type(argument) == pg_sys::BOOLOID { "pg_catalog.bool" } else { "pg_catalog.timestamptz" };
     let list = |one: fn(&Column) -> String| columns.iter().map(one).collect::<Vec<_>>().join(", ");
     let parameters = list(|column| format!("{} {}", column.quoted(), column.kind_name()));
     let types = list(Column::kind_name);
@@ -142,7 +148,7 @@ pub fn go_with_table(function: &RowFunction, table: &Described) {
 }
 
 pub fn create_triggers(rule: &Text, source: &Source) {
-    let Source { table, key, until, start, .. } = source;
+    let Source { table, key, until, start, stopped, .. } = source;
     let on = table.qualified();
     let row = |row: &str| key.iter().map(|column| format!("{row}.{}", column.name)).collect::<Vec<_>>().join(", ");
     let mut changes = vec![
@@ -165,18 +171,24 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         _ => "FOR EACH ROW".into(),
     };
     let argument = format!("'{}'", rule.to_string().replace('\'', "''"));
-    for (event, how) in [
-        ("INSERT", inserted),
-        ("UPDATE", format!("FOR EACH ROW WHEN ({})", changes.join(" OR "))),
-        ("DELETE", format!("FOR EACH ROW WHEN ({} IS NOT TRUE)", until.over("OLD"))),
-        ("TRUNCATE", "FOR EACH STATEMENT".into()),
-    ] {
-        let name = quoted(&trigger_name(rule, event));
+    let changes = changes.join(" OR ");
+    let create = |name: &str, event: &str, how: &str, arguments: &str| {
+        let name = quoted(&trigger_name(rule, name));
         as_owner(|| {
             command(&format!(
-                "CREATE TRIGGER {name} AFTER {event} ON {on} {how} EXECUTE FUNCTION awty_internal.row_changed({argument})"
+                "CREATE TRIGGER {name} AFTER {event} ON {on} {how} EXECUTE FUNCTION awty_internal.row_changed({arguments})"
             ));
         });
+    };
+    create("INSERT", "INSERT", &inserted, &argument);
+    create("UPDATE", "UPDATE", &format!("FOR EACH ROW WHEN ({changes})"), &argument);
+    create("DELETE", "DELETE", &format!("FOR EACH ROW WHEN ({} IS NOT TRUE)", until.over("OLD")), &argument);
+    create("TRUNCATE", "TRUNCATE", "FOR EACH STATEMENT", &argument);
+    if let Some(stopped) = stopped {
+        let (old, new) = (stopped.over("OLD"), stopped.over("NEW"));
+        let differs = format!("({old} IS TRUE) OPERATOR(pg_catalog.<>) ({new} IS TRUE)");
+        let how = format!("FOR EACH ROW WHEN ({differs} AND NOT ({changes}))");
+        create("STOPPED", "UPDATE", &how, &format!("{argument}, 'stopped'"));
     }
 }
 
@@ -202,7 +214,8 @@ statement!(
     [OIDOID, TEXTOID],
     c"SELECT t.tgname::pg_catalog.text, t.tgenabled FROM pg_catalog.pg_trigger AS t
       WHERE t.tgrelid = $1 AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
-          AND t.tgargs = pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea
+          AND t.tgargs IN (pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea,
+              pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x0073746f7070656400'::pg_catalog.bytea)
       ORDER BY t.tgname"
 );
 
@@ -214,7 +227,8 @@ statement!(
           SELECT t.tgname, t.tgenabled FROM pg_catalog.pg_trigger AS t
           WHERE t.tgrelid = $1 AND t.tgname = n.name::pg_catalog.name
               AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
-              AND t.tgargs = pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea LIMIT 1
+              AND t.tgargs IN (pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea,
+                  pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x0073746f7070656400'::pg_catalog.bytea) LIMIT 1
       ) AS f"
 );
 
@@ -229,11 +243,11 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
 
 /// Returns the rule's triggers. Looks for them by name first, because a table may have thousands of triggers. If one is
 /// not found, the table's owner may have renamed it, so all triggers are searched.
-pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
-    let names: Vec<Text> = EVENTS.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
+pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
+    let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
     let named = select_named_triggers().query(&args, read);
-    if named.len() == EVENTS.len() { named } else { triggers(rule, table) }
+    if named.len() == events.len() { named } else { triggers(rule, table) }
 }
 
 /// Drops the objects of a rule, and the leftovers of an older rule of this name. The rule's row is deleted first,
@@ -252,7 +266,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
     for trigger in triggers {
         as_owner(|| command(&format!("DROP TRIGGER {} ON {on}", quoted(&trigger.name))));
     }
-    for argument in ["since", "due", "until"] {
+    for argument in ["since", "due", "stopped", "until"] {
         for function in procedure::by_name(&function_name(rule, argument)) {
             let is_stored = stored.iter().any(|stored| stored.function == function.oid);
             if is_stored || function.schema == table.schema && is_awtys(rule, &function) {

@@ -13,8 +13,9 @@ use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
 use crate::pg::{clock, expression};
 use crate::store::statement::{Arg, Rows};
+use crate::watch::functions::Functions;
 use awty_core::Time;
-use awty_core::watch::RowState;
+use awty_core::watch::{RowState, Stops};
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub struct Source {
     pub until: RowFunction,
     /// The function that returns the time from which `within` counts, or the row's due time.
     pub start: Option<RowFunction>,
+    /// The function that says whether a row's clock is stopped.
+    pub stopped: Option<RowFunction>,
     /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
     new_rows: String,
@@ -62,9 +65,12 @@ impl RowFunction {
     }
 }
 
+#[derive(Clone)]
 pub struct WatchedRow {
     pub key: Text,
     pub state: State,
+    /// Whether the row's clock is stopped.
+    pub is_stopped: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,30 +85,32 @@ pub enum State {
 impl State {
     /// Returns the state of a row. `appeared` is the time when the row appeared, or when its clock was
     /// written.
-    pub fn found(self, appeared: Time) -> RowState {
+    pub fn found(self, appeared: Time, stops: &Stops) -> RowState<'_> {
         match self {
             State::Met => RowState::Met,
             State::NotStarted => RowState::Gone,
-            State::Waiting(start) => RowState::Waiting { start, seen: appeared },
-            State::WaitingSinceAppearance => RowState::Waiting { start: appeared, seen: appeared },
+            State::Waiting(start) => RowState::Waiting { start, seen: appeared, stops },
+            State::WaitingSinceAppearance => RowState::Waiting { start: appeared, seen: appeared, stops },
         }
     }
 }
 
 impl Source {
-    pub fn new(table: Described, key: Vec<KeyColumn>, until: RowFunction, start: Option<RowFunction>) -> Self {
-        let by_settings =
-            std::iter::once(&until).chain(&start).any(|function| expression::depends_on_settings(function.oid));
-        let mut source = Self { table, key, until, start, by_settings, new_rows: String::new() };
+    pub fn new(table: Described, key: Vec<KeyColumn>, functions: Functions) -> Self {
+        let by_settings = functions.all().any(|function| expression::depends_on_settings(function.oid));
+        let Functions { until, start, stopped } = functions;
+        let mut source = Self { table, key, until, start, stopped, by_settings, new_rows: String::new() };
         source.new_rows = format!("SELECT {} FROM {NEW_ROWS} AS t", source.columns("t"));
         source
     }
 
-    /// Returns SQL for three values of a row: its key, whether the row meets the rule, and its `since`.
+    /// Returns SQL for values of a row: its key, whether the row meets the rule, its `since`, and, if the rule has
+    /// `stopped`, whether the row is stopped.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
-        format!("{}, {}, {start}", key.join(", "), self.until.over(row))
+        let stopped = self.stopped.as_ref().map_or(String::new(), |f| format!(", {}", f.over(row)));
+        format!("{}, {}, {start}{stopped}", key.join(", "), self.until.over(row))
     }
 
     /// ONLY excludes child tables, which may inherit from a plain table.
@@ -131,7 +139,7 @@ impl Source {
             self.from(),
             equal.join(" AND ")
         );
-        let place = self.key.len() as i32 + 3;
+        let place = self.key.len() as i32 + 3 + i32::from(self.stopped.is_some());
         let read = |rows: &Rows| {
             rows.all(|row| Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?)))
         };
@@ -192,7 +200,8 @@ impl Source {
             (_, None, _) => State::WaitingSinceAppearance,
             (_, Some(_), Some(start)) => State::Waiting(clock::clamped(start)),
         };
-        Some(WatchedRow { key: key_text(&self.key, &values), state })
+        let is_stopped = self.stopped.is_some() && rows.get(row, width + 3).unwrap_or(false);
+        Some(WatchedRow { key: key_text(&self.key, &values), state, is_stopped })
     }
 }
 

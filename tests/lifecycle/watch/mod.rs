@@ -15,6 +15,7 @@ mod refusals;
 mod remembered;
 mod rights;
 mod silence;
+mod stops;
 mod sweeps;
 mod tables;
 mod tellings;

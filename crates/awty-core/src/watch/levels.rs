@@ -1,5 +1,6 @@
 //! The levels of a rule: when a row becomes late, and when its alert rises.
 
+use super::Stops;
 use crate::calendar::{Calendar, Length};
 use crate::repeat::Zone;
 use crate::{Time, Width, later};
@@ -138,6 +139,26 @@ impl<Z: Zone> Levels<Z> {
         // a length of the other kind must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
+    }
+
+    /// Moves a time by the open time of each stop that begins before it, in the order of the stops. Only the parts of
+    /// stops after `from` count.
+    pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
+        stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
+            if stop.start >= time {
+                return time;
+            }
+            let begin = stop.start.max(from);
+            let length = match &self.calendar {
+                Some(calendar) => calendar.open_time(begin, stop.end),
+                None => stop.end - begin,
+            };
+            match length.num_microseconds() {
+                Some(0) => time,
+                Some(length) => self.after(time, Some(Length::Time(length))),
+                None => Time::MAX_UTC,
+            }
+        })
     }
 
     /// Returns when the calendar opens next, if an alert must not be raised now. The alert was due at the slot `due`.

@@ -2,6 +2,7 @@
 //!
 //! - [`Levels`] says when a row reaches each level.
 //! - [`judge`] decides what happens to the check and the alert of a row.
+//! - [`Stops`] has the periods in which a row's clock does not run.
 //! - [`object_name`] names the objects of a rule.
 //!
 //! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest of them is
@@ -11,17 +12,20 @@
 
 mod levels;
 mod object_name;
+mod stops;
 
 pub use levels::{LevelError, Levels, MAX_LEVELS, MAX_REMINDERS};
 pub use object_name::object_name;
+pub use stops::{Clock, MAX_STOPS, Seen, Stops};
 
 use crate::limits::Limits;
 use crate::repeat::Zone;
 use crate::{Time, later};
+use chrono::TimeDelta;
 
 /// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowState {
+pub enum RowState<'a> {
     /// The condition holds.
     Met,
     /// The row is gone, or its clock has not started.
@@ -32,6 +36,8 @@ pub enum RowState {
         start: Time,
         /// When awty first saw this start.
         seen: Time,
+        /// The periods in which the row's clock does not run.
+        stops: &'a Stops,
     },
 }
 
@@ -94,10 +100,11 @@ pub enum Verdict {
 }
 
 /// Returns the verdict on a row and its open alert.
-pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits: &Limits, now: Time) -> Verdict {
-    let RowState::Waiting { start, seen } = found else { return Verdict::Settled };
+pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, limits: &Limits, now: Time) -> Verdict {
+    let RowState::Waiting { start, seen, stops } = found else { return Verdict::Settled };
     let width = limits.width;
-    let slot = |level| levels.time(level, start).map(|time| width.round_up(time));
+    let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
+    let slot = |level| levels.time(level, start).map(moved);
     // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(later(now, limits.max_horizon)).max(width.after(now));
     // When a hold ends, the alert is sent, so the row is checked at that slot.
@@ -109,8 +116,15 @@ pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
+    // While the row is stopped, it is looked at once a day, in case no trigger sees the end of the stop.
+    if stops.since().is_some() {
+        return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
+    }
     if let Some(first) = slot(1).filter(|first| *first > now) {
-        let reminders = || levels.reminders(start).filter(|time| *time > seen).map(|time| width.round_up(time));
+        let reminders = || {
+            let moved = levels.reminders(start).map(|time| levels.moved(time, stops, Time::MIN_UTC));
+            moved.filter(|time| *time > seen).map(|time| width.round_up(time))
+        };
         let is_due = |slot: &Time| *slot <= now && alert.reminded_at.is_none_or(|last| *slot > last);
         let next = |slot: Option<Time>| again(slot.into_iter().chain([first]).min()).unwrap_or(first);
         let ahead = reminders().filter(|slot| *slot > now).min();
@@ -130,7 +144,7 @@ pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
     // sent again.
     let repeat = |told_at: Option<Time>| {
         let last = told_at.filter(|_| !alert.is_held(now)).map(|told_at| width.floor(told_at))?;
-        levels.again(last).map(|time| width.round_up(time))
+        levels.again(last).map(|time| width.round_up(levels.moved(time, stops, last)))
     };
     let next = |level: u32, told_at| slot(level + 1).or_else(|| repeat(told_at));
     let coming = next(alert.level, alert.told_at);
@@ -150,7 +164,13 @@ pub fn judge<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
 }
 
 /// Returns the slot of the first check of a row that was just written; `None` for no check.
-pub fn start<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits: &Limits, now: Time) -> Option<Time> {
+pub fn start<Z: Zone>(
+    found: RowState<'_>,
+    alert: Alert,
+    levels: &Levels<Z>,
+    limits: &Limits,
+    now: Time,
+) -> Option<Time> {
     match judge(found, alert, levels, limits, now) {
         Verdict::Settled => None,
         Verdict::Ahead(slot) => Some(slot),
@@ -161,3 +181,6 @@ pub fn start<Z: Zone>(found: RowState, alert: Alert, levels: &Levels<Z>, limits:
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod stops_tests;

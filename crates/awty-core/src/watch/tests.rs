@@ -13,8 +13,8 @@ fn h(hours: i64) -> Length {
 }
 
 /// Returns a row whose clock awty has seen at its start.
-fn waiting(start: Time) -> RowState {
-    RowState::Waiting { start, seen: start }
+fn waiting(start: Time) -> RowState<'static> {
+    RowState::Waiting { start, seen: start, stops: Stops::never() }
 }
 
 /// Returns an alert that was sent at this level, or no alert for level 0.
@@ -256,7 +256,7 @@ fn a_row_is_reminded_of_before_it_is_late() {
         "overdue reminders come once"
     );
     assert_eq!(judged(None, "10:00:00"), Verdict::Raise(1, None), "none comes at level 1 or later");
-    let late = RowState::Waiting { start: clock("00:00:00"), seen: clock("07:30:00") };
+    let late = RowState::Waiting { start: clock("00:00:00"), seen: clock("07:30:00"), stops: Stops::never() };
     assert_eq!(
         judge(late, Alert::NONE, &levels, &limits, clock("07:30:00")),
         Verdict::Ahead(clock("09:00:00")),

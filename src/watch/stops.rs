@@ -1,0 +1,187 @@
+//! The stopped clocks of rows, for rules with `stopped`.
+//!
+//! Invariant: a row's stops are written only by a transaction that has locked the row's check, or by the run of that
+//! check. A stop begins and ends at the start of the transaction that changes the row.
+//!
+//! Does not: decide what a stop moves (see `awty_core::watch::Stops`), or store anything of a silenced row.
+
+use super::Watched;
+use super::statements::rule_check;
+use super::statements::stop::{self, Known};
+use super::statements::watched::{State, WatchedRow};
+use crate::error::{Result, WatchError};
+use crate::pg::clock;
+use crate::pg::text::Text;
+use awty_core::Time;
+use awty_core::watch::{Clock, Seen, Stops};
+use std::cell::Cell;
+use std::collections::HashMap;
+
+thread_local! {
+    static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the error of a run only says that a client has stopped or continued a row meanwhile. The run is then undone
+/// as if it had never started.
+pub fn was_overtaken() -> bool {
+    OVERTAKEN.take()
+}
+
+/// The clocks of rows, as they are after this transaction has seen the rows.
+#[derive(Default)]
+pub struct Clocks {
+    known: HashMap<Text, Known>,
+    /// Rows that were seen; `None` if awty stores nothing of a row.
+    now: HashMap<Text, Option<Clock>>,
+    /// Clocks to store, each with the time at which the row met the rule.
+    put: Vec<(Text, Clock, Option<Time>)>,
+    removed: Vec<Text>,
+}
+
+/// How a transaction comes to see a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Seeing {
+    /// The row is new, so a stop begins with the row's clock.
+    Inserted,
+    /// The row has another key than before, so its stops are forgotten, and it counts as inserted.
+    Renamed,
+    /// The row was watched before. A stop begins or ends at this time.
+    Known(Time),
+}
+
+impl Clocks {
+    /// Reads the clocks of rows. The rows of a rule without `stopped` have none. A client has locked the rows' checks. A
+    /// run reads the clocks before the rows, so that [`Clocks::store_of_run`] notices a change in between.
+    pub fn read(watched: &Watched, keys: &[Text]) -> Self {
+        if watched.source.stopped.is_none() || keys.is_empty() {
+            return Self::default();
+        }
+        let known = stop::read(&watched.rule.name, keys).into_iter().map(|known| (known.key.clone(), known)).collect();
+        Self { known, ..Self::default() }
+    }
+
+    /// Returns a row's stops, with the present one.
+    pub fn stops(&self, key: &Text) -> &Stops {
+        let clock = match self.now.get(key) {
+            Some(now) => now.as_ref(),
+            None => self.known.get(key).and_then(|known| known.clock.as_ref()),
+        };
+        clock.map_or(Stops::never(), |clock| &clock.stops)
+    }
+
+    /// Whether awty has stored a clock of the row.
+    pub fn has(&self, key: &Text) -> bool {
+        self.known.get(key).is_some_and(|known| known.clock.is_some())
+    }
+
+    /// Returns the start of the clock of a row without `since`, if awty knows it.
+    pub fn start(&self, key: &Text) -> Option<Time> {
+        let known = self.known.get(key)?;
+        known.clock.as_ref().map(|clock| clock.start).or(known.alert_since)
+    }
+
+    /// Takes in a row as it is now, or a missing row. `appeared` is the start of the clock of a row without `since`.
+    pub fn see(&mut self, watched: &Watched, key: &Text, row: Option<&WatchedRow>, appeared: Time, seeing: Seeing) {
+        if watched.source.stopped.is_none() {
+            return;
+        }
+        let known = self.known.get(key);
+        let stored = known.and_then(|known| known.clock.as_ref());
+        let usable = stored.filter(|_| seeing != Seeing::Renamed);
+        let now = match seeing {
+            Seeing::Known(at) => at,
+            Seeing::Inserted | Seeing::Renamed => transaction_start(),
+        };
+        let (clock, there_at) = match row.map(|row| (row.state, row.is_stopped)) {
+            None | Some((State::NotStarted, _)) => (None, None),
+            Some((State::Met, is_stopped)) => {
+                let mut clock = usable.cloned();
+                if let Some(clock) = clock.as_mut().filter(|_| !is_stopped) {
+                    clock.stops.end(now);
+                }
+                (clock, known.and_then(|known| known.there_at).or(Some(now)))
+            }
+            Some((state, is_stopped)) => {
+                let (start, since) = match state {
+                    State::Waiting(start) if watched.rule.terms.due.is_some() => (start, None),
+                    State::Waiting(start) => (start, Some(start)),
+                    _ => (appeared, Some(appeared)),
+                };
+                let at = match (seeing, state) {
+                    (Seeing::Inserted | Seeing::Renamed, State::Waiting(_)) => since.unwrap_or(now),
+                    _ => now,
+                };
+                let raised_at = known.and_then(|known| known.raised_at);
+                let earliest = since.into_iter().chain(raised_at).max().unwrap_or(Time::MIN_UTC);
+                (Some(Clock::seen(usable, Seen { start, is_stopped, at, earliest })), None)
+            }
+        };
+        let clock = clock.filter(|clock| clock.stops != Stops::NONE);
+        match &clock {
+            Some(clock) if stored != Some(clock) || known.and_then(|known| known.there_at) != there_at => {
+                self.put.push((key.clone(), clock.clone(), there_at));
+            }
+            None if stored.is_some() => self.removed.push(key.clone()),
+            _ => {}
+        }
+        self.now.insert(key.clone(), clock);
+    }
+
+    /// Whether [`Clocks::store`] writes anything.
+    pub fn is_changed(&self) -> bool {
+        !self.put.is_empty() || !self.removed.is_empty()
+    }
+
+    pub fn store(&self, watched: &Watched) {
+        stop::put(&watched.rule.name, &self.put);
+        if !self.removed.is_empty() {
+            stop::remove(&watched.rule.name, &self.removed);
+        }
+    }
+
+    /// Stores the clocks that a run has seen. The run has locked its checks and alerts.
+    ///
+    /// # Errors
+    /// Undoes the run if a client has stored one of the clocks meanwhile, or has locked it.
+    pub fn store_of_run(&self, watched: &Watched, keys: &[Text]) -> Result<()> {
+        if !self.overtaken(watched, keys).is_empty() {
+            OVERTAKEN.set(true);
+            return Err(WatchError::Changed { rule: watched.rule.name.to_string() }.into());
+        }
+        self.store(watched);
+        Ok(())
+    }
+
+    /// Stores the clocks that a walk has seen, except those that a client has stored meanwhile.
+    pub fn store_of_walk(&mut self, watched: &Watched) {
+        if !self.is_changed() {
+            return;
+        }
+        let keys: Vec<Text> = self.put.iter().map(|(key, ..)| key).chain(&self.removed).cloned().collect();
+        rule_check::lock_free(&watched.rule, &keys);
+        let overtaken = self.overtaken(watched, &keys);
+        self.put.retain(|(key, ..)| !overtaken.contains(key));
+        self.removed.retain(|key| !overtaken.contains(key));
+        self.store(watched);
+    }
+
+    /// Locks the stored clocks of rows. Returns the rows whose clock has changed since it was read, or is locked.
+    fn overtaken(&self, watched: &Watched, keys: &[Text]) -> Vec<Text> {
+        let name = &watched.rule.name;
+        let locked = stop::lock_free(name, keys);
+        let is_same = |now: &Known| {
+            self.known.get(&now.key).is_some_and(|known| known.clock == now.clock)
+                && (now.clock.is_none() || locked.contains(&now.key))
+        };
+        stop::read(name, keys).into_iter().filter(|now| !is_same(now)).map(|now| now.key).collect()
+    }
+}
+
+/// Forgets the stops of all rows of the rule.
+pub fn forget_all(watched: &Watched) {
+    stop::remove_all(&watched.rule.name);
+}
+
+pub fn transaction_start() -> Time {
+    clock::clamped(clock::transaction_start())
+}
