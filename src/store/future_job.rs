@@ -95,7 +95,7 @@ statement!(
     select_held,
     [INT8ARRAYOID, INT4OID],
     c"SELECT f.id, f.next_check_at, f.held, f.check_count, f.attempt, f.job FROM awty.future_job AS f
-      WHERE f.id = ANY ($1) AND f.held AND NOT EXISTS (
+      WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true AND NOT EXISTS (
           SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = f.id AND t.crashes::pg_catalog.int8 + t.exits >= $2)
       ORDER BY f.id FOR UPDATE SKIP LOCKED"
 );

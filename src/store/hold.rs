@@ -36,11 +36,13 @@ statement! {
     c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at, held_until"
 }
 
+// The condition is IS NOT DISTINCT FROM true instead of f.held. With f.held, a planner without statistics might read the
+// whole index of held checks.
 statement! {
     /// Whether awty holds the check after crashes, also if a client has put a hold on it.
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
-      WHERE f.id = $1 AND f.held AND (
+      WHERE f.id = $1 AND f.held IS NOT DISTINCT FROM true AND (
           NOT EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = f.id)
           OR EXISTS (SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = f.id AND t.crashes::pg_catalog.int8 + t.exits >= $2))"
 }
@@ -149,9 +151,8 @@ statement! {
     /// for all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
     c"SELECT h.held_until FROM awty_internal.hold AS h
-      WHERE h.held_until IS NOT NULL AND h.held_until > $2 AND ($1 IS NULL OR EXISTS (
-          SELECT FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
-          WHERE f.id = h.check_id AND j.role::pg_catalog.oid = $1))
+      WHERE h.held_until IS NOT NULL AND h.held_until > $2 AND ($1 IS NULL OR (
+          SELECT j.role::pg_catalog.oid FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job WHERE f.id = h.check_id) = $1)
       ORDER BY h.held_until LIMIT 1"
 }
 
@@ -159,9 +160,8 @@ statement! {
     /// Returns checks whose hold has passed its end. `role` has the same meaning as in [`first_end`].
     pub fn passed(now: Time, role: pg_sys::Oid, limit: i64) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h
-      WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND ($2 IS NULL OR EXISTS (
-          SELECT FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
-          WHERE f.id = h.check_id AND j.role::pg_catalog.oid = $2))
+      WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND ($2 IS NULL OR (
+          SELECT j.role::pg_catalog.oid FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job WHERE f.id = h.check_id) = $2)
       ORDER BY h.held_until LIMIT $3"
 }
 
@@ -171,6 +171,6 @@ statement! {
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT o.check_id FROM awty_internal.hold AS o
           WHERE o.check_id = ANY ($1) AND o.held_until <= $2
-            AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id AND f.held)
+            AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id AND f.held IS NOT DISTINCT FROM true)
           FOR UPDATE SKIP LOCKED))"
 }

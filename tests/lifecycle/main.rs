@@ -9,6 +9,7 @@ mod clients;
 mod clock;
 mod crash;
 mod ddl;
+mod deadlines;
 mod dump;
 mod effects;
 mod failures;
