@@ -15,10 +15,13 @@ fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
 fn within_a_target_the_earliest_slot_is_leased_first_and_then_the_lowest_id() {
     let shop = Shop::open();
     register(&shop, "", 0);
-    shop.run(
-        "SELECT awty.schedule('orders', g.name, 'mail', at => date_trunc('second', now()) + g.slot * interval '1 s')
-         FROM unnest('{eve, tim, zoe, amy}'::text[], '{4, 3, 2, 3}'::integer[]) AS g (name, slot)",
+    let names = "unnest('{eve, tim, zoe, amy}'::text[], '{4, 3, 2, 3}'::integer[]) AS g (name, slot)";
+    shop.run(&format!("SELECT awty.schedule('orders', g.name, 'mail', after => '1 h') FROM {names}"));
+    let due = format!(
+        "UPDATE awty.future_job SET next_check_at = date_trunc('second', now()) + (g.slot - 4) * interval '1 s'
+         FROM {names} WHERE entity_key = g.name"
     );
+    shop.cluster.execute("postgres", &[&due]);
     let slots =
         "SELECT string_agg(entity_key, ' ' ORDER BY id) || ' ' || count(DISTINCT next_check_at) FROM awty.future_job";
     assert_eq!(shop.cluster.psql("postgres", slots).trim(), "eve tim zoe amy 3");
