@@ -6,7 +6,7 @@
 //! Does not: write such a check when a rule ends (see `end_rule`), or for an alert that was never told at level 1 or
 //! above.
 
-use super::judge::call_with;
+use super::call::call_with;
 use super::statements::alert::{self, Open};
 use super::statements::rule_check::ScheduledBy;
 use super::{CLEARED, Watched};

@@ -4,20 +4,17 @@
 //! no client waits for the function. If a client changes a row meanwhile, it locks the row's check, and this run is
 //! then rolled back.
 
+use super::call::call_with;
 use super::statements::alert::{self, Open, Raised};
 use super::statements::rule_check::{self, RuleCheck, ScheduledBy};
-use super::statements::rule_objects;
 use super::stops::{self, Clocks, Seeing};
 use super::{BACKFILL, CLEARED, SWEEP, Watched, cleared, sweep, untold, walk};
 use crate::error::Result;
-use crate::function;
 use crate::pg::text::Text;
-use crate::pg::{clock, relations, unbound};
+use crate::pg::{clock, unbound};
 use crate::shmem::wakeup;
-use crate::store::check_row;
 use awty_core::Time;
 use awty_core::watch::{Alert, RowState, Verdict, judge};
-use pgrx::pg_sys;
 use std::collections::HashMap;
 
 /// Answer for a check whose row met the rule in time.
@@ -152,16 +149,4 @@ fn tell(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
         Some(call) => call_with(watched, call, written.iter().map(|(_, _, row)| *row)),
         None => Ok(()),
     }
-}
-
-/// Calls a function of the rule with rows of `awty.alert`.
-pub(super) fn call_with(
-    watched: &Watched,
-    (schema, name): &(Text, Text),
-    alerts: impl ExactSizeIterator<Item = pg_sys::Datum>,
-) -> Result<()> {
-    function::of_alerts(schema, name, watched.rule.terms.role, watched.rule.watched_by)?;
-    let rows = check_row::array(alerts, relations::alert_type());
-    rule_objects::call_with(schema, name, rows, relations::alert_array_type());
-    Ok(())
 }

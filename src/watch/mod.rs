@@ -3,7 +3,7 @@
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
-//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
+//! - [`judge`] handles due rows, for runs; [`call`] calls the rule's functions; [`untold`] raises the alert if the run that reports it fails.
 //! - [`cleared`] clears alerts, and calls the rule's `call_cleared` afterwards.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
 //! - [`silence`] silences rows; [`stops`] has the stopped clocks of rows.
@@ -15,6 +15,7 @@
 //! also locks the check, so a run that has read the row earlier is rolled back.
 
 mod api;
+mod call;
 mod cleared;
 mod condition;
 pub mod end_rule;

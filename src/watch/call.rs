@@ -1,0 +1,20 @@
+use super::Watched;
+use super::statements::rule_objects;
+use crate::error::Result;
+use crate::function;
+use crate::pg::relations;
+use crate::pg::text::Text;
+use crate::store::check_row;
+use pgrx::pg_sys;
+
+/// Calls a function of the rule with rows of `awty.alert`.
+pub fn call_with(
+    watched: &Watched,
+    (schema, name): &(Text, Text),
+    alerts: impl ExactSizeIterator<Item = pg_sys::Datum>,
+) -> Result<()> {
+    function::of_alerts(schema, name, watched.rule.terms.role, watched.rule.watched_by)?;
+    let rows = check_row::array(alerts, relations::alert_type());
+    rule_objects::call_with(schema, name, rows, relations::alert_array_type());
+    Ok(())
+}
