@@ -36,6 +36,9 @@ impl Entity {
             return rights::schedulable_job(&name);
         }
         let mut jobs = self.jobs(rights::may_schedule);
+        // The error suggests the first job. This should be a job of the caller, because any role can give the caller a
+        // right to its job.
+        jobs.sort_by_key(|job| !rights::owns(job));
         match jobs.len() {
             0 => Err(self.missing(None)),
             1 => Ok(jobs.remove(0)),

@@ -53,6 +53,21 @@ fn a_foreign_check_looks_like_a_missing_one() {
 }
 
 #[test]
+fn a_remedy_names_a_job_of_the_caller() {
+    let field = Field::new();
+    field.job("alice", "hers", "BEGIN RETURN NULL; END");
+    field.job("mallory", "another", "BEGIN RETURN NULL; END");
+    field.sql("mallory", "SELECT awty.allow('another', 'alice')");
+    for (role, job) in [("alice", "hers"), ("mallory", "another")] {
+        field.sql(role, &format!("SELECT awty.schedule('thing', '1', '{job}', after => '1 day')"));
+    }
+    for call in ["hold", "release", "check_now"] {
+        let refusal = field.refused("alice", &format!("SELECT awty.{call}('thing', '1')"), "21000");
+        assert_eq!(refusal.hint, format!("SELECT awty.{call}('thing', '1', 'hers');"));
+    }
+}
+
+#[test]
 fn nobody_signals_another_roles_worker_or_the_launcher() {
     let field = Field::new();
     field.sql("alice", "CREATE TABLE alice.door AS SELECT false AS open");
