@@ -25,11 +25,12 @@ CREATE TABLE awty.rule (
     watched_at      timestamptz NOT NULL,
     walk            text COLLATE "C" NOT NULL,
     walked_to       text COLLATE "C",
+    walk_after      xid8,
     swept_at        timestamptz,
     CONSTRAINT rule_pkey PRIMARY KEY (rule),
     CONSTRAINT rule_name_is_1_to_63_bytes CHECK (octet_length(rule) BETWEEN 1 AND 63),
     CONSTRAINT rule_existing_is_known CHECK (existing IN ('upcoming', 'all', 'none')),
-    CONSTRAINT rule_walk_is_known CHECK (walk IN ('new', 'changed', 'done'))
+    CONSTRAINT rule_walk_is_known CHECK (walk IN ('new', 'changed', 'moved', 'again', 'done'))
 );
 
 COMMENT ON TABLE awty.rule IS 'Rules that watch tables, one row each; awty.watch() writes them, awty.unwatch() ends them';
@@ -54,8 +55,9 @@ COMMENT ON COLUMN awty.rule.existing IS 'Which of the rows that existed at awty.
 COMMENT ON COLUMN awty.rule.role IS 'Role that runs the rule''s job and calls the function; rows are read with the rights of the table''s owner';
 COMMENT ON COLUMN awty.rule.watched_by IS 'Role that last called awty.watch() for this rule';
 COMMENT ON COLUMN awty.rule.watched_at IS 'Time of that call';
-COMMENT ON COLUMN awty.rule.walk IS 'State of the walk through the rows that existed at awty.watch(): new, changed (the rule has replaced another one) or done';
+COMMENT ON COLUMN awty.rule.walk IS 'State of the walk through the rows that existed at awty.watch(): new, changed (the rule has replaced another one), moved (the calendar was replaced, so that the walk goes through pending checks), again (the same, after the transactions that were open then) or done';
 COMMENT ON COLUMN awty.rule.walked_to IS 'Last key that the walk has reached; NULL: the walk has not begun';
+COMMENT ON COLUMN awty.rule.walk_after IS 'After a replaced calendar, the walk goes again when all transactions before this one have ended; 0: the first walk has not begun; NULL: no such walk is needed';
 COMMENT ON COLUMN awty.rule.swept_at IS 'Time at which the open alerts were last compared with their rows; NULL: not yet';
 
 CREATE TABLE awty_internal.rule_function (

@@ -108,6 +108,7 @@ fn watch_table(args: &Args) -> Result<Text> {
         watched_at: now,
         walk,
         walked_to: None,
+        walk_after: None,
     };
     rule::put(&rule);
     let create = |argument, expression| rule_objects::create_function(&name, &table, argument, expression);

@@ -36,12 +36,15 @@ mod written;
 
 use self::fault::Fault;
 use self::statements::rule::{self, Rule};
+use self::statements::rule_check;
 use self::statements::watched::Source;
+use crate::calendar;
 use crate::call::rights;
-use crate::pg::changes;
 use crate::pg::table::{self, Described, Kind};
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
+use crate::pg::{changes, clock};
+use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use awty_core::Time;
 use awty_core::watch::{Levels, Stops};
@@ -133,6 +136,23 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
         all.iter().filter(is_visible).take(MOST_NAMED).map(|name| format!("rule \"{name}\"")).collect();
     let others = all.len() - named.len();
     (named, others)
+}
+
+/// Moves the pending checks of the rules that use a calendar that was replaced. The checks move in runs of these rules.
+pub fn follow_calendar(name: &Text, now: Time) {
+    let mut names = rule::of_calendar(name);
+    if let Some(known) = calendar::find(name) {
+        let may_use = |(_, role): &(Text, _)| known.is_usable_by(*role);
+        names.extend(rule::of_due().into_iter().filter(may_use).map(|(rule, _)| rule));
+    }
+    names.sort_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
+    names.dedup();
+    rule::walk_moved(&names);
+    for rule in &names {
+        let Some(Ok(job)) = job::find(rule) else { continue };
+        rule_check::restart_special(rule, BACKFILL, now, job.role);
+        wakeup::at_commit(job.runner(), clock::to_timestamp(now));
+    }
 }
 
 pub fn is_rules(job: &Job) -> bool {

@@ -5,7 +5,6 @@
 //!
 //! This module does not check rights, and does not clear an open alert.
 
-use super::statements::rule::Walk;
 use super::statements::rule_check::{self, ScheduledBy};
 use super::{BACKFILL, CLEARED, SWEEP, Watched};
 use crate::pg::reraise::reported;
@@ -29,7 +28,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
         return 0;
     }
     let (role, now) = (catalog::current_role(), clock::now());
-    if watched.rule.walk != Walk::Done {
+    if watched.rule.walk.adds_rows() {
         add_unwalked(&watched, keys, ScheduledBy { role, at: now });
     }
     let mut ids = rule_check::lock(&watched.rule, keys);

@@ -14,6 +14,7 @@ use crate::store::job;
 use awty_core::Time;
 use awty_core::watch::{Alert, RowState, Verdict, judge};
 use chrono::TimeDelta;
+use pgrx::pg_sys;
 use std::collections::HashMap;
 
 /// Time between two sweeps of a rule's alerts.
@@ -41,38 +42,56 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let mut after = Text::from("");
     loop {
         let open = alert::open_after(name, &after, ALERTS);
-        let Some((last, _)) = open.last() else { break };
+        let Some((last, ..)) = open.last() else { break };
         after = last.clone();
-        let keys: Vec<Text> = open.iter().map(|(key, _)| key.clone()).collect();
+        let keys: Vec<Text> = open.iter().map(|(key, ..)| key.clone()).collect();
         let clocks = Clocks::read(watched, &keys);
         let seen = watched.source.by_keys(&keys);
         let rows: HashMap<usize, _> = seen.into_iter().collect();
-        let (mut settled, mut ahead) = (Vec::new(), (Vec::new(), Vec::new()));
-        for (place, (key, level)) in open.into_iter().enumerate() {
-            let found =
-                rows.get(&place).map_or(RowState::Gone, |row| row.state.found(Time::MIN_UTC, clocks.stops(&key)));
+        let (mut settled, mut ahead, mut stays) = (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
+        for (place, (key, level, since)) in open.into_iter().enumerate() {
+            let found = rows
+                .get(&place)
+                .map_or(RowState::Gone, |row| row.state.found(since.unwrap_or(Time::MIN_UTC), clocks.stops(&key)));
             let alert = Alert { level: level.unsigned_abs(), ..Alert::NONE };
             match judge(found, alert, &watched.levels, &watched.job.options.limits, now) {
                 Verdict::Settled => settled.push(key),
-                Verdict::Ahead(_) if level == 0 => {}
-                Verdict::Ahead(slot) => {
+                Verdict::Ahead(slot) if level > 0 => {
                     settled.push(key.clone());
-                    ahead.0.push(key);
-                    ahead.1.push(slot);
+                    // Without `since`, the time of the check is the start of the row's clock.
+                    ahead.push((key, slot, since.filter(|_| watched.rule.terms.start().is_none()).unwrap_or(now)));
                 }
-                Verdict::Remind(_) | Verdict::Stay(_) | Verdict::Tell(_) | Verdict::Raise(..) => {}
+                _ => {
+                    if let RowState::Waiting { start, stops, .. } = found {
+                        let due_at = watched.due_at(start, stops);
+                        stays.0.push(key);
+                        stays.1.push(due_at);
+                    }
+                }
             }
         }
         let by = ScheduledBy { role: watched.job.role, at: now };
         is_over &= cleared::clear_free(watched, &settled, by).is_empty();
-        if !ahead.0.is_empty() {
-            rule_check::keep(&watched.rule, &ahead.0, &ahead.1, by);
-            note(watched, &ahead.1);
-        }
+        alert::set_due(name, &stays.0, &stays.1);
+        keep(watched, ahead, by.role);
     }
     if !is_over {
         return Some(now);
     }
     rule::set_swept(name, now);
     None
+}
+
+/// Schedules checks of rows, each with the time of its `scheduled_at`.
+fn keep(watched: &Watched, rows: Vec<(Text, Time, Time)>, role: pg_sys::Oid) {
+    let mut by_time: HashMap<Time, (Vec<Text>, Vec<Time>)> = HashMap::new();
+    for (key, slot, at) in rows {
+        let (keys, slots) = by_time.entry(at).or_default();
+        keys.push(key);
+        slots.push(slot);
+    }
+    for (at, (keys, slots)) in by_time {
+        rule_check::keep(&watched.rule, &keys, &slots, ScheduledBy { role, at });
+        note(watched, &slots);
+    }
 }

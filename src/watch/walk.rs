@@ -1,29 +1,40 @@
-//! Inserts checks for the rows that existed before their rule, in pieces, in key order.
+//! Adds the rows that existed before their rule, in pieces, in key order. After a replaced calendar, moves the pending
+//! checks of the rule.
 //!
 //! Invariant: the transaction of each piece also stores the last key that it visited. If a row changes meanwhile, its
 //! trigger updates its check, and the check reads the row again.
 
-use super::Watched;
 use super::statements::alert;
 use super::statements::rule::{self, Walk};
 use super::statements::rule_check::{self, Pending, ScheduledBy};
 use super::statements::watched::WatchedRow;
 use super::stops::{Clocks, Seeing};
+use super::{SWEEP, Watched};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use awty_core::Time;
 use awty_core::watch::{self, Alert, RowState, Stops};
+use awty_core::{Time, later};
+use chrono::TimeDelta;
 use std::collections::HashMap;
 
 const ROWS: i64 = 5_000;
+/// Time until a walk looks again whether transactions have ended.
+const POLL: TimeDelta = TimeDelta::seconds(5);
 /// Number of rows in the first piece. It is small, because `until` may be slow. Pieces grow as long as they are quick.
 const FIRST_ROWS: i64 = 100;
 
 /// Visits rows for at most half of the job's timeout. Returns when to continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
-    if watched.rule.walk == Walk::Done {
-        return None;
+    let rule = &watched.rule;
+    let adds_rows = rule.walk.adds_rows();
+    match rule.walk {
+        Walk::Done => return None,
+        Walk::Again if !rule.walk_after.as_ref().is_none_or(rule::have_ended) => return Some(later(now, POLL)),
+        Walk::Again => rule::forget_open(&rule.name),
+        // Each transaction that has used the old calendar began before this one.
+        _ if rule.walk_after.as_ref().is_some_and(|after| after.as_bytes() == b"0") => rule::note_open(&rule.name),
+        _ => {}
     }
     let began = clock::mono();
     let most = watched.job.options.limits.timeout.to_std().unwrap_or_default() / 2;
@@ -31,13 +42,20 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let mut limit = FIRST_ROWS;
     loop {
         let read = clock::mono();
-        let rows = watched.source.after(after.as_ref(), limit);
-        let is_last = rows.len() < usize::try_from(limit).unwrap_or(usize::MAX);
-        after = rows.last().map(|row| row.key.clone()).or(after);
+        let (count, last, rows) = if adds_rows {
+            let rows = watched.source.after(after.as_ref(), limit);
+            (rows.len(), rows.last().map(|row| row.key.clone()), rows)
+        } else {
+            let from = after.clone().unwrap_or_else(|| Text::from(""));
+            let keys = rule_check::keys_after(&rule.name, &rule.entity_name, &from, limit);
+            let rows = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).collect();
+            (keys.len(), keys.last().cloned(), rows)
+        };
+        let is_last = count < usize::try_from(limit).unwrap_or(usize::MAX);
+        after = last.or(after);
         take(watched, rows, now);
         if is_last {
-            rule::set_walked(&watched.rule.name, Walk::Done, None);
-            return None;
+            return end(watched, now);
         }
         if clock::mono().since(began) >= most {
             rule::set_walked(&watched.rule.name, watched.rule.walk, after.as_ref());
@@ -51,6 +69,18 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     }
 }
 
+/// Ends a walk. After a replaced calendar, a sweep follows, and then another walk.
+fn end(watched: &Watched, now: Time) -> Option<Time> {
+    let rule = &watched.rule;
+    let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
+    if comes_again || rule.walk == Walk::Again {
+        rule_check::put_special(&rule.name, SWEEP, now, watched.job.role);
+        wakeup::at_commit(watched.job.runner(), clock::to_timestamp(now));
+    }
+    rule::set_walked(&rule.name, if comes_again { Walk::Again } else { Walk::Done }, None);
+    comes_again.then_some(now)
+}
+
 fn take(watched: &Watched, mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
@@ -62,7 +92,9 @@ fn take(watched: &Watched, mut rows: Vec<WatchedRow>, now: Time) {
         rows = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).collect();
     }
     let open: HashMap<Text, Alert> = match rule.walk {
-        Walk::Changed => alert::open(&rule.name, &keys).into_iter().map(|open| (open.key, open.alert)).collect(),
+        Walk::Changed | Walk::Moved | Walk::Again => {
+            alert::open(&rule.name, &keys).into_iter().map(|open| (open.key, open.alert)).collect()
+        }
         _ => HashMap::new(),
     };
     let wants_late = rule.terms.existing.as_bytes() == b"all";
@@ -86,11 +118,11 @@ fn take(watched: &Watched, mut rows: Vec<WatchedRow>, now: Time) {
         };
         let is_ahead = is_ahead(watched, found, stops, now);
         if check.is_some() {
-            if rule.walk == Walk::Changed {
+            if rule.walk != Walk::New {
                 moved.0.push(row.key);
                 moved.1.push(slot);
             }
-        } else if wants_late || alert.level > 0 || is_ahead {
+        } else if rule.walk.adds_rows() && (wants_late || alert.level > 0 || is_ahead) {
             new.0.push(row.key);
             new.1.push(slot);
         }

@@ -180,6 +180,19 @@ statement!(
     c"UPDATE awty.alert SET since = $3, due_at = $4 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
 );
 
+statement!(
+    update_due,
+    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID],
+    c"UPDATE awty.alert AS a SET due_at = n.due_at
+      FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS n (key, due_at)
+      WHERE a.entity_key = n.key AND a.due_at <> n.due_at AND a.id = ANY (ARRAY(
+          SELECT l.id FROM pg_catalog.unnest($2) AS k (key)
+          CROSS JOIN LATERAL (
+              SELECT o.id FROM awty.alert AS o
+              WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1 FOR UPDATE SKIP LOCKED
+          ) AS l))"
+);
+
 statement! {
     /// Holds the open alert of a row. Waits if another client has locked the alert. Returns the alert's level and the
     /// start of the row's clock.
@@ -218,9 +231,10 @@ statement! {
 }
 
 statement! {
-    /// Returns the keys and levels of the rule's open alerts, in the order of their keys, beginning after `after`.
-    pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<(Text, i32)> = query,
-    c"SELECT a.entity_key, a.level FROM awty.alert AS a
+    /// Returns the keys, levels and starts of the rule's open alerts, in the order of their keys, beginning after
+    /// `after`.
+    pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<(Text, i32, Option<Time>)> = query,
+    c"SELECT a.entity_key, a.level, a.since FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
 }
 
@@ -387,6 +401,14 @@ pub fn rows(ids: &[i64]) -> Vec<pg_sys::Datum> {
 pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {
     let (since, due_at) = (since.and_then(moment), moment(due_at));
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
+}
+
+/// Stores the due times of level 1 in open alerts. Skips alerts that another transaction has locked.
+pub fn set_due(rule: &Text, keys: &[Text], due_at: &[Time]) {
+    if !keys.is_empty() {
+        let due_at: Vec<_> = due_at.iter().map(|due_at| moment(*due_at)).collect();
+        update_due().execute(&[Some(rule.datum()), keys_arg(keys), due_at.into_datum()]);
+    }
 }
 
 /// Writes an alert of a row that is not late yet.

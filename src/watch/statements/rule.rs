@@ -4,7 +4,7 @@ use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::store::statement::{Arg, Rows};
-use crate::store::typed::statement;
+use crate::store::typed::{is_true, statement};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use awty_core::calendar::Length;
@@ -58,6 +58,9 @@ pub struct Rule {
     pub watched_at: Time,
     pub walk: Walk,
     pub walked_to: Option<Text>,
+    /// After a replaced calendar, the walk goes again when all transactions before this one have ended. The value is 0
+    /// until the first walk begins.
+    pub walk_after: Option<Text>,
 }
 
 /// State of the walk through the rows that existed before the rule.
@@ -67,14 +70,25 @@ pub enum Walk {
     New,
     /// The rule was changed, so pending checks move to new slots.
     Changed,
+    /// The calendar was replaced, so pending checks move to new slots, and no row is added.
+    Moved,
+    /// As [`Walk::Moved`], after the transactions that may have used the old calendar.
+    Again,
     Done,
 }
 
 impl Walk {
+    /// Whether the walk adds rows that existed before the rule.
+    pub fn adds_rows(self) -> bool {
+        matches!(self, Walk::New | Walk::Changed)
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Walk::New => "new",
             Walk::Changed => "changed",
+            Walk::Moved => "moved",
+            Walk::Again => "again",
             Walk::Done => "done",
         }
     }
@@ -92,7 +106,8 @@ statement!(
     [TEXTOID],
     c"SELECT r.rule, r.relation::pg_catalog.oid, r.entity_name, r.since, r.until, r.within, r.escalate, r.call_schema, r.call_name,
              r.notify, r.existing, r.role::pg_catalog.oid, r.watched_by::pg_catalog.oid, r.watched_at, r.walk, r.walked_to, r.due, r.calendar,
-             r.remind, r.every, r.cleared_schema, r.cleared_name, r.stopped
+             r.remind, r.every, r.cleared_schema, r.cleared_name, r.stopped,
+             r.walk_after::pg_catalog.text
       FROM awty.rule AS r WHERE r.rule = $1"
 );
 
@@ -108,7 +123,7 @@ statement!(
       ON CONFLICT (rule) DO UPDATE SET relation = excluded.relation, since = excluded.since, until = excluded.until,
           within = excluded.within, escalate = excluded.escalate, call_schema = excluded.call_schema, call_name = excluded.call_name,
           notify = excluded.notify, existing = excluded.existing, role = excluded.role, watched_by = excluded.watched_by,
-          watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, swept_at = NULL, due = excluded.due,
+          watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, walk_after = NULL, swept_at = NULL, due = excluded.due,
           calendar = excluded.calendar, remind = excluded.remind, every = excluded.every, cleared_schema = excluded.cleared_schema,
           cleared_name = excluded.cleared_name, stopped = excluded.stopped"
 );
@@ -119,6 +134,46 @@ statement! {
 }
 
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
+
+statement! {
+    /// Begins a walk that moves the pending checks of these rules after a replaced calendar. A walk that adds rows begins
+    /// anew, and also moves checks.
+    pub fn walk_moved(names: &[Text]) = query,
+    c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
+      WHERE rule = ANY ($1)"
+}
+
+statement! {
+    /// Notes the transactions that are open or have ended now, as the value of `walk_after`.
+    pub fn note_open(name: &Text) = query,
+    c"UPDATE awty.rule SET walk_after = pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) WHERE rule = $1"
+}
+
+statement! {
+    pub fn forget_open(name: &Text) = query,
+    c"UPDATE awty.rule SET walk_after = NULL WHERE rule = $1"
+}
+
+statement! {
+    /// Whether all other transactions before this one have ended. A dump may contain a transaction of another server,
+    /// which is later than all transactions here.
+    pub fn have_ended(before: &Text) -> bool = query(is_true),
+    c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
+          OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
+      FROM (SELECT pg_catalog.pg_current_snapshot()) AS s (now)"
+}
+
+statement! {
+    /// Returns the rules whose `due` calls `awty.due()` directly, and their roles.
+    pub fn of_due() -> Vec<(Text, pg_sys::Oid)> = query,
+    c"SELECT r.rule, r.role::pg_catalog.oid FROM awty.rule AS r
+      JOIN awty_internal.rule_function AS f ON f.rule = r.rule AND f.argument = 'due'
+      WHERE EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+                    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = f.function
+                        AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+                        AND d.refobjid = 'awty.due(timestamptz, interval, text)'::pg_catalog.regprocedure)
+      ORDER BY r.rule"
+}
 
 statement! {
     pub fn set_swept(name: &Text, now: Time) = query,
@@ -205,11 +260,12 @@ fn read(rows: &Rows) -> Option<Rule> {
         },
         watched_by: rows.first(13)?,
         watched_at: rows.first::<TimestampWithTimeZone>(14).map(from_timestamptz)?,
-        walk: [Walk::New, Walk::Changed]
+        walk: [Walk::New, Walk::Changed, Walk::Moved, Walk::Again]
             .into_iter()
             .find(|w| w.word().as_bytes() == walk.as_bytes())
             .unwrap_or(Walk::Done),
         walked_to: rows.first(16),
+        walk_after: rows.first(24),
     })
 }
 

@@ -74,6 +74,13 @@ statement!(
       ) AS f"
 );
 
+statement! {
+    /// Returns the keys of a rule's pending checks in their order, beginning after `after`.
+    pub fn keys_after(rule: &Text, entity_name: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
+    c"SELECT f.entity_key FROM awty.future_job AS f
+      WHERE f.entity_name = $2 AND f.entity_key > $3 AND f.job = $1 ORDER BY f.entity_key LIMIT $4"
+}
+
 statement!(
     lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -169,19 +176,25 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Inserts the check that adds the existing rows of a table to the rule, or the check of the periodic pass over the
-/// table. Does nothing if the check is already pending.
-pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
-    let slot = clock::to_timestamptz(now);
-    let args = [
+fn special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) -> [crate::store::statement::Arg; 6] {
+    [
         Some(rule.datum()),
         Some(Text::from(entity_name).datum()),
         arg(vec![rule.clone()]),
-        vec![slot].into_datum(),
+        vec![clock::to_timestamptz(now)].into_datum(),
         arg(role),
         time(now),
-    ];
-    keep_all().execute(&args);
+    ]
+}
+
+/// Schedules a walk of a rule for now. If a walk is already pending, it is written, so that its run is undone.
+pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
+    put_all().execute(&special(rule, entity_name, now, role));
+}
+
+/// Schedules a walk or a sweep of a rule for now, unless it is already pending.
+pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
+    keep_all().execute(&special(rule, entity_name, now, role));
 }
 
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {

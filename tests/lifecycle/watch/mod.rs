@@ -13,6 +13,7 @@ mod partitions;
 mod races;
 mod refusals;
 mod remembered;
+mod replaced;
 mod rights;
 mod silence;
 mod stops;
