@@ -16,7 +16,7 @@ use crate::process::timer;
 use crate::run::call::{Caller, ask};
 use crate::store::job::Job;
 use crate::watch;
-use crate::watch::statements::alert;
+use crate::watch::statements::{alert, stop};
 use awty_core::{After, Answer, Before, Check, Time, policy};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
@@ -76,7 +76,7 @@ fn try_check(args: &Args) -> Result<Row> {
     let trial = dry_run::pending(name, key, &job.name)
         .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
-    say_held(&job, &entity, trial.held);
+    say_quiet(&job, &entity, trial.held);
     // A check whose slot is in the future is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
@@ -93,11 +93,16 @@ fn try_check(args: &Args) -> Result<Row> {
 }
 
 /// Notifies the client if a run does not come by itself, or would not tell the alert of a watched row.
-fn say_held(job: &Job, entity: &Entity, held: bool) {
-    let rule = watch::hold::rule_of(job, &entity.name);
-    let alert = rule.and_then(|watched| alert::open(&watched.rule.name, std::slice::from_ref(&entity.key)).pop());
-    if alert.is_some_and(|open| open.alert.hold.is_some()) {
-        error::log::notice(format!("the alert of {} is held, so a run does not tell it", entity.label()));
+fn say_quiet(job: &Job, entity: &Entity, held: bool) {
+    if let Some(watched) = watch::hold::rule_of(job, &entity.name) {
+        let (rule, keys) = (&watched.rule.name, std::slice::from_ref(&entity.key));
+        if alert::open(rule, keys).iter().any(|open| open.alert.hold.is_some()) {
+            error::log::notice(format!("the alert of {} is held, so a run does not tell it", entity.label()));
+        }
+        let is_stopped = |known: &stop::Known| known.clock.as_ref().is_some_and(|clock| clock.stops.since().is_some());
+        if stop::read(rule, keys).iter().any(is_stopped) {
+            error::log::notice(format!("the clock of {} is stopped, so a run raises no alert", entity.label()));
+        }
     }
     if held {
         error::log::notice(format!("the check of job \"{}\" for {} is held", job.name, entity.label()));

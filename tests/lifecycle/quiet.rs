@@ -172,19 +172,25 @@ fn a_planned_quiet_is_healthy() {
     assert!(shop.cluster.value::<bool>("postgres", said));
 }
 
-/// A check that is locked at its end keeps its hold until the lock is gone. Other checks do not wait for the lock.
+/// A check that is locked at its end keeps its hold until the lock is gone. Other checks do not wait for the lock. The
+/// slot of the locked check comes after the planned end, so it is not missed.
 #[test]
 fn an_end_waits_for_no_client() {
     let shop = skipping();
-    shop.schedule("1", "note", "after => '1 h'");
-    shop.schedule("2", "note", "after => '1 h'");
     let mut client = shop.client();
-    shop.run("SELECT awty.hold('orders', k, held_until => now() + interval '2 s') FROM unnest('{1, 2}'::text[]) AS k");
-    client.batch_execute("BEGIN; SELECT awty.hold('orders', '1', held_until => now() + interval '2 s')").unwrap();
+    let end = shop.ahead(
+        4,
+        "SELECT awty.schedule('orders', '1', 'skips', at => {first} + interval '1 s');
+         SELECT awty.schedule('orders', '2', 'note', at => {first} + interval '1 h');
+         SELECT awty.hold('orders', k, held_until => {first}) FROM unnest('{1, 2}'::text[]) AS k",
+    );
+    client.batch_execute("BEGIN; SELECT awty.hold('orders', '1', held_until => now() + interval '1 h')").unwrap();
     shop.await_true("the other end", "SELECT NOT held FROM awty.future_job WHERE entity_key = '2'");
+    shop.await_time(end, 4);
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job WHERE entity_key = '1'"));
     client.batch_execute("ROLLBACK").unwrap();
     shop.await_true("the end", NOTHING_HELD);
+    shop.end_of("1").is_done();
 }
 
 /// An occurrence that is held during its run hands the hold with its end to the next occurrence.
@@ -315,4 +321,26 @@ fn an_open_alert_is_a_candidate() {
     for call in ["hold", "release", "check_now"] {
         assert_eq!(refusal(&mut client, &format!("SELECT awty.{call}('orders', '1')")).sqlstate, "21000", "{call}");
     }
+}
+
+#[test]
+fn a_dry_run_says_what_keeps_a_row_quiet() {
+    let shop = skipping();
+    shop.run(
+        "CREATE TABLE shop.orders (id int PRIMARY KEY, placed_at timestamptz, status text);
+         SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'there'$$, within => '1 h', stopped => $$status = 'waiting'$$);
+         INSERT INTO shop.orders VALUES (1, now(), 'waiting'), (2, now(), 'open'), (3, now(), 'open'); SELECT awty.hold('orders', 2)",
+    );
+    shop.schedule("4", "note", "after => '1 h'");
+    shop.run("SELECT awty.hold('orders', '4', held_until => now() + interval '1 h')");
+    let said = |key: &str, job: &str| {
+        let sql = format!("SELECT FROM awty.dry_run('orders', '{key}', '{job}')");
+        let output =
+            shop.cluster.tool("psql").args(["-X", "-U", "shop", "-d", "postgres", "-c", &sql]).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).trim().to_owned()
+    };
+    assert_eq!(said("1", "orders"), "NOTICE:  the clock of \"orders\" \"1\" is stopped, so a run raises no alert");
+    assert_eq!(said("2", "orders"), "NOTICE:  the alert of \"orders\" \"2\" is held, so a run does not tell it");
+    assert_eq!(said("3", "orders"), "");
+    assert_eq!(said("4", "note"), "NOTICE:  the check of job \"note\" for \"orders\" \"4\" is held");
 }

@@ -116,7 +116,13 @@ fn the_owner_of_the_database_dumps_every_row() {
     shop.cluster.await_sql("postgres", "some history", "SELECT EXISTS (SELECT FROM pg_inherits)");
     shop.run("SELECT awty.schedule('orders', i::text, 'note', after => '0') FROM generate_series(1, 20) AS i");
     shop.cluster.await_sql("postgres", "the ends", "SELECT count(*) >= 20 FROM awty.future_job_history");
-    shop.run("DROP TABLE shop.filler");
+    shop.run(
+        "DROP TABLE shop.filler;
+         SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'Europe/Berlin', '{2026-12-25}');
+         SELECT awty.repeat('note', every => '1 h', zone => 'Europe/Berlin', calendar => 'office');
+         SELECT awty.hold('later', '1', note => 'away', held_until => now() + interval '1 day');
+         SELECT awty.pause('later', 'moves', now() + interval '1 day')",
+    );
     shop.cluster.execute(
         "postgres",
         &[
@@ -133,7 +139,8 @@ fn the_owner_of_the_database_dumps_every_row() {
     }
     let count = "SELECT (SELECT count(*) FROM awty.job), (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history),
                  (SELECT count(*) FROM awty_internal.origin), (SELECT count(*) FROM awty_internal.check_stat), (SELECT count(*) FROM awty.rule),
-                 (SELECT count(*) FROM awty.alert), (SELECT count(*) FROM awty_internal.repetition), (SELECT count(*) FROM awty_internal.hold)";
+                 (SELECT count(*) FROM awty.alert), (SELECT count(*) FROM awty_internal.repetition), (SELECT string_agg(h::text, ' ') FROM awty_internal.hold AS h),
+                 (SELECT string_agg(c::text, ' ') FROM awty.calendar AS c), (SELECT string_agg(j::text, ' ' ORDER BY j.job) FROM awty.job AS j)";
     let source = shop.cluster.psql("postgres", count);
     for (role, format, jobs) in [
         ("landlord", "p", "1"),

@@ -15,6 +15,9 @@ const LINES: &str = "
     UNION ALL SELECT 'ended ' || tableoid::regclass::text || t::text FROM awty.future_job_history AS t
     UNION ALL SELECT 'check_stat ' || t::text FROM awty_internal.check_stat AS t
     UNION ALL SELECT 'hold ' || t::text FROM awty_internal.hold AS t
+    UNION ALL SELECT 'calendar ' || t::text FROM awty.calendar AS t
+    UNION ALL SELECT 'rule ' || t::text FROM awty.rule AS t
+    UNION ALL SELECT 'alert ' || t::text FROM awty.alert AS t
     UNION ALL SELECT 'repetition ' || t::text FROM awty_internal.repetition AS t
     UNION ALL SELECT 'origin ' || t::text FROM awty_internal.origin AS t
     UNION ALL SELECT 'identity ' || last_value::text FROM awty_internal.identity

@@ -64,3 +64,46 @@ fn writes_are_watched_without_the_library() {
     shop.cluster.restart();
     await_state(&shop, "late 3:1; pending -");
 }
+
+/// A restored rule has its calendar, its reminders and its holds. A hold whose end has passed ends when the copy is
+/// adopted.
+#[test]
+fn a_restored_rule_keeps_its_deadlines() {
+    let shop = watched("");
+    shop.run(
+        "SELECT awty.create_calendar('always', '{mon-sun 00:00-24:00}', 'UTC', '{2020-01-01}');
+         CREATE TABLE shop.told (key text, level integer);
+         CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.told VALUES (a.entity_key, a.level) $$",
+    );
+    super::watch(
+        &shop,
+        "calendar => 'always', remind => '{1 hour, 30 min}', every => '1 day', stopped => 'id = 3', call => 'shop.tell',
+         call_cleared => 'shop.tell', replace => true",
+    );
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (2, now()), (3, now())"));
+    await_state(&shop, "late 1:1; pending 1 2 3");
+    let end = shop.ahead(
+        3,
+        "SELECT awty.hold('orders', 1, 'orders', note => 'Anna', held_until => {first}); SELECT awty.hold('orders', 2, 'orders', note => 'Ben',
+             held_until => now() + interval '1 h')",
+    );
+    let script = dump(&shop.cluster, &[]);
+    shop.cluster.execute("postgres", &["CREATE DATABASE copy"]);
+    restore(&shop.cluster, "copy", &script);
+    let stored = "SELECT concat_ws(E'\\n', (SELECT string_agg((to_jsonb(r) - 'swept_at')::text, ' ') FROM awty.rule AS r),
+        (SELECT string_agg(a::text, ' ' ORDER BY id) FROM awty.alert AS a WHERE entity_key = '2'), (SELECT string_agg(c::text, ' ') FROM awty.calendar AS c),
+        (SELECT string_agg(s::text, ' ') FROM awty_internal.stop AS s))";
+    let [here, there] = ["postgres", "copy"].map(|database| shop.cluster.value::<String>(database, stored));
+    assert_eq!(here, there);
+    assert!(there.contains("always") && there.contains("Ben") && there.contains("tell"), "{there}");
+    shop.await_time(end, 1);
+    let held = "SELECT string_agg(concat_ws(':', entity_key, note), ' ' ORDER BY entity_key) FROM awty.alert WHERE held_by IS NOT NULL";
+    assert_eq!(shop.cluster.value::<String>("copy", held), "1:Anna 2:Ben");
+    shop.cluster.execute("copy", &["SELECT awty.adopt()"]);
+    shop.cluster.await_sql(
+        "copy",
+        "the end of the hold, and the telling",
+        "SELECT count(*) = 2 AND min(key) = '1' FROM shop.told",
+    );
+    assert_eq!(shop.cluster.value::<String>("copy", held), "2:Ben");
+}
