@@ -4,7 +4,8 @@
 //! - [`lease`] claims due checks, sends heartbeats and books answers.
 //! - [`deliver`] turns a lease into a request and an answer into a verdict: limits of one call, signatures, retries.
 //! - [`net`] judges addresses, resolves names and makes one HTTP call.
-//! - [`api`] is the HTTP API, one file per resource; [`db`] holds every SQL statement.
+//! - [`api`] is the HTTP API, one file per resource; [`page`] is the same for people, one file per view; [`db`] holds every SQL
+//!   statement.
 //! - [`metrics`] counts what the gateway does; [`scrape`] adds figures of the database; [`health`] answers `/readyz`.
 //! - [`listen`] accepts connections; [`secrets`] reads credentials; [`clock`] reads the clock; [`notify`] tells systemd.
 //! - [`duration`] and [`sqlstate`] turn texts into values.
@@ -21,6 +22,7 @@ pub mod listen;
 pub mod metrics;
 pub mod net;
 pub mod notify;
+pub mod page;
 pub mod scrape;
 pub mod secrets;
 pub mod serve;

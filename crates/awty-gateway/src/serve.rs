@@ -11,6 +11,7 @@ use crate::net::guard::{Guard, Shared};
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
+use crate::page::{self, Page};
 use crate::{api, health, listen, scrape, secrets};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -77,6 +78,8 @@ pub async fn serve(
     };
     let metrics = Arc::new(Metrics::default());
     let api = Api::new(requests_db.clone(), guard.clone(), metrics.clone(), api_config);
+    let secure = config.behind_proxy || listen_tls.is_some();
+    let (page_api, page_metrics) = (api.clone(), metrics.clone());
     let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
     let worker_config = WorkerConfig {
         name: config.name.clone(),
@@ -89,8 +92,17 @@ pub async fn serve(
     let (stopper, stopping) = watch::channel(false);
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, worker_config, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
-    let mut router = api::router(api).merge(health::router(worker.clone()));
-    // With a second listener, the metrics can be read even if clients hold all connections of the main listener.
+    let calls = api::router(api);
+    let page = Page {
+        api: page_api,
+        calls: calls.clone(),
+        worker: worker.clone(),
+        metrics: page_metrics,
+        name: config.name.clone(),
+        secure,
+    };
+    let mut router = calls.merge(page::router(page)).merge(health::router(worker.clone()));
+    // These routes answer even if clients hold all connections of the main listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));

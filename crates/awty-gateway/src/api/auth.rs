@@ -33,6 +33,10 @@ impl Asker {
         Err(Problem::new("not-permitted", format!("The token has the scope {}; {scope} is needed.", self.token.scope)))
     }
 
+    pub fn scope(&self) -> &str {
+        &self.token.scope
+    }
+
     pub fn role(&self) -> &str {
         &self.token.role
     }
@@ -40,6 +44,11 @@ impl Asker {
     pub fn changes(&self) -> bool {
         self.changes
     }
+}
+
+fn unreadable() -> Problem {
+    let detail = "The header Authorization has no token of awty; write Bearer, a space, and awty_ with 43 characters.";
+    Problem::new("token-missing", detail)
 }
 
 impl FromRequestParts<Arc<Api>> for Asker {
@@ -50,39 +59,42 @@ impl FromRequestParts<Arc<Api>> for Asker {
             return Ok(known.clone());
         }
         let missing = || Problem::new("token-missing", "Send the header Authorization: Bearer awty_…");
-        let unreadable = || {
-            let detail =
-                "The header Authorization has no token of awty; write Bearer, a space, and awty_ with 43 characters.";
-            Problem::new("token-missing", detail)
-        };
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let (scheme, text) = header.ok_or_else(missing)?.split_once(' ').ok_or_else(unreadable)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(unreadable());
+        }
+        let asker = api.asker(text.trim(), !parts.method.is_safe()).await?;
+        if let Some(seen) = parts.extensions.get::<Seen>() {
+            seen.is(&asker.token.role);
+        }
+        Ok(asker)
+    }
+}
+
+impl Api {
+    /// Returns the holder of a token. `changes` says whether the request may change data.
+    pub async fn asker(&self, text: &str, changes: bool) -> Result<Asker, Problem> {
+        if !text.starts_with("awty_") || text.len() != LENGTH {
+            return Err(unreadable());
+        }
         let unknown = || {
             let detail =
                 "The token is not known: it was dropped, is from another database, or a character of it is wrong.";
             Problem::new("token-missing", detail)
         };
-        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let (scheme, text) = header.ok_or_else(missing)?.split_once(' ').ok_or_else(unreadable)?;
-        let text = text.trim();
-        if !scheme.eq_ignore_ascii_case("bearer") || !text.starts_with("awty_") || text.len() != LENGTH {
-            return Err(unreadable());
-        }
-        let token = api.db.token(&Sha256::digest(text), crate::clock::now()).await?.ok_or_else(unknown)?;
+        let token = self.db.token(&Sha256::digest(text), crate::clock::now()).await?.ok_or_else(unknown)?;
         if token.expired {
             return Err(Problem::new("token-expired", "The token has expired; make a new one."));
         }
-        if !api.rates.allow(token.id) {
+        if !self.rates.allow(token.id) {
             let detail = format!("A token has {PER_SECOND} requests a second; wait a little.");
             return Err(Problem::new("rate-limited", detail));
         }
-        if let Some(seen) = parts.extensions.get::<Seen>() {
-            seen.is(&token.role);
-        }
-        Ok(Asker { token, changes: !parts.method.is_safe() })
+        Ok(Asker { token, changes })
     }
-}
 
-impl Api {
-    pub(super) async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
+    pub async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
         let permit = Arc::new(self.permits.permit(asker.role(), asker.changes()).await?);
         let request = self.db.begin(asker.role(), permit.clone()).await?;
         permit.begin();

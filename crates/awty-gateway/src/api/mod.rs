@@ -31,13 +31,14 @@ mod tokens;
 mod unchanged;
 mod unread;
 
+pub use auth::Asker;
 pub use permits::{CHANGES, READS};
+pub use problem::Problem;
 pub use state::{Api, ApiConfig};
 
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::{Json, Router};
-use problem::Problem;
 use std::sync::Arc;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;

@@ -121,14 +121,24 @@ impl From<Trouble> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    pub fn body(&self) -> Value {
         let title = find(self.name).map_or("", |known| known.title);
         let mut body = json!({"type": format!("/problems/{}", self.name), "title": title, "status": self.status, "detail": self.detail});
         if let Some(body) = body.as_object_mut() {
-            body.extend(self.more);
+            body.extend(self.more.clone());
         }
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        body
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, body) = (self.status(), self.body());
         let mut response = (status, body.to_string()).into_response();
         if self.again {
             response.extensions_mut().insert(Again);

@@ -16,6 +16,7 @@ pub mod sends;
 pub mod status;
 pub mod targets;
 pub mod tokens;
+pub mod views;
 
 pub use answers::{Answer, Booking, Changes, Failure, Wait};
 pub use arguments::{Argument, Arguments};

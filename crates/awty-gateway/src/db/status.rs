@@ -19,9 +19,21 @@ const FINDINGS: &str =
 
 /// Returns the database's state, the gateways with leases, and the findings of `awty.doctor()`.
 pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>), Trouble> {
-    let all = async |sql| -> Result<Vec<Value>, Trouble> {
-        request.rows(sql, &[]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
-    };
-    let database = all(STATUS).await?.pop().unwrap_or_default();
-    Ok((database, all(GATEWAYS).await?, all(FINDINGS).await?))
+    let (database, gateways) = standing(request).await?;
+    Ok((database, gateways, findings(request).await?))
+}
+
+/// Returns the database's state and the gateways with leases.
+pub async fn standing(request: &Request) -> Result<(Value, Vec<Value>), Trouble> {
+    let database = all(request, STATUS).await?.pop().unwrap_or_default();
+    Ok((database, all(request, GATEWAYS).await?))
+}
+
+/// Returns the findings of `awty.doctor()`.
+pub async fn findings(request: &Request) -> Result<Vec<Value>, Trouble> {
+    all(request, FINDINGS).await
+}
+
+async fn all(request: &Request, sql: &str) -> Result<Vec<Value>, Trouble> {
+    request.rows(sql, &[]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

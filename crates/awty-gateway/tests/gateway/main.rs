@@ -43,3 +43,4 @@ mod stopping;
 mod strangers;
 mod targets;
 mod tenants;
+mod views;

@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["db"],
     &["lease", "listen"],
     &["api", "health", "scrape"],
+    &["page"],
     &["serve"],
     &["main"],
 ];

@@ -1,0 +1,151 @@
+//! Reads alerts, pending checks, the history and the attempts, and changes single checks.
+
+use super::all;
+use crate::db::attempt::{attempt, call};
+use crate::db::{Request, Trouble};
+use serde_json::Value;
+
+macro_rules! alert {
+    () => {
+        "SELECT pg_catalog.jsonb_build_object('id', a.id, 'rule', a.rule, 'name', a.entity_name, 'key', a.entity_key, 'level', a.level, 'due', a.due_at,
+            'raised', a.raised_at, 'cleared', a.cleared_at, 'told', a.told, 'told_at', a.told_at, 'held_by', a.held_by::text, 'held_until', a.held_until,
+            'note', a.note) "
+    };
+}
+
+/// Sorts at most 10,000 open alerts, so that the cost is bounded.
+const OPEN: &str = concat!(
+    alert!(),
+    "FROM (SELECT * FROM awty.alert AS o WHERE o.cleared_at IS NULL AND o.level >= $1 LIMIT 10000) AS a ORDER BY a.due_at, a.id LIMIT $2"
+);
+const CLEARED: &str = concat!(
+    alert!(),
+    "FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.level >= 1 ORDER BY a.cleared_at DESC LIMIT $1"
+);
+const ALERTS_OF: &str = concat!(
+    alert!(),
+    "FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL ORDER BY a.rule LIMIT 50"
+);
+macro_rules! check {
+    () => {
+        "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name', f.entity_name, 'key', f.entity_key, 'at', f.next_check_at, 'held', f.held,
+            'attempt', f.attempt) "
+    };
+}
+const PENDING: &str = concat!(
+    check!(),
+    "FROM awty.future_job AS f WHERE f.entity_name = $1 AND ($2::text IS NULL OR f.entity_key = $2) ORDER BY f.entity_key, f.job LIMIT $3"
+);
+/// Reads the checks of each job by the index on job and slot.
+const IN_SLOT: &str = concat!(
+    check!(),
+    "FROM awty.job AS j CROSS JOIN LATERAL (
+        SELECT c.* FROM awty.future_job AS c
+        WHERE c.job = j.job AND NOT c.held AND c.next_check_at >= $1::text::timestamptz AND c.next_check_at < $1::text::timestamptz + $2::text::interval
+        ORDER BY c.next_check_at, c.id LIMIT $3) AS f
+    ORDER BY f.next_check_at, f.job, f.id LIMIT $3"
+);
+const EXPLAIN: &str =
+    "SELECT pg_catalog.jsonb_build_object('at', e.at, 'job', e.job, 'event', e.event, 'detail', e.detail)
+    FROM awty.explain($1, $2) AS e";
+const SCHEDULE_OF: &str = "SELECT pg_catalog.to_jsonb(e.id) FROM awty_http.endpoint AS e WHERE e.entity_name = $1 AND e.entity_key = $2 LIMIT 1";
+macro_rules! ended {
+    () => {
+        "SELECT pg_catalog.jsonb_build_object('id', h.id, 'job', h.job, 'name', h.entity_name, 'key', h.entity_key, 'slot', h.next_check_at,
+            'at', h.finished_at, 'after', h.finished_at::text, 'outcome', h.outcome, 'attempts', h.attempts, 'sqlstate', h.sqlstate, 'message', h.message,
+            'took', pg_catalog.floor(EXTRACT(epoch FROM h.run_time) * 1000)::bigint,
+            'lateness', pg_catalog.floor(EXTRACT(epoch FROM h.lateness) * 1000)::bigint,
+            'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
+    };
+}
+/// Reads the problems of each job by the index on them.
+const PROBLEMS: &str = concat!(
+    ended!(),
+    "FROM awty.job AS j CROSS JOIN LATERAL (
+        SELECT p.* FROM awty.future_job_history AS p
+        WHERE p.job = j.job AND p.outcome <> ALL ('{done,met,cancelled,replaced}')
+          AND (p.finished_at, p.id) < (coalesce($1::text::timestamptz, 'infinity'), coalesce($2::bigint, 0))
+        ORDER BY p.finished_at DESC, p.id DESC LIMIT $3) AS h
+    ORDER BY h.finished_at DESC, h.id DESC LIMIT $3"
+);
+const HISTORY: &str = concat!(
+    ended!(),
+    "FROM awty.future_job_history AS h
+    WHERE h.finished_at <= coalesce($1::text::timestamptz, 'infinity')
+      AND (h.finished_at, h.id) < (coalesce($1::text::timestamptz, 'infinity'), coalesce($2::bigint, 0))
+    ORDER BY h.finished_at DESC, h.id DESC LIMIT $3"
+);
+const ATTEMPT: &str = concat!(
+    "SELECT ",
+    attempt!(),
+    "::text FROM awty_http_internal.attempts($1, $2::text::timestamptz + '1 ms'::interval, max => 100) AS a WHERE a.lease = $3"
+);
+const HOLD: &str =
+    "SELECT awty.hold($1, $2, $3, note => $4, held_until => pg_catalog.clock_timestamp() + $5::text::interval)";
+const RELEASE: &str = "SELECT awty.release($1, $2, $3)";
+const CHECK_NOW: &str = "SELECT awty.check_now($1, $2, $3)";
+
+/// Returns the open alerts that have at least this level, the longest late first.
+pub async fn open_alerts(request: &Request, level: i32, limit: i64) -> Result<Vec<Value>, Trouble> {
+    all(request, OPEN, &[&level, &limit]).await
+}
+
+pub async fn cleared_alerts(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
+    all(request, CLEARED, &[&limit]).await
+}
+
+pub async fn alerts_of(request: &Request, name: &str, key: &str) -> Result<Vec<Value>, Trouble> {
+    all(request, ALERTS_OF, &[&name, &key]).await
+}
+
+/// Returns the pending checks of one entity, or of all entities with this name.
+pub async fn pending(request: &Request, name: &str, key: Option<&str>, limit: i64) -> Result<Vec<Value>, Trouble> {
+    all(request, PENDING, &[&name, &key, &limit]).await
+}
+
+pub async fn in_slot(request: &Request, slot: &str, width: &str, limit: i64) -> Result<Vec<Value>, Trouble> {
+    all(request, IN_SLOT, &[&slot, &width, &limit]).await
+}
+
+pub async fn explain(request: &Request, name: &str, key: &str) -> Result<Vec<Value>, Trouble> {
+    all(request, EXPLAIN, &[&name, &key]).await
+}
+
+pub async fn schedule_of(request: &Request, name: &str, key: &str) -> Result<Option<Value>, Trouble> {
+    Ok(all(request, SCHEDULE_OF, &[&name, &key]).await?.pop())
+}
+
+/// Returns finished checks, the newest first, from a position in that order on.
+pub async fn ended(
+    request: &Request,
+    problems: bool,
+    after: Option<&str>,
+    id: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Value>, Trouble> {
+    all(request, if problems { PROBLEMS } else { HISTORY }, &[&after, &id, &limit]).await
+}
+
+/// Returns one call of a schedule, which ended at about this time.
+pub async fn one_attempt(request: &Request, schedule: &str, at: &str, lease: i64) -> Result<Option<Value>, Trouble> {
+    let row = request.maybe(ATTEMPT, &[&schedule, &at, &lease]).await?;
+    Ok(row.map(|row| row.try_get::<_, String>(0)).transpose()?.as_deref().and_then(call))
+}
+
+/// Holds a check or an alert, for a length of time or until it is released.
+pub async fn hold(
+    request: &Request,
+    (name, key, job): (&str, &str, Option<&str>),
+    note: Option<&str>,
+    length: Option<&str>,
+) -> Result<(), Trouble> {
+    request.maybe(HOLD, &[&name, &key, &job, &note, &length]).await.map(drop)
+}
+
+pub async fn release(request: &Request, (name, key, job): (&str, &str, Option<&str>)) -> Result<(), Trouble> {
+    request.maybe(RELEASE, &[&name, &key, &job]).await.map(drop)
+}
+
+pub async fn check_now(request: &Request, (name, key, job): (&str, &str, Option<&str>)) -> Result<(), Trouble> {
+    request.maybe(CHECK_NOW, &[&name, &key, &job]).await.map(drop)
+}

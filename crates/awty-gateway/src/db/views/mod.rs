@@ -1,0 +1,19 @@
+//! Reads checks, rules and jobs for the page, and changes them. Each function runs in the transaction of a request.
+//!
+//! Invariant: each query reads a bounded number of rows, and row security decides which rows the role sees.
+
+mod checks;
+mod home;
+mod jobs;
+
+pub use checks::*;
+pub use home::*;
+pub use jobs::*;
+
+use super::{Request, Trouble};
+use serde_json::Value;
+use tokio_postgres::types::ToSql;
+
+async fn all(request: &Request, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Value>, Trouble> {
+    request.rows(sql, values).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}

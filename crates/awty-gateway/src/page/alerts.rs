@@ -1,0 +1,94 @@
+//! `/alerts`: the rows that are late, who has taken each, and those that were late.
+
+use super::fail::View;
+use super::frame;
+use super::parts::{Mark, button, empty, entity, mark, number, string, table, text, time, whole};
+use super::visit::Visit;
+use super::words::count;
+use crate::db::views;
+use maud::{Markup, html};
+use serde_json::Value;
+
+const ROWS: i64 = 200;
+
+pub async fn show(visit: Visit) -> View {
+    let reading = visit.read().await?;
+    let late = views::open_alerts(&reading, 0, ROWS).await?;
+    let cleared = views::cleared_alerts(&reading, 20).await?;
+    visit.end(reading).await?;
+    let was = |row: &Value| {
+        vec![
+            entity(row),
+            html! { (string(&row["rule"])) },
+            time(&row["due"]),
+            time(&row["cleared"]),
+            whole(&row["told"]),
+        ]
+    };
+    let body = html! {
+        h1 {
+            @match visit.late() {
+                0 => "Nothing is late.",
+                late => { (count(late, "row is late.", "rows are late.")) }
+            }
+        }
+        @if late.is_empty() {
+            (empty("Late rows", "A late row stands here until the condition of its rule is met. To see which rules there are:", Some("SELECT rule, relation, until, within FROM awty.rule;")))
+        } @else {
+            (open("Late rows", &late, &visit.place))
+        }
+        @if !cleared.is_empty() {
+            (table("No longer late", &[text("Row"), text("Rule"), text("Was due"), text("Cleared"), number("Told")], cleared.iter().map(was).collect()))
+        }
+    };
+    Ok(frame::still(&visit, "Alerts", body))
+}
+
+/// Open alerts with the forms that hold and release them.
+pub fn open(caption: &'static str, alerts: &[Value], back: &str) -> Markup {
+    let row = |row: &Value| {
+        let state = match row["level"].as_i64() {
+            Some(0) => mark(Mark::Wait, "not late yet"),
+            Some(1) | None => mark(Mark::Late, "late"),
+            Some(level) => mark(Mark::Late, &format!("late, level {level}")),
+        };
+        vec![
+            entity(row),
+            html! { a href="/rules" { (string(&row["rule"])) } },
+            state,
+            time(&row["due"]),
+            whole(&row["told"]),
+            taken(row, back),
+        ]
+    };
+    table(
+        caption,
+        &[text("Row"), text("Rule"), text("State"), text("Due"), number("Told"), text("Taken by")],
+        alerts.iter().map(row).collect(),
+    )
+}
+
+/// Who holds an alert, or the form to hold it.
+fn taken(row: &Value, back: &str) -> Markup {
+    let [name, key, rule] = ["name", "key", "rule"].map(|name| string(&row[name]));
+    let fields = [("name", name), ("key", key), ("job", rule), ("back", back)];
+    html! {
+        @if let Some(person) = row["held_by"].as_str() {
+            (mark(Mark::Held, person))
+            @if let Some(note) = row["note"].as_str() { " “" (note) "”" }
+            @if !row["held_until"].is_null() { " until " (time(&row["held_until"])) }
+            " " (button("/entity/release", "Release", &fields))
+        } @else {
+            details.take {
+                summary { "Take it" }
+                form.stack method="post" action="/entity/hold" {
+                    @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                    label { "Note " input name="note" maxlength="200" placeholder="asked the warehouse"; }
+                    label { "For " input name="until" placeholder="2 h" size="8"; }
+                    p.about { "Nobody is told while it is held. Without a time, it is held until it is released." }
+                    button { "Hold" }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `/attempts/{lease}`: one call, with its address, its phases, its answer and a verdict in words.
+
+use super::fail::{Fail, View};
+use super::form::encoded;
+use super::frame;
+use super::parts::{Mark, mark, none, string, table, text, time};
+use super::visit::Visit;
+use super::words::{millis, seconds};
+use crate::db::views;
+use axum::extract::Path;
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// Names and words of the phases, in their order. A phase is the time since the one before.
+const PHASES: [(&str, &str); 4] = [
+    ("name", "looking up the name"),
+    ("connect", "connecting"),
+    ("tls", "TLS"),
+    ("first_byte", "waiting for the answer"),
+];
+
+/// The address of one call. The schedule and the time make the call quick to find.
+pub fn place(lease: &str, schedule: &str, at: &str) -> String {
+    format!("/attempts/{lease}?schedule={}&at={}", encoded(schedule), encoded(at))
+}
+
+/// The answer of a call, in a few words.
+pub fn said(call: &Value) -> Markup {
+    let result = &call["result"];
+    html! {
+        @match (result["status"].as_i64(), result["fault"].as_str()) {
+            (Some(status), _) => { (status) }
+            (None, Some(fault)) => { (fault) }
+            (None, None) => { (string(&call["message"])) }
+        }
+        @if let Some(took) = seconds(&result["duration"]) { " in " (took) }
+    }
+}
+
+pub async fn show(visit: Visit, Path(lease): Path<i64>) -> View {
+    let (schedule, at) = (visit.query.need("schedule")?, visit.query.need("at")?);
+    super::words::moment(&Value::from(at)).ok_or_else(Fail::not_found)?;
+    let reading = visit.read().await?;
+    let call = views::one_attempt(&reading, schedule, at, lease).await?.ok_or_else(Fail::not_found)?;
+    visit.end(reading).await?;
+    let result = &call["result"];
+    let body = html! {
+        h1 { @if call["ok"] == true { "This call succeeded." } @else { "This call failed." } }
+        p.lead { (verdict(&call)) }
+        p { a href=(format!("/schedules/{}", encoded(schedule))) { "Its schedule" } }
+        dl.facts {
+            div { dt { "Slot" } dd { (time(&call["slot"])) } }
+            div { dt { "Called" } dd { (time(&call["at"])) } }
+            div { dt { "Late by" } dd { @if let Some(late) = seconds(&result["lateness"]) { (late) } @else { (none()) } } }
+            div { dt { "Attempt" } dd { (call["attempt"]) } }
+            div { dt { "Answer" } dd { (said(&call)) } }
+            div { dt { "Address" } dd { (result["address"].as_str().unwrap_or("–")) } }
+            div { dt { "Gateway" } dd { (string(&call["worker"])) } }
+            div { dt { "Key" } dd { code { (string(&call["key"])) } } }
+        }
+        (phases(&result["phases"]))
+        @if let Some(location) = result["location"].as_str() { p { "It redirects to " code { (location) } ". A redirect is never followed; edit the schedule to call that address." } }
+        @if let Some(answer) = result["body"].as_str() { h2 { "Answer" } pre { code { (answer) } } }
+    };
+    Ok(frame::live(&visit, "Call", body))
+}
+
+fn verdict(call: &Value) -> Markup {
+    let result = &call["result"];
+    html! {
+        @if call["ok"] == true { (mark(Mark::Good, "done")) } @else { (mark(Mark::Bad, "failed")) }
+        ": "
+        @match (result["status"].as_i64(), result["fault"].as_str()) {
+            (Some(status), None) => { "the endpoint answered " (status) }
+            (Some(status), Some(fault)) => { "the endpoint answered " (status) ", which counts as " (fault) }
+            (None, Some(fault)) => { "no answer came, because of " (fault) }
+            (None, None) => { "the gateway has reported no details" }
+        }
+        @if let Some(message) = call["message"].as_str() { ". " (message) }
+        @if result["sent"] == false { ". Nothing was sent." }
+    }
+}
+
+/// The lengths of the phases, each measured from the end of the one before.
+fn phases(phases: &Value) -> Markup {
+    let mut rows = Vec::new();
+    let total = phases["total"].as_f64().unwrap_or(0.0);
+    let mut left = total;
+    let mut add = |word: &str, length: f64| {
+        let share = if total > 0.0 { (length / total * 1_000.0).clamp(0.0, 1_000.0) } else { 0.0 };
+        #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
+        let words = millis((length * 1_000.0).round() as i64);
+        let bar = html! {
+            svg.bar viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true" { rect width=(format!("{share:.0}")) height="10" {} }
+        };
+        rows.push(vec![html! { (word) }, html! { (words) }, bar]);
+    };
+    for (name, word) in PHASES {
+        if let Some(length) = phases[name].as_f64() {
+            add(word, length);
+            left -= length;
+        }
+    }
+    if left > 0.0 {
+        add("reading the answer", left.max(0.0));
+    }
+    html! { @if total > 0.0 { (table("Phases", &[text("Phase"), text("Took"), text("Share")], rows)) } }
+}

@@ -1,0 +1,102 @@
+//! Draws charts as SVG. Each chart has a title, a sentence and a table with the same numbers.
+
+use super::chart::{Range, line, stack, top};
+use super::parts::{Column, number, table, text};
+use super::words::{absolute, grouped, millis};
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+
+/// Numbers of one colour, by bucket.
+pub struct Series {
+    pub name: &'static str,
+    /// Class in the stylesheet: `first`, `second`, `third` or `fourth`.
+    pub class: &'static str,
+    pub values: Vec<Option<f64>>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Unit {
+    Count,
+    Millis,
+}
+
+impl Unit {
+    #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
+    fn text(self, value: f64) -> String {
+        match self {
+            Unit::Count => grouped(value.round() as i64),
+            Unit::Millis => millis(value.round() as i64),
+        }
+    }
+}
+
+pub struct Chart<'a> {
+    pub title: &'static str,
+    pub sentence: &'a str,
+    pub range: Range,
+    pub unit: Unit,
+    /// Series that are stacked, and series that are lines before them.
+    pub stacked: Vec<Series>,
+    pub lines: Vec<Series>,
+}
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+}
+
+impl Chart<'_> {
+    fn top(&self) -> f64 {
+        let sum = |bucket: usize| self.stacked.iter().filter_map(|series| *series.values.get(bucket)?).sum::<f64>();
+        let stacked = (0..self.range.count).map(sum).fold(0.0, f64::max);
+        let lines = self.lines.iter().flat_map(|series| series.values.iter().flatten()).copied();
+        top(lines.fold(stacked, f64::max))
+    }
+
+    pub fn draw(&self) -> Markup {
+        let (high, now) = (self.top(), crate::clock::now());
+        let stacked: Vec<_> = self.stacked.iter().map(|series| series.values.clone()).collect();
+        let (range, all) = (self.range, || self.stacked.iter().chain(&self.lines));
+        html! {
+            section.chart {
+                h2 { (self.title) }
+                p { (self.sentence) }
+                p.legend {
+                    @for series in all() { span.key.(series.class) { (series.name) } " " }
+                    span.top { "up to " (self.unit.text(high)) }
+                }
+                svg viewBox=(format!("0 0 {} 100", range.count)) preserveAspectRatio="none" role="img"
+                    aria-label=(format!("{}. {}", self.title, self.sentence)) {
+                    @for (series, blocks) in self.stacked.iter().zip(stack(&stacked, high)) {
+                        g class=(series.class) {
+                            @for block in blocks {
+                                rect x=(format!("{:.1}", block.x as f64 + 0.1)) y=(format!("{:.1}", block.y)) width="0.8" height=(format!("{:.1}", block.high)) {}
+                            }
+                        }
+                    }
+                    @for series in &self.lines { path class=(series.class) d=(line(&series.values, high)) {} }
+                }
+                p.axis { span { (absolute(at(range.from), now)) } span { (absolute(at(range.end()), now)) } }
+                details {
+                    summary { "The numbers" }
+                    (self.table(now))
+                }
+            }
+        }
+    }
+
+    fn table(&self, now: DateTime<Utc>) -> Markup {
+        let all: Vec<&Series> = self.stacked.iter().chain(&self.lines).collect();
+        let columns: Vec<Column> =
+            std::iter::once(text("From")).chain(all.iter().map(|series| number(series.name))).collect();
+        let value = |series: &&Series, bucket: usize| series.values.get(bucket).copied().flatten();
+        let has_numbers = |bucket: &usize| all.iter().any(|series| value(series, *bucket).is_some());
+        let row = |bucket: usize| {
+            let number =
+                |series: &&Series| html! { @if let Some(value) = value(series, bucket) { (self.unit.text(value)) } };
+            std::iter::once(html! { (absolute(at(self.range.at(bucket)), now)) })
+                .chain(all.iter().map(number))
+                .collect()
+        };
+        table(self.title, &columns, (0..self.range.count).filter(has_numbers).map(row).collect())
+    }
+}

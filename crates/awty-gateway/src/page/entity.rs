@@ -1,0 +1,173 @@
+//! `/entity`: everything that awty did and will do for one entity, and the forms that change its checks.
+
+use super::fail::{Fail, View};
+use super::form::{Form, see};
+use super::parts::{Mark, button, command, empty, entity, entity_place, job, mark, string, table, text, time};
+use super::visit::Visit;
+use super::words::moment;
+use super::{alerts, frame};
+use crate::db::views;
+use awty_core::uri::Uri;
+use axum::extract::Path;
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// What a person has typed into the search field.
+#[derive(Debug, PartialEq)]
+enum Asked<'a> {
+    Entity(String, String),
+    /// All entities of a name.
+    Name(&'a str),
+}
+
+fn asked(text: &str) -> Asked<'_> {
+    if let Ok(uri) = Uri::parse(text) {
+        return Asked::Entity(uri.entity_name(), uri.entity_key().to_owned());
+    }
+    match text.split_once(char::is_whitespace) {
+        Some((name, key)) => Asked::Entity(name.to_owned(), key.trim().to_owned()),
+        None => Asked::Name(text),
+    }
+}
+
+pub async fn show(visit: Visit) -> View {
+    match (visit.query.get("name"), visit.query.get("key"), visit.query.get("q")) {
+        (Some(name), Some(key), _) => life(&visit, name, key).await,
+        (Some(name), None, _) => list(&visit, name).await,
+        (None, _, Some(text)) => match asked(text) {
+            Asked::Entity(name, key) => Ok(see(&entity_place(&name, &key))),
+            Asked::Name(name) => list(&visit, name).await,
+        },
+        _ => Ok(see("/")),
+    }
+}
+
+async fn list(visit: &Visit, name: &str) -> View {
+    let reading = visit.read().await?;
+    let checks = views::pending(&reading, name, None, 100).await?;
+    visit.end(reading).await?;
+    let row = |row: &Value| vec![entity(row), job(string(&row["job"])), time(&row["at"])];
+    let body = html! {
+        h1 { "Checks of " (name) }
+        @if checks.is_empty() {
+            (empty("Pending checks", "No check is pending for this name. Ask for one entity with its name and its key, such as orders 42, or with its URI.", None))
+        } @else {
+            (table("Pending checks", &[text("Entity"), text("Job"), text("Due")], checks.iter().map(row).collect()))
+        }
+    };
+    Ok(frame::live(visit, name, body))
+}
+
+async fn life(visit: &Visit, name: &str, key: &str) -> View {
+    let reading = visit.read().await?;
+    let checks = views::pending(&reading, name, Some(key), 50).await?;
+    let open = views::alerts_of(&reading, name, key).await?;
+    let schedule = views::schedule_of(&reading, name, key).await?;
+    let events = views::explain(&reading, name, key).await?;
+    visit.end(reading).await?;
+    let now = crate::clock::now();
+    let (past, future): (Vec<&Value>, Vec<&Value>) =
+        events.iter().partition(|row| moment(&row["at"]).is_some_and(|at| at <= now));
+    let event = |row: &&Value| {
+        vec![
+            time(&row["at"]),
+            job(string(&row["job"])),
+            happened(string(&row["event"])),
+            html! { (string(&row["detail"])) },
+        ]
+    };
+    let columns = || [text("At"), text("Job"), text("Event"), text("Detail")];
+    let body = html! {
+        h1 { span.soft { (name) } " " (key) }
+        @if let Some(id) = schedule.as_ref().and_then(Value::as_str) { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
+        @if !open.is_empty() { (alerts::open("Alerts", &open, &visit.place)) }
+        @if !checks.is_empty() { (pending(&checks, &visit.place)) }
+        @if events.is_empty() {
+            (empty("Its life", "awty knows nothing of this entity, or this role may not see it. Name and key are written as in awty.schedule():", Some(&format!("SELECT * FROM awty.explain({}, {});", quoted(name), quoted(key)))))
+        } @else {
+            @if !future.is_empty() { (table("What comes", &columns(), future.iter().map(event).collect())) }
+            @if !past.is_empty() { (table("What was", &columns(), past.iter().rev().map(event).collect())) }
+        }
+        @for check in &checks {
+            details {
+                summary { "What would " (string(&check["job"])) " do now?" }
+                p { "In a session of the job's role, this runs the function and undoes everything:" }
+                (command(&format!("SELECT * FROM awty.dry_run({}, {}, {});", quoted(name), quoted(key), quoted(string(&check["job"])))))
+            }
+        }
+    };
+    Ok(frame::live(visit, &format!("{name} {key}"), body))
+}
+
+fn quoted(text: &str) -> String {
+    let quoted = format!("'{}'", text.replace('\'', "''"));
+    if text.contains('\\') { format!("E{}", quoted.replace('\\', "\\\\")) } else { quoted }
+}
+
+fn happened(event: &str) -> Markup {
+    match event {
+        "done" | "met" | "cleared" => mark(Mark::Good, event),
+        "held" | "paused" => mark(Mark::Held, event),
+        "late" | "alert" => mark(Mark::Late, event),
+        "failed" | "timed_out" | "missed" | "expired" | "exhausted" | "past" | "beyond_horizon" => {
+            mark(Mark::Bad, event)
+        }
+        _ => mark(Mark::Wait, event),
+    }
+}
+
+fn pending(checks: &[Value], back: &str) -> Markup {
+    let row = |row: &Value| {
+        let [name, key, of] = ["name", "key", "job"].map(|name| string(&row[name]));
+        let fields = [("name", name), ("key", key), ("job", of), ("back", back)];
+        let held = row["held"] == true;
+        let state = match row["attempt"].as_i64() {
+            _ if held => mark(Mark::Held, "held"),
+            Some(failed) if failed > 0 => mark(Mark::Bad, &format!("failed {failed} times")),
+            _ => mark(Mark::Wait, "pending"),
+        };
+        let buttons = html! {
+            @if held { (button("/entity/release", "Release", &fields)) } @else {
+                (button("/entity/check", "Check now", &fields)) " " (button("/entity/hold", "Hold", &fields))
+            }
+        };
+        vec![job(of), state, time(&row["at"]), buttons]
+    };
+    table("Pending checks", &[text("Job"), text("State"), text("Due"), text("")], checks.iter().map(row).collect())
+}
+
+pub async fn act(visit: Visit, Path(action): Path<String>, form: Form) -> View {
+    visit.asker.may("write")?;
+    let (name, key) = (form.need("name")?, form.need("key")?);
+    let of = (name, key, form.get("job"));
+    let length = form.interval("until")?;
+    let change = visit.change().await?;
+    match action.as_str() {
+        "hold" => views::hold(&change, of, form.get("note"), length.as_deref()).await?,
+        "release" => views::release(&change, of).await?,
+        "check" => views::check_now(&change, of).await?,
+        _ => return Err(Fail::not_found()),
+    }
+    visit.end(change).await?;
+    Ok(form.back(&entity_place(name, key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_field_finds_entities_and_endpoints() {
+        let entity = |name: &str, key: &str| Asked::Entity(name.into(), key.into());
+        assert_eq!(asked("orders 42"), entity("orders", "42"));
+        assert_eq!(asked("orders  [\"a\", \"b\"]"), entity("orders", "[\"a\", \"b\"]"));
+        assert_eq!(asked("https://api.example.com/tick?a=b"), entity("https://api.example.com", "/tick?a=b"));
+        assert_eq!(asked("orders"), Asked::Name("orders"));
+    }
+
+    #[test]
+    fn a_command_can_be_pasted_whatever_the_key_is() {
+        assert_eq!(quoted("it's"), "'it''s'");
+        assert_eq!(quoted("a\\'b"), "E'a\\\\''b'");
+    }
+}

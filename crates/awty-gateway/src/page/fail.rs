@@ -1,0 +1,83 @@
+//! Turns refusals into views.
+
+use super::frame;
+use crate::api::Problem;
+use crate::db::Trouble;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use serde_json::Value;
+
+#[derive(Debug)]
+pub enum Fail {
+    /// Nobody is signed in. The text is the address to show afterwards.
+    SignIn(String),
+    /// A page of another site leads here, and the browser has left out the cookie. Loading the page again sends it.
+    Again,
+    /// A status, and the problem as the API describes it.
+    Problem(u16, Value),
+    Refused(u16, String),
+}
+
+pub type View = Result<Response, Fail>;
+
+impl From<Problem> for Fail {
+    fn from(problem: Problem) -> Self {
+        Fail::Problem(problem.status().as_u16(), problem.body())
+    }
+}
+
+impl From<Trouble> for Fail {
+    fn from(trouble: Trouble) -> Self {
+        Problem::from(trouble).into()
+    }
+}
+
+impl Fail {
+    pub fn not_found() -> Self {
+        Fail::Refused(404, "It does not exist, or this role may not see it.".into())
+    }
+}
+
+impl IntoResponse for Fail {
+    fn into_response(self) -> Response {
+        let (status, title, detail) = match self {
+            Fail::SignIn(next) => {
+                let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("next", &next).finish();
+                let place = if next == "/" { "/login".to_owned() } else { format!("/login?{query}") };
+                return (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response();
+            }
+            Fail::Again => {
+                let head = html! { meta http-equiv="refresh" content="0"; };
+                return frame::bare("awty", head, html! { p { "One moment." } }).into_response();
+            }
+            Fail::Problem(status, problem) => {
+                let text = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
+                (status, text("title"), text("detail"))
+            }
+            Fail::Refused(status, detail) => (status, title(status).to_owned(), detail),
+        };
+        let body = html! {
+            h1 { (title) }
+            p { (detail) }
+            @if status == 503 {
+                p { "Calls and checks that are due wait, and nothing is lost. The log of the gateway has the reason. To see whether the server accepts connections:" }
+                (super::parts::command("pg_isready -h HOST -d DATABASE"))
+            }
+            p { a href="/" { "Back to the first page" } }
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, frame::bare(&format!("{title} · awty"), html! {}, body)).into_response()
+    }
+}
+
+fn title(status: u16) -> &'static str {
+    match status {
+        400 => "The request cannot be read",
+        403 => "This is not permitted",
+        404 => "Nothing was found",
+        422 => "A value is wrong",
+        504 => "The database took too long",
+        _ => "The request was refused",
+    }
+}

@@ -1,0 +1,92 @@
+//! Reads forms and queries.
+
+use super::fail::Fail;
+use crate::duration;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::collections::BTreeMap;
+
+/// The fields of a form or query. An empty field counts as absent.
+#[derive(Clone, Debug, Default)]
+pub struct Form(BTreeMap<String, String>);
+
+impl Form {
+    pub fn of(text: &[u8]) -> Self {
+        let fields = url::form_urlencoded::parse(text).into_owned();
+        Form(fields.filter(|(_, value)| !value.trim().is_empty() && !value.contains('\0')).collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|value| value.trim())
+    }
+
+    pub fn need(&self, name: &str) -> Result<&str, Fail> {
+        self.get(name).ok_or_else(|| Fail::Refused(422, format!("The field {name} is empty.")))
+    }
+
+    /// Reads a length of time, and writes it as an interval of PostgreSQL.
+    pub fn interval(&self, name: &str) -> Result<Option<String>, Fail> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let length = duration::parse(text).map_err(|why| Fail::Refused(422, format!("“{text}” {why}")))?;
+        Ok(Some(format!("{} milliseconds", length.as_millis())))
+    }
+
+    /// Returns where to go after the form. Only a path of this page is accepted.
+    pub fn back(&self, otherwise: &str) -> Response {
+        let place = self.get("back").filter(|place| is_local(place)).unwrap_or(otherwise);
+        see(place)
+    }
+}
+
+/// An address that begins with two slashes, or a slash and a backslash, is of another site.
+pub fn is_local(place: &str) -> bool {
+    place.starts_with('/') && !place.starts_with("//") && !place.contains(['\\', '\r', '\n', '\t'])
+}
+
+pub fn see(place: &str) -> Response {
+    match header::HeaderValue::from_str(place) {
+        Ok(place) => (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response(),
+        Err(_) => see("/"),
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Form {
+    type Rejection = Fail;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Fail> {
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error: BytesRejection| Fail::Refused(error.status().as_u16(), error.body_text()))?;
+        Ok(Form::of(&bytes))
+    }
+}
+
+/// Encodes a value for a path or a query.
+pub fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_of_this_page_is_followed() {
+        assert!(is_local("/alerts?x=1") && is_local("/"));
+        for place in ["//evil.example", "/\\evil.example", "https://evil.example", "", "alerts", "/\t/evil.example"] {
+            assert!(!is_local(place), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_read() {
+        let form = Form::of(b"name=orders&key=a%20%26b&note=+&back=//evil.example");
+        assert_eq!((form.get("name"), form.get("key"), form.get("note")), (Some("orders"), Some("a &b"), None));
+        assert_eq!(form.back("/alerts").headers()[header::LOCATION], "/alerts");
+        assert!(form.need("job").is_err());
+        assert_eq!(Form::of(b"until=2+h").interval("until").unwrap().as_deref(), Some("7200000 milliseconds"));
+        assert!(Form::of(b"until=2").interval("until").is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! The layout around each view, and the stylesheet.
+
+use super::form::encoded;
+use super::visit::Visit;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
+use std::sync::LazyLock;
+
+const STYLE: &str = include_str!("../../assets/awty.css");
+
+/// The address changes with the content, so that browsers may keep the stylesheet.
+static STYLE_PLACE: LazyLock<String> = LazyLock::new(|| {
+    use sha2::{Digest, Sha256};
+    let hash: String = Sha256::digest(STYLE).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("/awty.css?v={hash}")
+});
+
+const VIEWS: [(&str, &str); 9] = [
+    ("/alerts", "Alerts"),
+    ("/rules", "Rules"),
+    ("/jobs", "Jobs"),
+    ("/schedules", "Schedules"),
+    ("/slots", "Slots"),
+    ("/history", "History"),
+    ("/targets", "Targets"),
+    ("/tokens", "Tokens"),
+    ("/why", "Why"),
+];
+
+/// Seconds between two loads of a view that reloads.
+const RELOAD: &str = "10";
+
+pub async fn style() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/css; charset=utf-8"),
+        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+    ];
+    (headers, STYLE).into_response()
+}
+
+fn document(title: &str, head: Markup, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="stylesheet" href=(*STYLE_PLACE);
+                (head)
+            }
+            body { (body) }
+        }
+    }
+}
+
+/// A view for people who are not signed in.
+pub fn bare(title: &str, head: Markup, body: Markup) -> Markup {
+    document(title, head, html! { main.bare { p.brand { a href="/" { "awty" } } (body) } })
+}
+
+fn head_title(title: &str, late: i64) -> String {
+    let late = match late {
+        0 => None,
+        late if late > crate::db::views::MANY => Some(format!("more than {} late", crate::db::views::MANY)),
+        late => Some(format!("{late} late")),
+    };
+    let parts = [late.as_deref(), Some(title).filter(|title| !title.is_empty()), Some("awty")];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+fn search(asked: &str) -> Markup {
+    html! {
+        form.search role="search" method="get" action="/entity" {
+            label.hidden for="q" { "Find an entity or a URI" }
+            input #q name="q" type="search" placeholder="orders 42" value=(asked) autocapitalize="none" autocomplete="off";
+            button { "Find" }
+        }
+    }
+}
+
+/// Returns the address of this view with or without reloading.
+fn switched(place: &str, on: bool) -> String {
+    let (path, query) = place.split_once('?').unwrap_or((place, ""));
+    let rest = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name != "reload");
+    let mut all: Vec<String> = rest.map(|(name, value)| format!("{}={}", encoded(&name), encoded(&value))).collect();
+    if on {
+        all.push(format!("reload={RELOAD}"));
+    }
+    if all.is_empty() { path.to_owned() } else { format!("{path}?{}", all.join("&")) }
+}
+
+/// A view that may reload. A view with a form to fill in uses [`still`].
+pub fn live(visit: &Visit, title: &str, body: Markup) -> Response {
+    framed(visit, title, body, true)
+}
+
+pub fn still(visit: &Visit, title: &str, body: Markup) -> Response {
+    framed(visit, title, body, false)
+}
+
+fn framed(visit: &Visit, title: &str, body: Markup, reloads: bool) -> Response {
+    let path = visit.place.split('?').next().unwrap_or_default();
+    let on = reloads && visit.query.get("reload").is_some();
+    let head = html! { @if on { meta http-equiv="refresh" content=(RELOAD); } };
+    let body = html! {
+        a.skip href="#main" { "Skip to the content" }
+        header.top {
+            p.brand { a href="/" aria-current=[(path == "/").then_some("page")] { "awty" } }
+            nav aria-label="Views" {
+                ul {
+                    @for (place, name) in VIEWS {
+                        @let here = path == place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
+                        li { a href=(place) aria-current=[here.then_some("page")] { (name) } }
+                    }
+                }
+            }
+            (search(visit.query.get("q").unwrap_or_default()))
+        }
+        main #main { (body) }
+        footer.foot {
+            p {
+                "Signed in as " b { (visit.asker.role()) } " (" (visit.asker.scope()) ") on " (visit.page.name)
+                ". Times are in UTC. The database took " (visit.millis()) " ms."
+            }
+            ul {
+                @if reloads {
+                    li {
+                        a href=(switched(&visit.place, !on)) {
+                            @if on { "Stop reloading" } @else { "Reload every " (RELOAD) " s" }
+                        }
+                    }
+                }
+                li { form method="post" action="/logout" { button.link { "Sign out" } } }
+            }
+        }
+    };
+    document(&head_title(title, visit.late()), head, body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_begins_with_the_late_rows() {
+        assert_eq!(head_title("", 3), "3 late · awty");
+        assert_eq!(head_title("Rules", 0), "Rules · awty");
+        assert_eq!(head_title("", 5_000), "more than 1000 late · awty");
+    }
+
+    #[test]
+    fn reloading_is_switched_in_the_address() {
+        assert_eq!(switched("/", true), "/?reload=10");
+        assert_eq!(switched("/x?q=a%20b&reload=10", false), "/x?q=a%20b");
+        assert_eq!(switched("/x?q=%22%26", true), "/x?q=%22%26&reload=10");
+    }
+}

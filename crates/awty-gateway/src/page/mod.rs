@@ -1,0 +1,90 @@
+//! The page: views in HTML that show what is late, what fails and why nothing runs.
+//!
+//! - [`visit`] is one signed-in request; [`session`] signs in and out; [`guard`] refuses cross-site posts and sets headers.
+//! - [`frame`] is the layout around each view; [`parts`] and [`words`] are what the views have in common.
+//! - [`chart`] turns numbers into points, and [`draw`] turns points into SVG. The other files have one view each.
+//!
+//! Invariant: the page works without JavaScript. The database decides what a role sees, because each view reads in a
+//! transaction with that role. Everything about HTTP goes through the API, so that its checks hold here too.
+
+mod alerts;
+mod attempt;
+pub mod chart;
+mod draw;
+mod entity;
+mod fail;
+mod form;
+mod frame;
+mod guard;
+mod history;
+mod home;
+mod jobs;
+mod parts;
+mod rules;
+mod schedule;
+mod schedule_form;
+mod schedules;
+mod session;
+mod slots;
+mod targets;
+mod tokens;
+mod visit;
+mod why;
+mod words;
+
+use crate::api::Api;
+use crate::lease::Worker;
+use crate::metrics::Metrics;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+/// A form has at most this size.
+const LARGEST_FORM: usize = 64 * 1024;
+
+pub struct Page {
+    pub api: Arc<Api>,
+    /// The routes of the API, which the page calls within the process.
+    pub calls: Router,
+    pub worker: Arc<Worker>,
+    pub metrics: Arc<Metrics>,
+    pub name: String,
+    /// Whether browsers reach the page over TLS.
+    pub secure: bool,
+}
+
+pub fn router(page: Page) -> Router {
+    let page = Arc::new(page);
+    Router::new()
+        .route("/", get(home::show))
+        .route("/login", get(session::show).post(session::enter))
+        .route("/logout", post(session::leave))
+        .route("/awty.css", get(frame::style))
+        .route("/why", get(why::show))
+        .route("/alerts", get(alerts::show))
+        .route("/rules", get(rules::show))
+        .route("/jobs", get(jobs::show))
+        .route("/jobs/{action}", post(jobs::act))
+        .route("/slots", get(slots::show))
+        .route("/slots/{slot}", get(slots::one))
+        .route("/history", get(history::show))
+        .route("/history/{id}/retry", post(history::retry))
+        .route("/entity", get(entity::show))
+        .route("/entity/{action}", post(entity::act))
+        .route("/schedules", get(schedules::show))
+        .route("/schedules/new", get(schedule_form::new).post(schedule_form::create))
+        .route("/schedules/{id}", get(schedule::show))
+        .route("/schedules/{id}/edit", get(schedule_form::edit).post(schedule_form::replace))
+        .route("/schedules/{id}/delete", get(schedules::confirm).post(schedules::delete))
+        .route("/schedules/{id}/{action}", post(schedules::act))
+        .route("/attempts/{lease}", get(attempt::show))
+        .route("/targets", get(targets::show))
+        .route("/targets/{action}", post(targets::act))
+        .route("/tokens", get(tokens::show).post(tokens::create))
+        .route("/tokens/{id}/delete", post(tokens::delete))
+        .layer(DefaultBodyLimit::max(LARGEST_FORM))
+        .layer(from_fn_with_state(page.clone(), guard::around))
+        .with_state(page)
+}

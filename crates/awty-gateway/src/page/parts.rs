@@ -1,0 +1,198 @@
+//! Tables, marks, buttons and other parts that the views have in common. Each text is escaped by the templates.
+
+use super::form::encoded;
+use super::words::{absolute, grouped, moment, relative};
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// A heading of a column, and whether the column has numbers.
+pub struct Column(&'static str, bool);
+
+pub const fn text(name: &'static str) -> Column {
+    Column(name, false)
+}
+
+pub const fn number(name: &'static str) -> Column {
+    Column(name, true)
+}
+
+/// On narrow screens, each row becomes a block and each cell has its heading before it. The roles keep the meaning of a
+/// table there.
+pub fn table(caption: &str, columns: &[Column], rows: Vec<Vec<Markup>>) -> Markup {
+    html! {
+        table role="table" {
+            caption { h2 { (caption) } }
+            thead role="rowgroup" {
+                tr role="row" {
+                    @for Column(name, is_number) in columns {
+                        th scope="col" role="columnheader" class=[is_number.then_some("number")] { (name) }
+                    }
+                }
+            }
+            tbody role="rowgroup" {
+                @for row in rows {
+                    tr role="row" {
+                        @for (place, (cell, Column(name, is_number))) in row.into_iter().zip(columns).enumerate() {
+                            @let class = is_number.then_some("number");
+                            @if place == 0 {
+                                th scope="row" role="rowheader" class=[class] { (cell) }
+                            } @else {
+                                td role="cell" data-label=(name) class=[class] { div { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a view shows instead of an empty table: what to do next, and the command for it.
+pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
+    html! {
+        section.empty {
+            h2 { (caption) }
+            p { (sentence) }
+            @if let Some(statement) = statement { (command(statement)) }
+        }
+    }
+}
+
+/// A click selects the whole text.
+pub fn command(text: &str) -> Markup {
+    html! { pre.command { code { (text) } } }
+}
+
+pub fn string(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub fn whole(value: &Value) -> Markup {
+    match value.as_i64() {
+        Some(number) => html! { (grouped(number)) },
+        None => none(),
+    }
+}
+
+pub fn none() -> Markup {
+    html! { span.soft { "–" } }
+}
+
+/// An absolute time with its zone, and how far away it is.
+pub fn time(value: &Value) -> Markup {
+    let now = crate::clock::now();
+    match (moment(value), value.as_str()) {
+        (Some(at), _) => html! {
+            time datetime=(at.to_rfc3339()) { (absolute(at, now)) } " " span.soft { (relative(at, now)) }
+        },
+        (None, Some("infinity")) => html! { "for ever" },
+        (None, Some(text)) => html! { (text) },
+        (None, None) => none(),
+    }
+}
+
+/// Outcomes differ in shape and word, and only then in colour.
+pub fn mark(kind: Mark, word: &str) -> Markup {
+    let (class, shape) = match kind {
+        Mark::Good => ("good", "✓"),
+        Mark::Bad => ("bad", "✕"),
+        Mark::Late => ("bad", "●"),
+        Mark::Wait => ("soft", "○"),
+        Mark::Held => ("held", "◆"),
+    };
+    html! { span.mark.(class) { span aria-hidden="true" { (shape) } " " (word) } }
+}
+
+#[derive(Clone, Copy)]
+pub enum Mark {
+    Good,
+    Bad,
+    Late,
+    Wait,
+    Held,
+}
+
+pub fn outcome(word: &str) -> Markup {
+    let kind = match word {
+        "done" | "met" => Mark::Good,
+        "cancelled" | "replaced" => Mark::Wait,
+        _ => Mark::Bad,
+    };
+    mark(kind, &word.replace('_', " "))
+}
+
+pub fn entity_place(name: &str, key: &str) -> String {
+    format!("/entity?name={}&key={}", encoded(name), encoded(key))
+}
+
+pub fn entity(row: &Value) -> Markup {
+    let (name, key) = (string(&row["name"]), string(&row["key"]));
+    html! { a.entity href=(entity_place(name, key)) { span.soft { (name) } " " b { (key) } } }
+}
+
+pub fn job(name: &str) -> Markup {
+    html! { a href=(format!("/jobs#{}", encoded(name))) { (name) } }
+}
+
+/// A form that is only a button.
+pub fn button(action: &str, label: &str, fields: &[(&str, &str)]) -> Markup {
+    html! {
+        form.inline method="post" action=(action) {
+            @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+            button { (label) }
+        }
+    }
+}
+
+/// A labelled field with its error, which says what to write instead.
+pub fn field(label: &str, name: &str, value: &str, hint: &str, error: Option<&str>) -> Markup {
+    let about = format!("{name}-about");
+    html! {
+        div.field {
+            label for=(name) { (label) }
+            input id=(name) name=(name) value=(value) autocomplete="off" aria-describedby=(about)
+                aria-invalid=[error.map(|_| "true")];
+            p.about id=(about) {
+                @if let Some(error) = error { strong.error { (error) } " " }
+                (hint)
+            }
+        }
+    }
+}
+
+/// A link to the next page of a list.
+pub fn next_page(place: Option<String>) -> Markup {
+    html! { @if let Some(place) = place { p { a rel="next" href=(place) { "Older" } } } }
+}
+
+/// The first reason why nothing runs, and what to do.
+pub fn reason(why: &str, fix: Option<&str>) -> Markup {
+    html! {
+        section.notice role="status" {
+            p { (mark(Mark::Bad, "Something is stopped:")) " " (why) }
+            @if let Some(fix) = fix { (command(fix)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_value_is_escaped() {
+        let row = json!({"name": "<script>alert(1)</script>", "key": "\"><img src=x onerror=alert(1)>"});
+        let cells = vec![vec![entity(&row), html! { (string(&row["key"])) }]];
+        let page = table("<b>", &[text("Row"), text("Key")], cells).into_string();
+        assert!(!page.contains("<script") && !page.contains("<img") && page.contains("&lt;script&gt;"));
+        let forms = button("/x", "<i>", &[("key", string(&row["key"]))]).into_string();
+        assert!(!forms.contains("<i>") && !forms.contains("\"><img"), "{forms}");
+    }
+
+    #[test]
+    fn each_cell_has_its_heading() {
+        let page = table("Late", &[text("Row"), number("Told")], vec![vec![html! { "a" }, whole(&json!(3))]]);
+        assert!(page.into_string().contains("data-label=\"Told\" class=\"number\"><div>3</div></td>"));
+    }
+}

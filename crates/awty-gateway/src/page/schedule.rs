@@ -1,0 +1,186 @@
+//! `/schedules/{id}`: one endpoint with its settings, its next times, its charts and its last calls.
+
+use super::chart::Range;
+use super::draw::{Chart, Series, Unit};
+use super::fail::View;
+use super::form::encoded;
+use super::parts::{Mark, button, command, empty, mark, number, reason, string, table, text, time};
+use super::schedules::{plan, result, state};
+use super::visit::Visit;
+use super::words::{count, moment};
+use super::{attempt, frame};
+use crate::db::calls;
+use crate::duration::parse_or_zero;
+use axum::extract::Path;
+use chrono::DateTime;
+use maud::{Markup, html};
+use serde_json::Value;
+
+/// Width of a bucket in the address, in seconds, and the number of buckets.
+const BUCKETS: [(&str, i64, usize); 7] = [
+    ("1s", 1, 300),
+    ("10s", 10, 360),
+    ("1m", 60, 360),
+    ("10m", 600, 144),
+    ("1h", 3_600, 168),
+    ("6h", 21_600, 360),
+    ("1d", 86_400, 360),
+];
+const USUAL: (&str, i64, usize) = BUCKETS[3];
+
+pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
+    let place = format!("/schedules/{}", encoded(&id));
+    let row = visit.get(&format!("/v1{place}")).await?.json;
+    let asked = visit.query.get("bucket");
+    let (bucket, step, buckets) = BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or(USUAL);
+    let now = crate::clock::now().timestamp();
+    let range = Range::until(now, step, buckets);
+    let from = DateTime::from_timestamp(range.from, 0).unwrap_or_default().to_rfc3339();
+    let to = DateTime::from_timestamp(range.end(), 0).unwrap_or_default().to_rfc3339();
+    let stats =
+        visit.get(&format!("/v1{place}/stats?bucket={bucket}&from={}&to={}", encoded(&from), encoded(&to))).await?;
+    let next = visit.get(&format!("/v1{place}/next?count=5")).await?;
+    let reading = visit.read().await?;
+    let attempts = calls::attempts(&reading, &id, None, None, 20).await?;
+    visit.end(reading).await?;
+    let body = html! {
+        h1 { (string(&row["uri"])) }
+        p.lead { (state(&row)) ", " (plan(&row)) @if let Some(about) = row["description"].as_str() { ". " (about) } }
+        @if let Some(why) = row["why"].as_str() { (reason(why, None)) }
+        (buttons(&row, &place))
+        dl.facts {
+            div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (time(at)) br; } } }
+            div { dt { "Last call" } dd { (result(&row["last"])) br; (time(&row["last"]["at"])) } }
+            @if !row["failing_since"].is_null() { div { dt { "Failing since" } dd { (time(&row["failing_since"])) } } }
+            div { dt { "Last 24 hours" } dd { (row["counts"]["ok"]) " ok, " (row["counts"]["failed"]) " failed, " (row["counts"]["dropped"]) " dropped" } }
+            div { dt { "Request" } dd { (string(&row["method"])) ", timeout " (row["timeout"].as_str().unwrap_or("of the gateway")) } }
+            div { dt { "Success" } dd { (row["success"].as_str().unwrap_or("200-299")) } }
+            div { dt { "Created" } dd { (time(&row["created_at"])) " by " (string(&row["created_by"])) } }
+        }
+        p.choices {
+            "By "
+            @for (name, ..) in BUCKETS { a href=(format!("{place}?bucket={name}")) aria-current=[(name == bucket).then_some("true")] { (name) } " " }
+        }
+        (charts(stats.items(), range, step))
+        (last(&attempts, &id))
+        details { summary { "Repeat this request by hand" } (command(&curl(&row))) }
+    };
+    Ok(frame::live(&visit, string(&row["uri"]), body))
+}
+
+fn buttons(row: &Value, place: &str) -> Markup {
+    let is = |states: &[&str]| states.contains(&string(&row["state"]));
+    html! {
+        div.actions {
+            @if is(&["active", "blocked"]) { (button(&format!("{place}/run"), "Call now", &[])) (button(&format!("{place}/pause"), "Pause", &[])) }
+            @if is(&["paused", "held"]) { (button(&format!("{place}/resume"), "Resume", &[])) }
+            a.button href=(format!("{place}/edit")) { "Edit" }
+            @if !is(&["ended"]) { a.button href=(format!("{place}/delete")) { "Delete" } }
+            a href=(format!("/entity?q={}", encoded(string(&row["uri"])))) { "Its whole life" }
+        }
+    }
+}
+
+fn charts(items: &[Value], range: Range, step: i64) -> Markup {
+    if items.is_empty() {
+        return empty("Calls over time", "No call ended in this time. Choose a longer time above.", None);
+    }
+    let series = |name: &'static str, class: &'static str, value: &dyn Fn(&Value) -> Option<f64>| {
+        let values = items.iter().filter_map(|item| Some((moment(&item["at"])?.timestamp(), value(item)?)));
+        Series { name, class, values: range.place(values, |_, last| last) }
+    };
+    let counted = |name: &'static str| move |item: &Value| item[name].as_f64().filter(|count| *count > 0.0);
+    let sum = |name: &str| items.iter().filter_map(|item| item[name].as_i64()).sum::<i64>();
+    let (all, ok, caught_up) = (sum("count"), sum("ok"), sum("caught_up"));
+    let outcomes = format!(
+        "{} of {} succeeded.{}",
+        ok,
+        count(all, "call", "calls"),
+        match caught_up {
+            0 => String::new(),
+            more => format!(" {} after a stop.", count(more, "call was caught up", "calls were caught up")),
+        }
+    );
+    #[allow(clippy::cast_precision_loss)] // a chart needs no more precision
+    let length = |what: &'static str, name: &'static str| {
+        move |item: &Value| Some(parse_or_zero(item[what][name].as_str()?).ok()?.as_millis() as f64)
+    };
+    let lines = |what: &'static str| {
+        vec![
+            series("longest", "third", &length(what, "max")),
+            series("95 %", "second", &length(what, "p95")),
+            series("half", "first", &length(what, "p50")),
+        ]
+    };
+    let longest = |what: &'static str, sentence: &str| {
+        let of = items.iter().filter_map(length(what, "max")).fold(0.0, f64::max);
+        #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
+        let of = super::words::millis(of as i64);
+        format!("{sentence} {of}. Each point is of {}.", super::words::millis(step.saturating_mul(1_000)))
+    };
+    let stacked = vec![
+        series("succeeded", "first", &counted("ok")),
+        series("failed", "fourth", &counted("failed")),
+        series("dropped", "third", &counted("dropped")),
+    ];
+    let late = longest("lateness", "The latest call started after its slot by");
+    let slow = longest("duration", "The longest call took");
+    html! {
+        (Chart { title: "Outcomes", sentence: &outcomes, range, unit: Unit::Count, stacked, lines: vec![series("caught up", "second", &counted("caught_up"))] }.draw())
+        (Chart { title: "Lateness", sentence: &late, range, unit: Unit::Millis, stacked: vec![], lines: lines("lateness") }.draw())
+        (Chart { title: "Duration", sentence: &slow, range, unit: Unit::Millis, stacked: vec![], lines: lines("duration") }.draw())
+    }
+}
+
+fn last(attempts: &[calls::Item], id: &str) -> Markup {
+    if attempts.is_empty() {
+        return empty("Last calls", "No call has ended, as far as awty.attempt_retention keeps them.", None);
+    }
+    let row = |(call, key): &calls::Item| {
+        let word = if call["ok"] == true { mark(Mark::Good, "ok") } else { mark(Mark::Bad, "failed") };
+        let place = key.get(1).map(|lease| attempt::place(lease, id, string(&call["ended_at"]))).unwrap_or_default();
+        vec![
+            html! { a href=(place) { (time(&call["at"])) } },
+            word,
+            attempt::said(call),
+            html! { (call["attempt"]) },
+            time(&call["slot"]),
+        ]
+    };
+    table(
+        "Last calls",
+        &[text("Called"), text("Result"), text("Answer"), number("Attempt"), text("Slot")],
+        attempts.iter().map(row).collect(),
+    )
+}
+
+/// The request without its secrets and its signature.
+fn curl(row: &Value) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let mut line = format!("curl -X {} {}", string(&row["method"]), quoted(string(&row["uri"])));
+    for (name, value) in row["headers"].as_object().into_iter().flatten() {
+        line.push_str(&format!(" \\\n  -H {}", quoted(&format!("{name}: {}", string(value)))));
+    }
+    let body = if row["body"].is_null() {
+        row["body_text"].as_str().map(str::to_owned)
+    } else {
+        Some(row["body"].to_string())
+    };
+    if let Some(body) = body {
+        line.push_str(&format!(" \\\n  -d {}", quoted(&body)));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_request_can_be_repeated_by_hand() {
+        let row =
+            json!({"method": "POST", "uri": "https://a.example/it's", "headers": {"X-A": "$(rm)"}, "body": {"n": 1}});
+        assert_eq!(curl(&row), "curl -X POST 'https://a.example/it'\\''s' \\\n  -H 'X-A: $(rm)' \\\n  -d '{\"n\":1}'");
+    }
+}

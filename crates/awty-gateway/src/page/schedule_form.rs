@@ -1,0 +1,194 @@
+//! `/schedules/new` and `/schedules/{id}/edit`: the form of a schedule. The API judges the fields, and each error stands
+//! at its field beside the typed text.
+
+use super::fail::{Fail, View};
+use super::form::{Form, encoded, see};
+use super::frame;
+use super::parts::{field, string};
+use super::visit::Visit;
+use axum::extract::Path;
+use axum::http::{Method, StatusCode};
+use axum::response::IntoResponse;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Name, label and hint of each field that is one line of text.
+const FIELDS: [(&str, &str, &str); 6] = [
+    ("uri", "Address", "The endpoint to call, such as https://api.example.com/tick"),
+    ("every", "Every", "A length of time, such as 10 min or 1h 30m. Leave it empty for a cron expression."),
+    ("cron", "Cron", "Five fields, such as 0 9 * * mon-fri"),
+    ("zone", "Time zone", "Of the cron expression, such as Europe/Berlin. Without one, UTC counts."),
+    ("timeout", "Timeout", "How long one call may take, such as 30 s"),
+    ("description", "Description", "For people"),
+];
+const METHODS: [&str; 6] = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"];
+
+/// The values to show in the form, and the error of each field.
+#[derive(Default)]
+struct Filled {
+    values: BTreeMap<String, String>,
+    errors: BTreeMap<String, String>,
+    /// An error of no single field.
+    other: Option<String>,
+}
+
+impl Filled {
+    fn of_form(form: &Form) -> Self {
+        let names = FIELDS.iter().map(|(name, ..)| *name).chain(["method", "body_text"]);
+        let values = names.filter_map(|name| Some((name.to_owned(), form.get(name)?.to_owned()))).collect();
+        Filled { values, ..Filled::default() }
+    }
+
+    fn of_schedule(row: &Value) -> Self {
+        let names = FIELDS.iter().map(|(name, ..)| *name).chain(["method", "body_text"]);
+        let values = names.filter_map(|name| Some((name.to_owned(), row[name].as_str()?.to_owned()))).collect();
+        Filled { values, ..Filled::default() }
+    }
+
+    /// Puts each error of a refusal at its field. Other refusals are returned.
+    fn refused(mut self, fail: Fail) -> Result<Self, Fail> {
+        let Fail::Problem(status @ (409 | 422), problem) = fail else { return Err(fail) };
+        for error in problem["errors"].as_array().into_iter().flatten() {
+            let name = string(&error["pointer"]).trim_start_matches('/').to_owned();
+            let remedy = error["remedy"].as_str().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            let text = format!("It {}{remedy}.", string(&error["reason"]));
+            if self.is_field(&name) {
+                self.errors.insert(name, text);
+            } else {
+                self.other = Some(format!("{name} {}{remedy}", string(&error["reason"])));
+            }
+        }
+        if status == 409 {
+            self.errors.insert("uri".into(), string(&problem["detail"]).to_owned());
+        } else if self.errors.is_empty() && self.other.is_none() {
+            self.other = Some(string(&problem["detail"]).to_owned());
+        }
+        Ok(self)
+    }
+
+    fn is_field(&self, name: &str) -> bool {
+        FIELDS.iter().any(|(known, ..)| *known == name) || name == "body_text"
+    }
+
+    fn get(&self, name: &str) -> &str {
+        self.values.get(name).map_or("", String::as_str)
+    }
+
+    fn draw(&self, action: &str, label: &str) -> Markup {
+        let error = |name: &str| self.errors.get(name).map(String::as_str);
+        html! {
+            form.sheet method="post" action=(action) {
+                @if let Some(other) = &self.other { p.error role="alert" { (other) } }
+                @for (name, label, hint) in FIELDS { (field(label, name, self.get(name), hint, error(name))) }
+                div.field {
+                    label for="method" { "Method" }
+                    select #method name="method" {
+                        @for method in METHODS { option value=(method) selected[self.get("method") == method] { (method) } }
+                    }
+                }
+                div.field {
+                    label for="body_text" { "Body" }
+                    textarea #body_text name="body_text" rows="4" aria-describedby="body-about" { (self.get("body_text")) }
+                    p.about #body-about {
+                        @if let Some(error) = error("body_text") { strong.error { (error) } " " }
+                        "Text to send. Without a body, the endpoint gets a small JSON with the schedule and the slot."
+                    }
+                }
+                button { (label) }
+            }
+        }
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        self.values.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
+    }
+}
+
+fn view(visit: &Visit, title: &str, action: &str, filled: &Filled, label: &str) -> axum::response::Response {
+    let body = html! {
+        h1 { (title) }
+        (filled.draw(action, label))
+    };
+    frame::still(visit, title, body)
+}
+
+pub async fn new(visit: Visit) -> View {
+    visit.count().await?;
+    Ok(view(&visit, "New schedule", "/schedules/new", &Filled::default(), "Create"))
+}
+
+pub async fn create(visit: Visit, form: Form) -> View {
+    let filled = Filled::of_form(&form);
+    match visit.call(Method::POST, "/v1/schedules", Some(filled.fields().into())).await {
+        Ok(made) => Ok(see(&format!("/schedules/{}", encoded(string(&made.json["id"]))))),
+        Err(fail) => {
+            let filled = filled.refused(fail)?;
+            visit.count().await?;
+            let view = view(&visit, "New schedule", "/schedules/new", &filled, "Create");
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, view).into_response())
+        }
+    }
+}
+
+pub async fn edit(visit: Visit, Path(id): Path<String>) -> View {
+    visit.count().await?;
+    let place = format!("/schedules/{}", encoded(&id));
+    let row = visit.get(&format!("/v1{place}")).await?.json;
+    Ok(view(&visit, "Edit the schedule", &format!("{place}/edit"), &Filled::of_schedule(&row), "Save"))
+}
+
+/// Changes the fields of the form and keeps all others, such as headers and retries.
+pub async fn replace(visit: Visit, Path(id): Path<String>, form: Form) -> View {
+    let place = format!("/schedules/{}", encoded(&id));
+    let mut row = visit.get(&format!("/v1{place}")).await?.json;
+    let filled = Filled::of_form(&form);
+    if let Some(fields) = row.as_object_mut() {
+        for (name, ..) in FIELDS {
+            fields.remove(name);
+        }
+        // A body that is no text is not in the form, so it stays unless a text replaces it.
+        if !fields["body_text"].is_null() || filled.values.contains_key("body_text") {
+            for name in ["body", "body_text", "body_base64"] {
+                fields.remove(name);
+            }
+        }
+        if filled.values.contains_key("every") || filled.values.contains_key("cron") {
+            for name in ["at", "after"] {
+                fields.remove(name);
+            }
+        }
+        fields.extend(filled.fields());
+    }
+    match visit.call(Method::PUT, &format!("/v1{place}"), Some(row)).await {
+        Ok(_) => Ok(see(&place)),
+        Err(fail) => {
+            let filled = filled.refused(fail)?;
+            visit.count().await?;
+            let view = view(&visit, "Edit the schedule", &format!("{place}/edit"), &filled, "Save");
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, view).into_response())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_error_stands_at_its_field_and_the_text_stays() {
+        let problem = json!({"detail": "x", "errors": [{"pointer": "/every", "reason": "has no unit", "remedy": "write 10 s"},
+            {"pointer": "/retries/max_attempts", "reason": "is out of range", "remedy": null}]});
+        let filled = Filled::of_form(&Form::of(b"uri=https%3A%2F%2Fa.example%2F&every=10"));
+        let filled = filled.refused(Fail::Problem(422, problem)).unwrap();
+        let page = filled.draw("/schedules/new", "Create").into_string();
+        assert!(
+            page.contains("It has no unit; write 10 s.")
+                && page.contains("value=\"10\"")
+                && page.contains("retries/max_attempts is out of range"),
+            "{page}"
+        );
+        assert!(Filled::default().refused(Fail::Problem(403, json!({}))).is_err());
+    }
+}

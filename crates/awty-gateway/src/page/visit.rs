@@ -1,0 +1,149 @@
+//! One request of a signed-in person.
+
+use super::fail::Fail;
+use super::form::Form;
+use super::{Page, session};
+use crate::api::Asker;
+use crate::db::{Request, views};
+use axum::body::{Body, to_bytes};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// An answer of the API has at most this size.
+const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
+
+pub struct Visit {
+    pub page: Arc<Page>,
+    pub asker: Asker,
+    /// Path and query of this request.
+    pub place: String,
+    pub query: Form,
+    token: String,
+    late: AtomicI64,
+    micros: AtomicU64,
+}
+
+/// A transaction, and when it was asked for.
+pub struct Reading {
+    request: Request,
+    begun: Instant,
+}
+
+impl std::ops::Deref for Reading {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        &self.request
+    }
+}
+
+pub struct Called {
+    pub headers: HeaderMap,
+    pub json: Value,
+}
+
+impl FromRequestParts<Arc<Page>> for Visit {
+    type Rejection = Fail;
+
+    async fn from_request_parts(parts: &mut Parts, page: &Arc<Page>) -> Result<Self, Fail> {
+        let place = parts.uri.path_and_query().map_or("/", |place| place.as_str()).to_owned();
+        let next = || Fail::SignIn(if parts.method.is_safe() { place.clone() } else { "/".into() });
+        let Some(token) = session::token(&parts.headers, page.secure) else {
+            // A browser sends no SameSite=Strict cookie if another site has the link.
+            let site = parts.headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+            return Err(if parts.method == Method::GET && site == Some("cross-site") { Fail::Again } else { next() });
+        };
+        let begun = Instant::now();
+        let asker = page.api.asker(&token, !parts.method.is_safe()).await;
+        let asker = asker.map_err(|problem| if problem.status() == 401 { next() } else { problem.into() })?;
+        let query = Form::of(parts.uri.query().unwrap_or_default().as_bytes());
+        let (page, late, micros) = (page.clone(), AtomicI64::new(0), AtomicU64::new(0));
+        let visit = Visit { page, asker, place, query, token, late, micros };
+        visit.spent(begun);
+        Ok(visit)
+    }
+}
+
+impl Visit {
+    fn spent(&self, begun: Instant) {
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// Returns for how long the view has waited for the database.
+    pub fn millis(&self) -> u64 {
+        self.micros.load(Ordering::Relaxed).div_ceil(1_000)
+    }
+
+    /// Returns the number of late rows, after [`Self::read`].
+    pub fn late(&self) -> i64 {
+        self.late.load(Ordering::Relaxed)
+    }
+
+    /// Begins to read. Counts the late rows, which each view shows in its title.
+    pub async fn read(&self) -> Result<Reading, Fail> {
+        let reading = self.change().await?;
+        self.late.store(views::late_count(&reading).await?, Ordering::Relaxed);
+        Ok(reading)
+    }
+
+    pub async fn change(&self) -> Result<Reading, Fail> {
+        let begun = Instant::now();
+        Ok(Reading { request: self.page.api.begin(&self.asker).await?, begun })
+    }
+
+    pub async fn end(&self, reading: Reading) -> Result<(), Fail> {
+        reading.request.commit().await?;
+        self.spent(reading.begun);
+        Ok(())
+    }
+
+    /// Reads only the number of late rows, for a view whose other content comes from the API.
+    pub async fn count(&self) -> Result<(), Fail> {
+        self.end(self.read().await?).await
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Called, Fail> {
+        self.call(Method::GET, path, None).await
+    }
+
+    /// Calls the API with the token of this visit.
+    pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Called, Fail> {
+        let begun = Instant::now();
+        let request = axum::http::Request::builder().method(method).uri(path);
+        let request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token));
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let request = request.body(body).map_err(|_| Fail::not_found())?; // the path has a character that no path has
+        let Ok(response) = TowerToHyperService::new(self.page.calls.clone()).call(request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, LARGEST_ANSWER).await;
+        let bytes = bytes.map_err(|_| Fail::Refused(500, "The answer of the API is too large.".into()))?;
+        self.spent(begun);
+        let json = serde_json::from_slice(&bytes).unwrap_or_default();
+        if parts.status.is_client_error() || parts.status.is_server_error() {
+            return Err(Fail::Problem(parts.status.as_u16(), json));
+        }
+        Ok(Called { headers: parts.headers, json })
+    }
+}
+
+impl Called {
+    /// Returns the cursor of the next page of a list.
+    pub fn next(&self) -> Option<String> {
+        let link = self.headers.get(header::LINK)?.to_str().ok()?;
+        let query = link.strip_prefix('<')?.split_once('>')?.0.split_once('?')?.1;
+        Form::of(query.as_bytes()).get("after").map(str::to_owned)
+    }
+
+    pub fn items(&self) -> &[Value] {
+        self.json["items"].as_array().map_or(&[], Vec::as_slice)
+    }
+}
