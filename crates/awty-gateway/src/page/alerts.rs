@@ -35,7 +35,7 @@ pub async fn show(visit: Visit) -> View {
         @if late.is_empty() {
             (empty("Late rows", "A late row stands here until the condition of its rule is met. To see which rules there are:", Some("SELECT rule, relation, until, within FROM awty.rule;")))
         } @else {
-            (open("Late rows", &late, &visit.place))
+            (open("Late rows", &late, &visit))
         }
         @if !cleared.is_empty() {
             (table("No longer late", &[text("Row"), text("Rule"), text("Was due"), text("Cleared"), number("Told")], cleared.iter().map(was).collect()))
@@ -45,7 +45,7 @@ pub async fn show(visit: Visit) -> View {
 }
 
 /// Open alerts with the forms that hold and release them.
-pub fn open(caption: &'static str, alerts: &[Value], back: &str) -> Markup {
+pub fn open(caption: &'static str, alerts: &[Value], visit: &Visit) -> Markup {
     let row = |row: &Value| {
         let state = match row["level"].as_i64() {
             Some(0) => mark(Mark::Wait, "not late yet"),
@@ -58,7 +58,7 @@ pub fn open(caption: &'static str, alerts: &[Value], back: &str) -> Markup {
             state,
             time(&row["due"]),
             whole(&row["told"]),
-            taken(row, back),
+            taken(row, visit),
         ]
     };
     table(
@@ -69,15 +69,17 @@ pub fn open(caption: &'static str, alerts: &[Value], back: &str) -> Markup {
 }
 
 /// Who holds an alert, or the form to hold it.
-fn taken(row: &Value, back: &str) -> Markup {
+fn taken(row: &Value, visit: &Visit) -> Markup {
     let [name, key, rule] = ["name", "key", "rule"].map(|name| string(&row[name]));
-    let fields = [("name", name), ("key", key), ("job", rule), ("back", back)];
+    let fields = [("name", name), ("key", key), ("job", rule), ("back", &visit.place)];
     html! {
         @if let Some(person) = row["held_by"].as_str() {
             (mark(Mark::Held, person))
             @if let Some(note) = row["note"].as_str() { " “" (note) "”" }
             @if !row["held_until"].is_null() { " until " (time(&row["held_until"])) }
             " " (button("/entity/release", "Release", &fields))
+        } @else if visit.reloads() {
+            a href="/alerts" { "Take it" }
         } @else {
             details.take {
                 summary { "Take it" }

@@ -14,6 +14,12 @@ pub struct Series {
     pub values: Vec<Option<f64>>,
 }
 
+impl Series {
+    fn has_numbers(self: &&Self) -> bool {
+        self.values.iter().any(Option::is_some)
+    }
+}
+
 #[derive(Clone, Copy)]
 pub enum Unit {
     Count,
@@ -55,13 +61,14 @@ impl Chart<'_> {
     pub fn draw(&self) -> Markup {
         let (high, now) = (self.top(), crate::clock::now());
         let stacked: Vec<_> = self.stacked.iter().map(|series| series.values.clone()).collect();
-        let (range, all) = (self.range, || self.stacked.iter().chain(&self.lines));
+        let range = self.range;
         html! {
             section.chart {
                 h2 { (self.title) }
                 p { (self.sentence) }
                 p.legend {
-                    @for series in all() { span.key.(series.class) { (series.name) } " " }
+                    @for series in self.stacked.iter().filter(Series::has_numbers) { span.key.block.(series.class) { (series.name) } " " }
+                    @for series in self.lines.iter().filter(Series::has_numbers) { span.key.(series.class) { (series.name) } " " }
                     span.top { "up to " (self.unit.text(high)) }
                 }
                 svg viewBox=(format!("0 0 {} 100", range.count)) preserveAspectRatio="none" role="img"
@@ -85,7 +92,7 @@ impl Chart<'_> {
     }
 
     fn table(&self, now: DateTime<Utc>) -> Markup {
-        let all: Vec<&Series> = self.stacked.iter().chain(&self.lines).collect();
+        let all: Vec<&Series> = self.stacked.iter().chain(&self.lines).filter(Series::has_numbers).collect();
         let columns: Vec<Column> =
             std::iter::once(text("From")).chain(all.iter().map(|series| number(series.name))).collect();
         let value = |series: &&Series, bucket: usize| series.values.get(bucket).copied().flatten();

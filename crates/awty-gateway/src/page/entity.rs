@@ -80,7 +80,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
     let body = html! {
         h1 { span.soft { (name) } " " (key) }
         @if let Some(id) = schedule.as_ref().and_then(Value::as_str) { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
-        @if !open.is_empty() { (alerts::open("Alerts", &open, &visit.place)) }
+        @if !open.is_empty() { (alerts::open("Alerts", &open, visit)) }
         @if !checks.is_empty() { (pending(&checks, &visit.place)) }
         @if events.is_empty() {
             (empty("Its life", "awty knows nothing of this entity, or this role may not see it. Name and key are written as in awty.schedule():", Some(&format!("SELECT * FROM awty.explain({}, {});", quoted(name), quoted(key)))))

@@ -39,6 +39,11 @@ pub async fn style() -> Response {
     (headers, STYLE).into_response()
 }
 
+pub async fn icon() -> Response {
+    let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "public, max-age=86400")];
+    (headers, include_str!("../../assets/awty.svg")).into_response()
+}
+
 fn document(title: &str, head: Markup, body: Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -49,6 +54,7 @@ fn document(title: &str, head: Markup, body: Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 title { (title) }
                 link rel="stylesheet" href=(*STYLE_PLACE);
+                link rel="icon" href="/awty.svg";
                 (head)
             }
             body { (body) }
@@ -103,7 +109,7 @@ pub fn still(visit: &Visit, title: &str, body: Markup) -> Response {
 
 fn framed(visit: &Visit, title: &str, body: Markup, reloads: bool) -> Response {
     let path = visit.place.split('?').next().unwrap_or_default();
-    let on = reloads && visit.query.get("reload").is_some();
+    let on = reloads && visit.reloads();
     let head = html! { @if on { meta http-equiv="refresh" content=(RELOAD); } };
     let body = html! {
         a.skip href="#main" { "Skip to the content" }

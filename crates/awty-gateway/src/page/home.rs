@@ -29,8 +29,8 @@ pub async fn show(visit: Visit) -> View {
         (answer(visit.late(), fails, why.is_some()))
         @if let Some(why) = why { (reason(why, database["fix"].as_str())) }
         @if !late.is_empty() {
-            (alerts::open("Late now", &late, &visit.place))
-            @if visit.late() > ROWS { p { a href="/alerts" { "All " (count(visit.late(), "late row", "late rows")) } } }
+            (alerts::open("Late now", &late, &visit))
+            @if visit.late() > ROWS { p.more { a href="/alerts" { "All " (count(visit.late(), "late row", "late rows")) } } }
         }
         (failures(&failing, &endpoints, &behind))
         @if !targets.is_empty() { (closed(&targets)) }

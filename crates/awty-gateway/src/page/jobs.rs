@@ -6,11 +6,14 @@ use super::form::Form;
 use super::frame;
 use super::parts::{Mark, button, empty, mark, none, number, outcome, string, table, text, time, whole};
 use super::visit::Visit;
-use super::words::{count, millis};
+use super::words::{count, millis, moment};
 use crate::db::views;
 use axum::extract::Path;
+use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde_json::Value;
+
+const PATIENCE: TimeDelta = TimeDelta::seconds(10);
 
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
@@ -54,10 +57,12 @@ pub async fn show(visit: Visit) -> View {
 
 fn state(row: &Value) -> Markup {
     let number = |name: &str| row[name].as_i64().unwrap_or(0);
+    // A check that is running is overdue too, so a job is well until its checks wait for a while.
+    let waits = moment(&row["oldest"]).is_some_and(|at| at < crate::clock::now() - PATIENCE);
     html! {
         @if row["paused"] == true {
             (mark(Mark::Held, "paused")) @if let Some(note) = row["note"].as_str() { " “" (note) "”" }
-        } @else if number("overdue") > 0 {
+        } @else if waits {
             (mark(Mark::Late, &format!("{} overdue", number("overdue"))))
         } @else if number("failing") > 0 {
             (mark(Mark::Bad, &format!("{} failing", number("failing"))))

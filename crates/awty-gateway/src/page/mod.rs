@@ -62,6 +62,7 @@ pub fn router(page: Page) -> Router {
         .route("/login", get(session::show).post(session::enter))
         .route("/logout", post(session::leave))
         .route("/awty.css", get(frame::style))
+        .route("/awty.svg", get(frame::icon))
         .route("/why", get(why::show))
         .route("/alerts", get(alerts::show))
         .route("/rules", get(rules::show))

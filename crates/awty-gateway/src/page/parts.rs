@@ -91,6 +91,17 @@ pub fn time(value: &Value) -> Markup {
     }
 }
 
+/// A time that is a link.
+pub fn linked_time(place: &str, value: &Value) -> Markup {
+    let now = crate::clock::now();
+    match moment(value) {
+        Some(at) => html! {
+            a href=(place) { time datetime=(at.to_rfc3339()) { (absolute(at, now)) } } " " span.soft { (relative(at, now)) }
+        },
+        None => none(),
+    }
+}
+
 /// Outcomes differ in shape and word, and only then in colour.
 pub fn mark(kind: Mark, word: &str) -> Markup {
     let (class, shape) = match kind {

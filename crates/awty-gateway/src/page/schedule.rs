@@ -4,7 +4,7 @@ use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::View;
 use super::form::encoded;
-use super::parts::{Mark, button, command, empty, mark, number, reason, string, table, text, time};
+use super::parts::{Mark, button, command, empty, linked_time, mark, number, reason, string, table, text, time};
 use super::schedules::{plan, result, state};
 use super::visit::Visit;
 use super::words::{count, moment};
@@ -16,23 +16,23 @@ use chrono::DateTime;
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Width of a bucket in the address, in seconds, and the number of buckets.
-const BUCKETS: [(&str, i64, usize); 7] = [
-    ("1s", 1, 300),
-    ("10s", 10, 360),
-    ("1m", 60, 360),
-    ("10m", 600, 144),
-    ("1h", 3_600, 168),
-    ("6h", 21_600, 360),
-    ("1d", 86_400, 360),
+/// A bucket in the address, its width in seconds, the number of buckets, and how long they are together.
+const BUCKETS: [(&str, i64, usize, &str); 7] = [
+    ("1s", 1, 300, "5 min"),
+    ("10s", 10, 360, "1 h"),
+    ("1m", 60, 360, "6 h"),
+    ("10m", 600, 144, "1 day"),
+    ("1h", 3_600, 168, "7 days"),
+    ("6h", 21_600, 360, "90 days"),
+    ("1d", 86_400, 360, "360 days"),
 ];
-const USUAL: (&str, i64, usize) = BUCKETS[3];
+const USUAL: (&str, i64, usize, &str) = BUCKETS[3];
 
 pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     let place = format!("/schedules/{}", encoded(&id));
     let row = visit.get(&format!("/v1{place}")).await?.json;
     let asked = visit.query.get("bucket");
-    let (bucket, step, buckets) = BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or(USUAL);
+    let (bucket, step, buckets, _) = BUCKETS.into_iter().find(|(name, ..)| asked == Some(name)).unwrap_or(USUAL);
     let now = crate::clock::now().timestamp();
     let range = Range::until(now, step, buckets);
     let from = DateTime::from_timestamp(range.from, 0).unwrap_or_default().to_rfc3339();
@@ -58,8 +58,8 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
             div { dt { "Created" } dd { (time(&row["created_at"])) " by " (string(&row["created_by"])) } }
         }
         p.choices {
-            "By "
-            @for (name, ..) in BUCKETS { a href=(format!("{place}?bucket={name}")) aria-current=[(name == bucket).then_some("true")] { (name) } " " }
+            "The last "
+            @for (name, .., span) in BUCKETS { a href=(format!("{place}?bucket={name}")) aria-current=[(name == bucket).then_some("true")] { (span) } " " }
         }
         (charts(stats.items(), range, step))
         (last(&attempts, &id))
@@ -140,7 +140,7 @@ fn last(attempts: &[calls::Item], id: &str) -> Markup {
         let word = if call["ok"] == true { mark(Mark::Good, "ok") } else { mark(Mark::Bad, "failed") };
         let place = key.get(1).map(|lease| attempt::place(lease, id, string(&call["ended_at"]))).unwrap_or_default();
         vec![
-            html! { a href=(place) { (time(&call["at"])) } },
+            linked_time(&place, &call["at"]),
             word,
             attempt::said(call),
             html! { (call["attempt"]) },

@@ -52,7 +52,7 @@ impl Filled {
         for error in problem["errors"].as_array().into_iter().flatten() {
             let name = string(&error["pointer"]).trim_start_matches('/').to_owned();
             let remedy = error["remedy"].as_str().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-            let text = format!("It {}{remedy}.", string(&error["reason"]));
+            let text = sentence(&format!("{}{remedy}.", string(&error["reason"])));
             if self.is_field(&name) {
                 self.errors.insert(name, text);
             } else {
@@ -103,6 +103,12 @@ impl Filled {
     fn fields(&self) -> Map<String, Value> {
         self.values.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
     }
+}
+
+/// Begins a text with a capital letter.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn view(visit: &Visit, title: &str, action: &str, filled: &Filled, label: &str) -> axum::response::Response {
@@ -184,7 +190,7 @@ mod tests {
         let filled = filled.refused(Fail::Problem(422, problem)).unwrap();
         let page = filled.draw("/schedules/new", "Create").into_string();
         assert!(
-            page.contains("It has no unit; write 10 s.")
+            page.contains("Has no unit; write 10 s.")
                 && page.contains("value=\"10\"")
                 && page.contains("retries/max_attempts is out of range"),
             "{page}"

@@ -5,6 +5,8 @@ use super::form::{Form, encoded, see};
 use super::frame;
 use super::parts::{Mark, empty, mark, next_page, none, string, table, text, time};
 use super::visit::Visit;
+use super::words::millis;
+use crate::duration::parse_or_zero;
 use axum::extract::Path;
 use axum::http::Method;
 use maud::{Markup, html};
@@ -103,7 +105,7 @@ pub fn result(last: &Value) -> Markup {
                 (None, Some(fault)) => { (mark(Mark::Bad, fault)) }
                 (None, None) => { "called" }
             }
-            @if let Some(took) = last["duration"].as_str() { " in " (took) }
+            @if let Some(took) = last["duration"].as_str().and_then(|took| parse_or_zero(took).ok()) { " in " (millis(took.as_millis())) }
         }
     }
 }

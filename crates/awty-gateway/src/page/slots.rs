@@ -4,7 +4,7 @@ use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::{Fail, View};
 use super::form::encoded;
-use super::parts::{Mark, empty, entity, job, mark, number, string, table, text, time};
+use super::parts::{Mark, empty, entity, job, linked_time, mark, number, string, table, text, time, whole};
 use super::visit::Visit;
 use super::words::{absolute, count, grouped, moment};
 use super::{frame, words};
@@ -67,9 +67,9 @@ pub async fn show(visit: Visit) -> View {
     let slot = |row: &&Value| {
         let at = string(&row["slot"]);
         vec![
-            html! { a href=(format!("/slots/{}?width=5m", encoded(at))) { (time(&row["slot"])) } },
+            linked_time(&format!("/slots/{}?width=5m", encoded(at)), &row["slot"]),
             job(string(&row["job"])),
-            html! { (super::parts::whole(&row["checks"])) },
+            whole(&row["checks"]),
         ]
     };
     let body = html! {

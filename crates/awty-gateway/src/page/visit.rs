@@ -87,6 +87,11 @@ impl Visit {
         self.late.load(Ordering::Relaxed)
     }
 
+    /// Whether this view loads itself again and again.
+    pub fn reloads(&self) -> bool {
+        self.query.get("reload").is_some()
+    }
+
     /// Begins to read. Counts the late rows, which each view shows in its title.
     pub async fn read(&self) -> Result<Reading, Fail> {
         let reading = self.change().await?;

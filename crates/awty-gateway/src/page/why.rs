@@ -50,7 +50,7 @@ fn found(finding: &Value) -> Markup {
     };
     html! {
         section.notice {
-            h2 { (mark(kind, string(&finding["level"]))) " " (string(&finding["finding"])) }
+            h2 { (mark(kind, &format!("{}:", string(&finding["level"])))) " " (string(&finding["finding"])) }
             p { (string(&finding["detail"])) }
             @if let Some(fix) = finding["fix"].as_str() { (command(fix)) }
         }
@@ -67,7 +67,11 @@ fn links(database: &Value, gateway: &[String]) -> Markup {
     let rows = vec![
         link("The database answers", true, html! { (string(&database["name"])) }),
         link("The library is loaded", !library.is_empty(), html! { (library) }),
-        link("Library and SQL have the same version", version == library, html! { (version) }),
+        link(
+            "Library and SQL have the same version",
+            library == version || library.starts_with(&format!("{version}.")),
+            html! { (version) },
+        ),
         link("awty is enabled", database["enabled"] == true, html! { code { "awty.enabled" } }),
         link("The database is adopted", database["database_held"] != true && database["held"] != true, none()),
         link(

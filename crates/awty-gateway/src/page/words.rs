@@ -21,16 +21,18 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let distance = at.signed_duration_since(now);
     match distance.num_milliseconds() {
         -999..=999 => "now".into(),
-        1_000.. => format!("in {}", length(distance)),
-        _ => format!("{} ago", length(-distance)),
+        1_000.. => format!("in {}", about(distance)),
+        _ => format!("{} ago", about(-distance)),
     }
 }
 
-/// Writes the two largest units of a length.
-pub fn length(delta: TimeDelta) -> String {
-    millis(delta.num_milliseconds())
+/// Below an hour, one unit is enough, because the absolute time stands beside it.
+fn about(distance: TimeDelta) -> String {
+    let unit = if distance < TimeDelta::minutes(1) { 1_000 } else { 60_000 };
+    millis(distance.num_milliseconds() / unit * unit)
 }
 
+/// Writes the two largest units of a length.
 pub fn millis(millis: i64) -> String {
     const UNITS: [(i64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
     if millis < 0 {
@@ -39,7 +41,7 @@ pub fn millis(millis: i64) -> String {
     if millis < 1_000 {
         return format!("{millis} ms");
     }
-    if millis < 10_000 && millis % 1_000 != 0 {
+    if millis < 10_000 && millis % 1_000 >= 100 {
         return format!("{}.{} s", millis / 1_000, millis % 1_000 / 100);
     }
     let first = UNITS.iter().position(|(size, _)| millis >= *size).unwrap_or(UNITS.len() - 1);
@@ -87,6 +89,7 @@ mod tests {
             (999, "999 ms"),
             (1_000, "1 s"),
             (1_250, "1.2 s"),
+            (1_099, "1 s"),
             (59_999, "59 s"),
             (60_000, "1 min"),
             (3_690_000, "1 h 1 min"),
@@ -107,7 +110,8 @@ mod tests {
         assert_eq!(absolute(at("2026-11-26T09:00:01Z"), now), "09:00:01 UTC");
         assert_eq!(absolute(at("2026-11-25T09:00:01+01:00"), now), "25 Nov 08:00 UTC");
         assert_eq!(absolute(at("2025-11-25T09:00:01Z"), now), "25 Nov 2025 09:00 UTC");
-        assert_eq!(relative(at("2026-11-26T10:12:00Z"), now), "in 12 min");
+        assert_eq!(relative(at("2026-11-26T10:12:59Z"), now), "in 12 min");
+        assert_eq!(relative(at("2026-11-26T09:59:57.5Z"), now), "2 s ago");
         assert_eq!(relative(at("2026-11-26T06:56:00Z"), now), "3 h 4 min ago");
         assert_eq!(relative(now, now), "now");
         assert_eq!(moment(&json!("infinity")), None);

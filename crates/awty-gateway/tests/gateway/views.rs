@@ -156,7 +156,7 @@ fn each_view_of_an_empty_database_says_what_to_do() {
     browser.shows("/schedules", &["SELECT awty_http.schedule("]);
     browser.shows("/slots", &["No check is due in this time."]);
     browser.shows("/history", &["No check has ended with a problem"]);
-    browser.shows("/targets", &["No target is limited"]);
+    browser.shows("/targets", &["all targets together"]);
     browser.shows("/tokens", &["A token of scope admin"]);
     browser.shows("/entity?q=orders", &["No check is pending for this name."]);
     browser.shows("/entity?name=orders&key=42", &["SELECT * FROM awty.explain('orders', '42');"]);
@@ -193,24 +193,25 @@ fn a_late_row_is_taken_and_given_back() {
 fn a_schedule_is_made_changed_paused_and_deleted() {
     let (shop, gateway, _) = open();
     let browser = Browser::of(&shop, &gateway, "app", "write");
-    let wrong = browser.post("/schedules/new", &[("uri", "http://127.0.0.1:9/a"), ("every", "10"), ("method", "POST")]);
+    let wrong =
+        browser.post("/schedules/new", &[("uri", "http://127.0.0.1:1099/a"), ("every", "10"), ("method", "POST")]);
     assert!(wrong.status == 422 && wrong.text.contains("write 10 s or 10 min"), "{}", wrong.text);
     assert!(
-        wrong.text.contains("value=\"http://127.0.0.1:9/a\"") && wrong.text.contains("value=\"10\""),
+        wrong.text.contains("value=\"http://127.0.0.1:1099/a\"") && wrong.text.contains("value=\"10\""),
         "the typed text stays"
     );
-    let fields = [("uri", "http://127.0.0.1:9/a"), ("every", "1 h"), ("method", "GET"), ("description", "first")];
+    let fields = [("uri", "http://127.0.0.1:1099/a"), ("every", "1 h"), ("method", "GET"), ("description", "first")];
     let made = browser.post("/schedules/new", &fields);
     assert_eq!(made.status, 303, "{}", made.text);
     let place = made.header("location");
-    browser.shows(&place, &["http://127.0.0.1:9/a", "every 1h", "first", "Next calls", "curl -X GET"]);
+    browser.shows(&place, &["http://127.0.0.1:1099/a", "every 1h", "first", "Next calls", "curl -X GET"]);
     let twice = browser.post("/schedules/new", &fields);
     assert!(twice.status == 422 && twice.text.contains("aria-invalid"), "{}", twice.text);
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:9/a', every => '1 h', method => 'GET', headers => '{\"X-Secret\": \"s3cret\"}')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h', method => 'GET', headers => '{\"X-Secret\": \"s3cret\"}')");
     assert!(!browser.shows(&place, &["•••"]).contains("s3cret"));
     let changed = browser.post(
         &format!("{place}/edit"),
-        &[("uri", "http://127.0.0.1:9/a"), ("every", "2 h"), ("method", "GET"), ("body_text", "")],
+        &[("uri", "http://127.0.0.1:1099/a"), ("every", "2 h"), ("method", "GET"), ("body_text", "")],
     );
     assert_eq!(changed.status, 303, "{}", changed.text);
     assert_eq!(
@@ -220,29 +221,29 @@ fn a_schedule_is_made_changed_paused_and_deleted() {
     assert_eq!(browser.post(&format!("{place}/pause"), &[("note", "a <i>day</i>")]).status, 303);
     browser.shows(&place, &["paused", "a &lt;i&gt;day&lt;/i&gt;"]);
     assert_eq!(browser.post(&format!("{place}/resume"), &[]).status, 303);
-    browser.shows("/schedules?state=active&text=9%2Fa", &["http://127.0.0.1:9/a"]);
+    browser.shows("/schedules?state=active&text=1099%2Fa", &["http://127.0.0.1:1099/a"]);
     browser.shows(&format!("{place}/delete"), &["Delete this schedule?"]);
     let reader = Browser::of(&shop, &gateway, "app", "read");
     assert_eq!(reader.post(&format!("{place}/delete"), &[]).status, 403);
     assert_eq!(browser.post(&format!("{place}/delete"), &[]).status, 303);
-    browser.shows("/schedules?state=ended", &["http://127.0.0.1:9/a"]);
+    browser.shows("/schedules?state=ended", &["http://127.0.0.1:1099/a"]);
 }
 
 #[test]
 fn a_call_that_fails_is_found_with_its_reason() {
     let (shop, gateway, _) = open();
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:9/closed', every => '1 s', jitter => '0', retries => '{\"max_attempts\": 1}')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/closed', every => '1 s', jitter => '0', retries => '{\"max_attempts\": 1}')");
     let browser = Browser::of(&shop, &gateway, "app", "write");
     shop.await_text("SELECT count(*) > 1 FROM awty_http_internal.problem", "true");
-    browser.shows("/", &["Not yet: 1 thing fails.", "http://127.0.0.1:9/closed", "What fails"]);
-    browser.shows("/history", &["✕", "Call again", "http://127.0.0.1:9"]);
-    let found = browser.get("/entity?q=http%3A%2F%2F127.0.0.1%3A9%2Fclosed").header("location");
+    browser.shows("/", &["Not yet: 1 thing fails.", "http://127.0.0.1:1099/closed", "What fails"]);
+    browser.shows("/history", &["✕", "Call again", "http://127.0.0.1:1099"]);
+    let found = browser.get("/entity?q=http%3A%2F%2F127.0.0.1%3A1099%2Fclosed").header("location");
     let life = browser.shows(&found, &["The schedule of this URI"]);
     let place = life.split("href=\"").find(|part| part.starts_with("/schedules/s_")).unwrap();
     let place = place.split('"').next().unwrap().to_owned();
     let page = browser.shows(&place, &["Outcomes", "Lateness", "Duration", "<svg", "Last calls", "The numbers"]);
     for bucket in ["1s", "10s", "1m", "10m", "1h", "6h", "1d"] {
-        browser.shows(&format!("{place}?bucket={bucket}"), &["By "]);
+        browser.shows(&format!("{place}?bucket={bucket}"), &["The last "]);
     }
     let attempt = page.split("href=\"").find(|part| part.starts_with("/attempts/")).unwrap();
     let attempt = attempt.split('"').next().unwrap().replace("&amp;", "&");
@@ -255,7 +256,7 @@ fn a_call_that_fails_is_found_with_its_reason() {
 fn another_tenant_sees_and_changes_nothing() {
     let (shop, gateway, _) = open();
     watch(&shop);
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:9/mine', every => '1 h')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/mine', every => '1 h')");
     let place = format!("/schedules/{}", shop.text("SELECT id FROM awty_http.endpoint"));
     let stranger = Browser::of(&shop, &gateway, "tenant", "admin");
     stranger.shows("/", &["Yes. All is well."]);
@@ -263,7 +264,7 @@ fn another_tenant_sees_and_changes_nothing() {
         ["/alerts", "/rules", "/history", "/history?show=all", "/schedules", "/slots", "/entity?name=orders&key=1"]
     {
         let text = stranger.shows(view, &[]);
-        assert!(!text.contains("127.0.0.1:9/mine") && !text.contains("key=2"), "{view}: {text}");
+        assert!(!text.contains("127.0.0.1:1099/mine") && !text.contains("key=2"), "{view}: {text}");
     }
     assert_eq!(stranger.get(&place).status, 404);
     assert_eq!(stranger.post(&format!("{place}/delete"), &[]).status, 404);
@@ -284,7 +285,7 @@ fn hostile_names_are_text() {
     client.execute("SELECT awty.schedule($1, $1, $1, after => '1 hour')", &[&evil]).unwrap();
     client.execute("SELECT awty.schedule($1, 'failed', $1, after => '0')", &[&evil]).unwrap();
     client
-        .execute("SELECT awty_http.schedule('http://127.0.0.1:9/x', every => '1 h', description => $1)", &[&evil])
+        .execute("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h', description => $1)", &[&evil])
         .unwrap();
     shop.await_text("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'failed'", "1");
     let browser = Browser::of(&shop, &gateway, "app", "write");
@@ -304,7 +305,7 @@ fn hostile_names_are_text() {
 #[test]
 fn tokens_and_targets_have_their_forms() {
     let (shop, gateway, _) = open();
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:9/x', every => '1 h')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
     let browser = Browser::of(&shop, &gateway, "app", "admin");
     let made = browser.post("/tokens", &[("scope", "read"), ("expires", "1 d")]);
     assert!(made.status == 200 && made.text.contains("It is shown only now"), "{}", made.text);
@@ -313,7 +314,7 @@ fn tokens_and_targets_have_their_forms() {
     let id = shop.text("SELECT max(id) FROM awty_http.token");
     assert_eq!(browser.post(&format!("/tokens/{id}/delete"), &[]).status, 303);
     assert_eq!(shop.text(&format!("SELECT count(*) FROM awty_http.token WHERE id = {id}")), "0");
-    let block = [("origin", "http://127.0.0.1:9"), ("until", "10 min"), ("note", "they asked")];
+    let block = [("origin", "http://127.0.0.1:1099"), ("until", "10 min"), ("note", "they asked")];
     assert_eq!(browser.post("/targets/block", &block).status, 303);
     browser.shows("/targets", &["they asked", "Unblock"]);
     browser.shows("/", &["Targets that get no calls", "they asked"]);
@@ -329,7 +330,7 @@ fn each_cause_of_silence_has_its_sentence() {
         let page = browser.get("/why").text;
         if page.contains("Nothing is in the way.") { Ok(()) } else { Err(page) }
     });
-    shop.app("SELECT awty_http.schedule('http://127.0.0.1:9/x', every => '1 s')");
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 s')");
     browser.post("/jobs/pause", &[("job", "http.app"), ("note", "a day off")]);
     let page = until("the paused job", || {
         let page = browser.get("/why").text;

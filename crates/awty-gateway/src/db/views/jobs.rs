@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const JOBS: &str = concat!(
     "SELECT pg_catalog.jsonb_build_object('job', s.job, 'role', s.role, 'paused', s.paused, 'note', s.paused_note, 'pending', s.pending,
-        'overdue', s.overdue, 'failing', s.failing, 'held', s.held, 'next', s.next_slot, 'runs', s.runs, 'done', s.done,
+        'overdue', s.overdue, 'oldest', s.oldest_overdue, 'failing', s.failing, 'held', s.held, 'next', s.next_slot, 'runs', s.runs, 'done', s.done,
         'problems', s.failed + s.timed_out + s.other, 'retries', s.retries, 'longest', ", ms!("s.max_run_time"), ",
         'average', pg_catalog.floor(EXTRACT(epoch FROM s.run_time) * 1000 / nullif(s.runs, 0))::bigint, 'last', s.last_run_at, 'outcome', s.last_outcome,
         'success', s.last_success_at, 'since', s.stats_since, 'mine', s.role IS NOT NULL)
