@@ -37,3 +37,21 @@ fn a_page_of_the_history_reads_no_row_of_another_tenant() {
     let rows = of_scans(&plan, "Actual Rows");
     assert!((20..=60).contains(&rows), "{rows} rows were read for a page of 20: {plan:#}");
 }
+
+/// The home view shows the next hour on each load, so its cost must not grow with the checks that are due later.
+#[test]
+fn the_next_hour_reads_no_check_that_is_due_later() {
+    let (shop, _gateway, _app) = open();
+    shop.app("SELECT awty.register('later')");
+    shop.app("SELECT awty.schedule_many('e', array_agg(i::text), 'later', after => '2 days') FROM generate_series(1, 20000) AS i");
+    shop.app("SELECT awty.schedule('e', 'soon', 'later', after => '10 min')");
+    shop.cluster.execute("postgres", &["ANALYZE awty.future_job"]);
+    let mut client = shop.cluster.client("postgres", "app");
+    let mut transaction = client.transaction().unwrap();
+    let mut number = |sql: &str| -> i64 { transaction.query_one(sql, &[]).unwrap().get(0) };
+    let read = "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass";
+    let before = number(read);
+    assert_eq!(number("SELECT sum(checks)::bigint FROM awty.forecast('1 hour', '5 minutes') WHERE job = 'later'"), 1);
+    let rows = number(read) - before;
+    assert!(rows < 100, "{rows} rows were read to count one check");
+}
