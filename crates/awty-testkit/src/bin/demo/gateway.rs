@@ -46,10 +46,13 @@ pub(crate) fn show(cluster: &Cluster) -> Result<(), String> {
         Err(error) => Err(error.to_string()),
     })?;
     table(cluster, CALLS);
-    let made = client.query_one("SELECT awty_http.create_token('shop', 'write', '1 day')", &[]);
+    let made = client.query_one("SELECT awty_http.create_token('shop', 'write', '1 hour')", &[]);
     let token: String = made.map_err(|error| format!("{error:?}"))?.get(0);
     println!(
-        "The gateway goes on, at http://{address}, and so do the endpoints, at http://{receiver}. Look at it:
+        "The gateway goes on, at http://{address}, and so do the endpoints, at http://{receiver}. For an hour, this token signs you in to
+the page at http://{address}/
+  {token}
+Look at it from a shell:
   curl -s http://{address}/readyz
   curl -s -H 'Authorization: Bearer {token}' 'http://{address}/v1/schedules?failing=true'
   curl -s -H 'Authorization: Bearer {token}' 'http://{address}/v1/schedules?label=shop'
