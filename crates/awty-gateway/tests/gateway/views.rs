@@ -45,7 +45,7 @@ impl Browser {
 }
 
 /// Order 1 is late, and order 2 will be late within the hour.
-fn watch(shop: &Shop) {
+pub fn watch(shop: &Shop) {
     shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
     shop.app(
         "CREATE TABLE orders (id bigint PRIMARY KEY, status text NOT NULL DEFAULT 'NEW', due timestamptz NOT NULL)",
