@@ -36,6 +36,15 @@ pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Respo
     Response::from_parts(parts, Body::from(Bytes::from_owner(Unread { bytes, _room: room })))
 }
 
+impl Api {
+    /// Counts an answer of the page, like an answer of the API, against the limit of its role.
+    pub async fn unread(&self, role: &str, response: Response) -> Response {
+        let seen = Seen::default();
+        seen.is(role);
+        counted(self, &seen, response).await
+    }
+}
+
 #[cfg(test)]
 #[path = "unread_tests.rs"]
 mod tests;

@@ -2,14 +2,14 @@
 
 use super::fail::View;
 use super::frame;
-use super::parts::{Mark, button, empty, entity, mark, number, string, table, text, time, whole};
+use super::parts::{Mark, button, empty, entity, mark, none, number, select, string, table, text, time, whole};
 use super::visit::Visit;
 use super::words::count;
 use crate::db::views;
 use maud::{Markup, html};
 use serde_json::Value;
 
-const ROWS: i64 = 200;
+const ROWS: i64 = 100;
 
 pub async fn show(visit: Visit) -> View {
     let reading = visit.read().await?;
@@ -33,7 +33,7 @@ pub async fn show(visit: Visit) -> View {
             }
         }
         @if late.is_empty() {
-            (empty("Late rows", "A late row stands here until the condition of its rule is met. To see which rules there are:", Some("SELECT rule, relation, until, within FROM awty.rule;")))
+            (empty("Late rows", "A late row stands here until the condition of its rule is met. To see which rules there are:", Some(&select("rule, relation, until, within FROM awty.rule"))))
         } @else {
             (open("Late rows", &late, &visit))
         }
@@ -77,7 +77,9 @@ fn taken(row: &Value, visit: &Visit) -> Markup {
             (mark(Mark::Held, person))
             @if let Some(note) = row["note"].as_str() { " “" (note) "”" }
             @if !row["held_until"].is_null() { " until " (time(&row["held_until"])) }
-            " " (button("/entity/release", "Release", &fields))
+            @if visit.writes() { " " (button("/entity/release", "Release", &fields)) }
+        } @else if !visit.writes() {
+            (none())
         } @else if visit.reloads() {
             a href="/alerts" { "Take it" }
         } @else {

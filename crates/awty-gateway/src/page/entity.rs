@@ -2,7 +2,7 @@
 
 use super::fail::{Fail, View};
 use super::form::{Form, see};
-use super::parts::{Mark, button, command, empty, entity, entity_place, job, mark, string, table, text, time};
+use super::parts::{Mark, button, command, empty, entity, entity_place, job, mark, select, string, table, text, time};
 use super::visit::Visit;
 use super::words::moment;
 use super::{alerts, frame};
@@ -81,9 +81,9 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
         h1 { span.soft { (name) } " " (key) }
         @if let Some(id) = schedule.as_ref().and_then(Value::as_str) { p { a href=(format!("/schedules/{id}")) { "The schedule of this URI" } } }
         @if !open.is_empty() { (alerts::open("Alerts", &open, visit)) }
-        @if !checks.is_empty() { (pending(&checks, &visit.place)) }
+        @if !checks.is_empty() { (pending(&checks, visit)) }
         @if events.is_empty() {
-            (empty("Its life", "awty knows nothing of this entity, or this role may not see it. Name and key are written as in awty.schedule():", Some(&format!("SELECT * FROM awty.explain({}, {});", quoted(name), quoted(key)))))
+            (empty("Its life", "awty knows nothing of this entity, or this role may not see it. Name and key are written as in awty.schedule():", Some(&select(&format!("* FROM awty.explain({}, {})", quoted(name), quoted(key))))))
         } @else {
             @if !future.is_empty() { (table("What comes", &columns(), future.iter().map(event).collect())) }
             @if !past.is_empty() { (table("What was", &columns(), past.iter().rev().map(event).collect())) }
@@ -92,7 +92,7 @@ async fn life(visit: &Visit, name: &str, key: &str) -> View {
             details {
                 summary { "What would " (string(&check["job"])) " do now?" }
                 p { "In a session of the job's role, this runs the function and undoes everything:" }
-                (command(&format!("SELECT * FROM awty.dry_run({}, {}, {});", quoted(name), quoted(key), quoted(string(&check["job"])))))
+                (command(&select(&format!("* FROM awty.dry_run({}, {}, {})", quoted(name), quoted(key), quoted(string(&check["job"]))))))
             }
         }
     };
@@ -116,10 +116,10 @@ fn happened(event: &str) -> Markup {
     }
 }
 
-fn pending(checks: &[Value], back: &str) -> Markup {
+fn pending(checks: &[Value], visit: &Visit) -> Markup {
     let row = |row: &Value| {
         let [name, key, of] = ["name", "key", "job"].map(|name| string(&row[name]));
-        let fields = [("name", name), ("key", key), ("job", of), ("back", back)];
+        let fields = [("name", name), ("key", key), ("job", of), ("back", &visit.place)];
         let held = row["held"] == true;
         let state = match row["attempt"].as_i64() {
             _ if held => mark(Mark::Held, "held"),
@@ -127,7 +127,7 @@ fn pending(checks: &[Value], back: &str) -> Markup {
             _ => mark(Mark::Wait, "pending"),
         };
         let buttons = html! {
-            @if held { (button("/entity/release", "Release", &fields)) } @else {
+            @if !visit.writes() {} @else if held { (button("/entity/release", "Release", &fields)) } @else {
                 (button("/entity/check", "Check now", &fields)) " " (button("/entity/hold", "Hold", &fields))
             }
         };

@@ -31,6 +31,10 @@ const VIEWS: [(&str, &str); 9] = [
 /// Seconds between two loads of a view that reloads.
 const RELOAD: &str = "10";
 
+/// Marks a view with the role that reads it.
+#[derive(Clone)]
+pub struct OfRole(pub String);
+
 pub async fn style() -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/css; charset=utf-8"),
@@ -143,7 +147,9 @@ fn framed(visit: &Visit, title: &str, body: Markup, reloads: bool) -> Response {
             }
         }
     };
-    document(&head_title(title, visit.late()), head, body).into_response()
+    let mut response = document(&head_title(title, visit.late()), head, body).into_response();
+    response.extensions_mut().insert(OfRole(visit.asker.role().to_owned()));
+    response
 }
 
 #[cfg(test)]

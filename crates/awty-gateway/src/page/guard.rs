@@ -1,9 +1,10 @@
 //! Refuses posts from other sites, gives each request of the page a time limit, and sets the headers of each answer.
 //!
-//! Invariant: no answer of the page is stored, shown in a frame, or allowed to run a script.
+//! Invariant: views that are not read yet count against the limit of their role. No answer of the page is stored, shown in a frame, or allowed to run a script.
 
 use super::Page;
 use super::fail::Fail;
+use super::frame::OfRole;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
@@ -38,6 +39,9 @@ pub async fn around(State(page): State<Arc<Page>>, request: Request, next: Next)
         let late = |_| Fail::Refused(504, "The view took longer than 10 s.".into()).into_response();
         timeout(LONGEST, next.run(request)).await.unwrap_or_else(late)
     };
+    if let Some(OfRole(role)) = response.extensions_mut().remove::<OfRole>() {
+        response = page.api.unread(&role, response).await;
+    }
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

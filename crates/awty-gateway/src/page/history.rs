@@ -3,7 +3,9 @@
 use super::fail::{Fail, View};
 use super::form::{Form, encoded};
 use super::frame;
-use super::parts::{button, empty, entity, job, next_page, none, number, outcome, string, table, text, time, whole};
+use super::parts::{
+    button, empty, entity, job, next_page, none, number, outcome, select, string, table, text, time, whole,
+};
 use super::visit::Visit;
 use super::words::millis;
 use crate::db::views;
@@ -39,16 +41,16 @@ pub async fn show(visit: Visit) -> View {
         }
         @if rows.is_empty() {
             (empty("History", if problems { "No check has ended with a problem, as far as the history is kept." } else { "No check has ended yet. To run one now:" },
-                (!problems).then_some("SELECT awty.schedule('orders', '42', 'unshipped', after => '1 second');")))
+                (!problems).then(|| select("awty.schedule('orders', '42', 'unshipped', after => '1 second')")).as_deref()))
         } @else {
-            (table("Finished checks", &[text("Entity"), text("Job"), text("Outcome"), text("Ended"), number("Attempts"), number("Run time"), text("")], rows.iter().map(row).collect()))
+            (table("Finished checks", &[text("Entity"), text("Job"), text("Outcome"), text("Ended"), number("Attempts"), number("Run time"), text("")], rows.iter().map(|ended| row(ended, visit.writes())).collect()))
             (next_page(next))
         }
     };
     Ok(frame::live(&visit, "History", body))
 }
 
-fn row(row: &Value) -> Vec<Markup> {
+fn row(row: &Value, writes: bool) -> Vec<Markup> {
     let retry = format!("/history/{}/retry", row["id"]);
     let is_problem = !["done", "met", "cancelled", "replaced"].contains(&string(&row["outcome"]));
     vec![
@@ -58,7 +60,7 @@ fn row(row: &Value) -> Vec<Markup> {
         time(&row["at"]),
         whole(&row["attempts"]),
         row["took"].as_i64().map_or_else(none, |took| html! { (millis(took)) }),
-        html! { @if is_problem && row["http"] == true { (button(&retry, "Call again", &[])) } },
+        html! { @if writes && is_problem && row["http"] == true { (button(&retry, "Call again", &[])) } },
     ]
 }
 

@@ -1,7 +1,7 @@
 //! `/`: are we there yet? What is late comes first, then what fails, then what comes.
 
 use super::fail::View;
-use super::parts::{Mark, empty, entity, job, mark, none, number, reason, string, table, text, time, whole};
+use super::parts::{Mark, empty, entity, job, mark, none, number, reason, select, string, table, text, time, whole};
 use super::visit::Visit;
 use super::words::{count, millis};
 use super::{alerts, frame, slots};
@@ -102,14 +102,14 @@ fn closed(targets: &[Value]) -> Markup {
 fn coming(soon: &[Value], has_rules: bool) -> Markup {
     let caption = "Late within the hour, unless something happens";
     if soon.is_empty() {
-        let statement = (!has_rules).then_some(
-            "SELECT awty.watch('orders', since => 'placed_at', until => $$status <> 'NEW'$$, within => '3 hours');",
-        );
+        let statement = (!has_rules).then(|| {
+            select("awty.watch('orders', since => 'placed_at', until => $$status <> 'NEW'$$, within => '3 hours')")
+        });
         let sentence = match has_rules {
             true => "No watched row becomes late within the hour.",
             false => "No table is watched yet. A rule says by when something must be true of each row:",
         };
-        return empty(caption, sentence, statement);
+        return empty(caption, sentence, statement.as_deref());
     }
     let row = |row: &Value| {
         let note = if row["reminds"] == true {

@@ -4,7 +4,7 @@ use super::fail::Fail;
 use super::fail::View;
 use super::form::Form;
 use super::frame;
-use super::parts::{Mark, button, empty, mark, none, number, outcome, string, table, text, time, whole};
+use super::parts::{Mark, button, empty, mark, none, number, outcome, select, string, table, text, time, whole};
 use super::visit::Visit;
 use super::words::{count, millis, moment};
 use crate::db::views;
@@ -40,13 +40,13 @@ pub async fn show(visit: Visit) -> View {
             whole(&row["problems"]),
             times(row),
             html! { (time(&row["last"])) @if let Some(word) = row["outcome"].as_str() { br; (outcome(word)) } },
-            pausing(row),
+            html! { @if visit.writes() { (pausing(row)) } },
         ]
     };
     let body = html! {
         h1 { (count(i64::try_from(mine.len()).unwrap_or(i64::MAX), "job.", "jobs.")) }
         @if mine.is_empty() {
-            (empty("Jobs", "A job is a function that awty runs, or that external workers claim:", Some("SELECT awty.register('unshipped', 'unshipped');")))
+            (empty("Jobs", "A job is a function that awty runs, or that external workers claim:", Some(&select("awty.register('unshipped', 'unshipped')"))))
         } @else {
             (table("Jobs", &columns, mine.iter().map(row).collect()))
             p.about { "Done and problems are counted since the first run. The run time is the average, and then the longest." }

@@ -58,6 +58,11 @@ pub fn empty(caption: &str, sentence: &str, statement: Option<&str>) -> Markup {
     }
 }
 
+/// A statement to paste. Statements that the gateway runs stand in `db` only.
+pub fn select(what: &str) -> String {
+    format!("{} {what};", "SELECT")
+}
+
 /// A click selects the whole text.
 pub fn command(text: &str) -> Markup {
     html! { pre.command { code { (text) } } }

@@ -2,7 +2,7 @@
 
 use super::fail::View;
 use super::frame;
-use super::parts::{empty, none, number, string, table, text, time, whole};
+use super::parts::{empty, none, number, select, string, table, text, time, whole};
 use super::visit::Visit;
 use super::words::{count, millis};
 use crate::db::views;
@@ -29,7 +29,7 @@ pub async fn show(visit: Visit) -> View {
     let body = html! {
         h1 { (count(i64::try_from(rules.len()).unwrap_or(i64::MAX), "rule watches rows.", "rules watch rows.")) }
         @if rules.is_empty() {
-            (empty("Rules", "A rule says by when something must be true of each row of a table:", Some("SELECT awty.watch('orders', since => 'placed_at', until => $$status <> 'NEW'$$, within => '3 hours');")))
+            (empty("Rules", "A rule says by when something must be true of each row of a table:", Some(&select("awty.watch('orders', since => 'placed_at', until => $$status <> 'NEW'$$, within => '3 hours')"))))
         } @else {
             (table("Rules", &columns, rules.iter().map(row).collect()))
             @if let Some(since) = rules.iter().map(|row| &row["counted"]).find(|since| !since.is_null()) {

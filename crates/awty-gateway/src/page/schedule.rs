@@ -47,7 +47,7 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
         h1 { (string(&row["uri"])) }
         p.lead { (state(&row)) ", " (plan(&row)) @if let Some(about) = row["description"].as_str() { ". " (about) } }
         @if let Some(why) = row["why"].as_str() { (reason(why, None)) }
-        (buttons(&row, &place))
+        (buttons(&row, &place, visit.writes()))
         dl.facts {
             div { dt { "Next calls" } dd { @if next.items().is_empty() { "none is planned" } @for at in next.items() { (time(at)) br; } } }
             div { dt { "Last call" } dd { (result(&row["last"])) br; (time(&row["last"]["at"])) } }
@@ -68,14 +68,14 @@ pub async fn show(visit: Visit, Path(id): Path<String>) -> View {
     Ok(frame::live(&visit, string(&row["uri"]), body))
 }
 
-fn buttons(row: &Value, place: &str) -> Markup {
-    let is = |states: &[&str]| states.contains(&string(&row["state"]));
+fn buttons(row: &Value, place: &str, writes: bool) -> Markup {
+    let is = |states: &[&str]| writes && states.contains(&string(&row["state"]));
     html! {
         div.actions {
             @if is(&["active", "blocked"]) { (button(&format!("{place}/run"), "Call now", &[])) (button(&format!("{place}/pause"), "Pause", &[])) }
             @if is(&["paused", "held"]) { (button(&format!("{place}/resume"), "Resume", &[])) }
-            a.button href=(format!("{place}/edit")) { "Edit" }
-            @if !is(&["ended"]) { a.button href=(format!("{place}/delete")) { "Delete" } }
+            @if writes { a.button href=(format!("{place}/edit")) { "Edit" } }
+            @if is(&["active", "blocked", "paused", "held"]) { a.button href=(format!("{place}/delete")) { "Delete" } }
             a href=(format!("/entity?q={}", encoded(string(&row["uri"])))) { "Its whole life" }
         }
     }

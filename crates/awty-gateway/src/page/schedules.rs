@@ -3,7 +3,7 @@
 use super::fail::{Fail, View};
 use super::form::{Form, encoded, see};
 use super::frame;
-use super::parts::{Mark, empty, mark, next_page, none, string, table, text, time};
+use super::parts::{Mark, empty, mark, next_page, none, select, string, table, text, time};
 use super::visit::Visit;
 use super::words::millis;
 use crate::duration::parse_or_zero;
@@ -36,7 +36,7 @@ pub async fn show(visit: Visit) -> View {
             @if is_filtered {
                 (empty("Schedules", "No schedule fits these filters.", None))
             } @else {
-                (empty("Schedules", "No endpoint is scheduled yet. Create one here, or in the database:", Some("SELECT awty_http.schedule('https://api.example.com/tick', every => '10 min');")))
+                (empty("Schedules", "No endpoint is scheduled yet. Create one here, or in the database:", Some(&select("awty_http.schedule('https://api.example.com/tick', every => '10 min')"))))
             }
         } @else {
             (table("Schedules", &[text("Endpoint"), text("State"), text("Plan"), text("Next call"), text("Last call")], found.items().iter().map(row).collect()))
@@ -67,7 +67,7 @@ fn filters(visit: &Visit) -> Markup {
                 }
             }
             button { "Filter" }
-            a.button href="/schedules/new" { "New schedule" }
+            @if visit.writes() { a.button href="/schedules/new" { "New schedule" } }
         }
     }
 }

@@ -92,6 +92,11 @@ impl Visit {
         self.query.get("reload").is_some()
     }
 
+    /// Whether to show the forms that change something.
+    pub fn writes(&self) -> bool {
+        self.asker.may("write").is_ok()
+    }
+
     /// Begins to read. Counts the late rows, which each view shows in its title.
     pub async fn read(&self) -> Result<Reading, Fail> {
         let reading = self.change().await?;

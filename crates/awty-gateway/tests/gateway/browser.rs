@@ -4,7 +4,7 @@
 use crate::chromium::Chromium;
 use crate::people::open;
 use crate::shop::{Gateway, Shop};
-use crate::views::watch;
+use crate::visitor::watch;
 use serde_json::Value;
 
 const H1: &str = "document.querySelector('h1').innerText";

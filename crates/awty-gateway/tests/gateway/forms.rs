@@ -1,0 +1,143 @@
+//! Tests signing in and the forms of the page over HTTP.
+
+use crate::people::open;
+use crate::visitor::{Browser, VIEWS};
+
+#[test]
+fn a_person_signs_in_with_a_token_and_out() {
+    let (shop, gateway, _) = open();
+    let token = shop.token("app", "read");
+    let nobody = Browser::of_nobody(&gateway);
+    for view in VIEWS {
+        let answer = nobody.get(view);
+        assert_eq!(answer.status, 303, "{view}");
+        assert!(answer.header("location").starts_with("/login"), "{view}");
+    }
+    let page = nobody.get("/login?next=%2Falerts");
+    assert!(page.status == 200 && page.text.contains("value=\"/alerts\""), "{}", page.text);
+    let wrong = nobody.post("/login", &[("token", &format!("awty_{}", "x".repeat(43))), ("next", "/")]);
+    assert!(wrong.status == 401 && wrong.text.contains("This token is not known."), "{}", wrong.text);
+    assert_eq!(wrong.header("set-cookie"), "");
+    let right = nobody.post("/login", &[("token", &token), ("next", "/alerts")]);
+    assert_eq!((right.status, right.header("location")), (303, "/alerts".to_owned()));
+    assert_eq!(right.header("set-cookie"), format!("awty={token}; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"));
+    let elsewhere = nobody.post("/login", &[("token", &token), ("next", "//evil.example")]);
+    assert_eq!(elsewhere.header("location"), "/");
+    let out = nobody.post("/logout", &[]);
+    assert!(out.status == 303 && out.header("set-cookie").starts_with("awty=; Path=/; Max-Age=0;"));
+}
+
+#[test]
+fn the_cookie_needs_tls_behind_a_proxy() {
+    let (shop, _gateway, _) = open();
+    let gateway = shop.gateway_with("gateway", &["--behind-proxy", "true"]);
+    let token = shop.token("app", "read");
+    let nobody = Browser::of_nobody(&gateway);
+    let cookie = nobody.post("/login", &[("token", &token)]).header("set-cookie");
+    assert!(cookie.starts_with("__Host-awty=awty_") && cookie.ends_with("; Secure"), "{cookie}");
+}
+
+#[test]
+fn a_form_of_another_site_changes_nothing() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let job = [("job", "http.app")];
+    for headers in [
+        "",
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+        "Origin: https://evil.example\r\n",
+        "Origin: null\r\n",
+    ] {
+        assert_eq!(browser.post_from("/jobs/pause", &job, headers).status, 403, "{headers}");
+    }
+    assert_eq!(shop.text("SELECT paused FROM awty.job WHERE job = 'http.app'"), "false");
+    assert_eq!(browser.post_from("/jobs/pause", &job, "Origin: http://x\r\n").status, 303);
+    assert_eq!(shop.text("SELECT paused FROM awty.job WHERE job = 'http.app'"), "true");
+    // A browser sends no Strict cookie with a link of another site, so the page loads itself once more.
+    let stranger = Browser { cookie: "Sec-Fetch-Site: cross-site\r\n".into(), ..Browser::of_nobody(&gateway) };
+    assert!(stranger.get("/alerts").text.contains("<meta http-equiv=\"refresh\" content=\"0\">"));
+}
+
+#[test]
+fn no_answer_is_stored_framed_or_runs_a_script() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "admin");
+    for view in VIEWS.into_iter().chain(["/login", "/tokens", "/entity?q=orders+42", "/schedules/s_nothing"]) {
+        let answer = browser.get(view);
+        assert!(
+            answer.header("content-security-policy").starts_with("default-src 'none'; style-src 'self';"),
+            "{view}"
+        );
+        assert!(answer.header("content-security-policy").contains("frame-ancestors 'none'"), "{view}");
+        assert_eq!(answer.header("x-frame-options"), "DENY", "{view}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{view}");
+        assert_eq!(answer.header("cache-control"), "no-store", "{view}");
+        let page = answer.text.to_lowercase();
+        for inline in ["<script", "style=", "onclick", "javascript:"] {
+            assert!(!page.contains(inline), "{view} has {inline}");
+        }
+    }
+    let style = browser.get("/awty.css");
+    assert!(style.status == 200 && style.header("content-type").starts_with("text/css"));
+}
+
+#[test]
+fn a_schedule_is_made_changed_paused_and_deleted() {
+    let (shop, gateway, _) = open();
+    let browser = Browser::of(&shop, &gateway, "app", "write");
+    let wrong =
+        browser.post("/schedules/new", &[("uri", "http://127.0.0.1:1099/a"), ("every", "10"), ("method", "POST")]);
+    assert!(wrong.status == 422 && wrong.text.contains("write 10 s or 10 min"), "{}", wrong.text);
+    assert!(
+        wrong.text.contains("value=\"http://127.0.0.1:1099/a\"") && wrong.text.contains("value=\"10\""),
+        "the typed text stays"
+    );
+    let fields = [("uri", "http://127.0.0.1:1099/a"), ("every", "1 h"), ("method", "GET"), ("description", "first")];
+    let made = browser.post("/schedules/new", &fields);
+    assert_eq!(made.status, 303, "{}", made.text);
+    let place = made.header("location");
+    browser.shows(&place, &["http://127.0.0.1:1099/a", "every 1h", "first", "Next calls", "curl -X GET"]);
+    let twice = browser.post("/schedules/new", &fields);
+    assert!(twice.status == 422 && twice.text.contains("aria-invalid"), "{}", twice.text);
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/a', every => '1 h', method => 'GET', headers => '{\"X-Secret\": \"s3cret\"}')");
+    assert!(!browser.shows(&place, &["•••"]).contains("s3cret"));
+    let changed = browser.post(
+        &format!("{place}/edit"),
+        &[("uri", "http://127.0.0.1:1099/a"), ("every", "2 h"), ("method", "GET"), ("body_text", "")],
+    );
+    assert_eq!(changed.status, 303, "{}", changed.text);
+    assert_eq!(
+        shop.text("SELECT every || ' ' || (request -> 'headers' ->> 'X-Secret') FROM awty_http.endpoint"),
+        "02:00:00 s3cret"
+    );
+    assert_eq!(browser.post(&format!("{place}/pause"), &[("note", "a <i>day</i>")]).status, 303);
+    browser.shows(&place, &["paused", "a &lt;i&gt;day&lt;/i&gt;"]);
+    assert_eq!(browser.post(&format!("{place}/resume"), &[]).status, 303);
+    browser.shows("/schedules?state=active&text=1099%2Fa", &["http://127.0.0.1:1099/a"]);
+    browser.shows(&format!("{place}/delete"), &["Delete this schedule?"]);
+    let reader = Browser::of(&shop, &gateway, "app", "read");
+    assert_eq!(reader.post(&format!("{place}/delete"), &[]).status, 403);
+    assert_eq!(browser.post(&format!("{place}/delete"), &[]).status, 303);
+    browser.shows("/schedules?state=ended", &["http://127.0.0.1:1099/a"]);
+}
+
+#[test]
+fn tokens_and_targets_have_their_forms() {
+    let (shop, gateway, _) = open();
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1099/x', every => '1 h')");
+    let browser = Browser::of(&shop, &gateway, "app", "admin");
+    let made = browser.post("/tokens", &[("scope", "read"), ("expires", "1 d")]);
+    assert!(made.status == 200 && made.text.contains("It is shown only now"), "{}", made.text);
+    let token = made.text.split("awty_").nth(1).unwrap().split('<').next().unwrap();
+    assert_eq!(token.len(), 43);
+    let id = shop.text("SELECT max(id) FROM awty_http.token");
+    assert_eq!(browser.post(&format!("/tokens/{id}/delete"), &[]).status, 303);
+    assert_eq!(shop.text(&format!("SELECT count(*) FROM awty_http.token WHERE id = {id}")), "0");
+    let block = [("origin", "http://127.0.0.1:1099"), ("until", "10 min"), ("note", "they asked")];
+    assert_eq!(browser.post("/targets/block", &block).status, 303);
+    browser.shows("/targets", &["they asked", "Unblock"]);
+    browser.shows("/", &["Targets that get no calls", "they asked"]);
+    assert_eq!(browser.post("/targets/unblock", &block[..1]).status, 303);
+    assert!(!browser.shows("/", &[]).contains("Targets that get no calls"));
+}
