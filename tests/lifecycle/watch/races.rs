@@ -50,12 +50,19 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     shop.run(super::ORDERS);
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')");
-    let mut client = shop.client();
-    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM shop.orders").unwrap();
+    let mut clients = [shop.client(), shop.client()];
+    for client in &mut clients {
+        client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM shop.orders").unwrap();
+    }
     shop.run("SELECT awty.schedule('orders', '1', 'orders', after => '0')");
     await_state(&shop, "late 1:1; pending -");
-    let failed = client.batch_execute("UPDATE shop.orders SET placed_at = now(); COMMIT").unwrap_err();
-    assert_eq!(failed.code().map(|code| code.code()), Some("40001"), "{failed:?}");
+    // With the second value, the row stays late.
+    for (client, placed_at) in clients.iter_mut().zip(["now()", "placed_at - interval '1 hour'"]) {
+        let write = format!("UPDATE shop.orders SET placed_at = {placed_at}; COMMIT");
+        let failed = client.batch_execute(&write).unwrap_err();
+        assert_eq!(failed.code().map(|code| code.code()), Some("40001"), "{placed_at}: {failed:?}");
+        client.batch_execute("ROLLBACK").unwrap();
+    }
     assert_eq!(refusal(&shop, "shop", "BEGIN; UPDATE shop.orders SET placed_at = now(); SELECT 1 / 0").0, "22012");
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
