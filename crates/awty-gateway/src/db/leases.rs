@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;
-use tokio_postgres::types::{Json, ToSql};
+use tokio_postgres::types::Json;
 
 /// At most this much time at the end of a lease is reserved for storing the answer.
 const BOOKING: Duration = Duration::from_secs(5);
@@ -66,7 +66,6 @@ const CLAIM: &str =
         THEN 'on' ELSE 'local' END, true) AS s (setting), pg_catalog.set_config('lock_timeout', '10s', true) AS t (setting),
     LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL AND t.setting IS NOT NULL THEN $3::int END) AS l";
 const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
-const NEXT_SLOT: &str = "SELECT EXTRACT(epoch FROM awty.next_slot(c) OPERATOR(pg_catalog.-) c)::float8 FROM pg_catalog.clock_timestamp() AS c";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
@@ -110,17 +109,9 @@ impl Db {
     }
 
     pub async fn next_claim_in(&self, jobs: &[String]) -> Result<Duration, Trouble> {
-        self.length(NEXT, &[&jobs]).await
-    }
-
-    pub async fn next_slot_in(&self) -> Result<Duration, Trouble> {
-        self.length(NEXT_SLOT, &[]).await
-    }
-
-    async fn length(&self, sql: &str, args: &[&(dyn ToSql + Sync)]) -> Result<Duration, Trouble> {
         self.on(async |client| {
-            let statement = client.prepare_cached(sql).await?;
-            let seconds: f64 = client.query_one(&statement, args).await?.try_get(0)?;
+            let next = client.prepare_cached(NEXT).await?;
+            let seconds: f64 = client.query_one(&next, &[&jobs]).await?.try_get(0)?;
             Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
         })
         .await

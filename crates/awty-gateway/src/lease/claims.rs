@@ -175,9 +175,7 @@ impl Worker {
         drop((permits, room));
         let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            // No due check was claimed, because a client has locked the check or its job is skipped. Other jobs may
-            // have checks that are due at awty's next slot, so the loop waits no longer than until then.
-            wait = FOLLOW.min(self.db.next_slot_in().await?);
+            wait = FOLLOW; // a check is due, but its job is skipped, because another transaction is claiming it
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })
     }
