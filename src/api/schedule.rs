@@ -17,7 +17,7 @@ use crate::store::job::{self, Job};
 use crate::store::{history, hold};
 use awty_core::lease::target::Standing;
 use awty_core::limits::Shown;
-use awty_core::policy;
+use awty_core::policy::{self, TooFar};
 use awty_core::{Conflict, OnConflict, Outcome, Time};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
@@ -62,11 +62,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
     let now = clock::now();
-    let slot = policy::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
-        job: job.name.to_string(),
-        time,
-        max_horizon: too_far.horizon(),
-    })?;
+    let slot = slot_of(&job, time, now)?;
     let check = NewCheck {
         job: name.datum(),
         entity_name: entity.name.datum(),
@@ -78,22 +74,30 @@ fn schedule_check(args: &Args) -> Result<i64> {
     let id = write(&check, &job, slot, now, on_conflict, &entity)?;
     wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
     rights::warn_if_nothing_runs();
-    say_what_waits(&job, &entity.name, now);
+    if job.paused {
+        say_paused(&job);
+    }
+    say_blocked(&job, &entity.name, now);
     if after.is_some_and(|after| policy::is_surprising(after, slot, now)) {
         say_slot(&job, slot);
     }
     Ok(id)
 }
 
-/// Notifies the client, once per session and job, that the job is paused, and once per session and target, that the
-/// target takes no calls now.
-pub fn say_what_waits(job: &Job, target: &Text, now: Time) {
+/// Notifies the client, once per session and job, that the job is paused.
+pub fn say_paused(job: &Job) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
-        static ASKED: RefCell<HashSet<(Text, Text)>> = RefCell::default();
     }
-    if job.paused && SAID.with_borrow_mut(|said| said.insert(job.name.clone())) {
+    if SAID.with_borrow_mut(|said| said.insert(job.name.clone())) {
         error::log::paused(&job.name.to_string(), job::paused_until(&job.name));
+    }
+}
+
+/// Notifies the client, once per session and target, that the target takes no calls now.
+pub fn say_blocked(job: &Job, target: &Text, now: Time) {
+    thread_local! {
+        static ASKED: RefCell<HashSet<(Text, Text)>> = RefCell::default();
     }
     // A session looks only at its first targets, so that `awty.schedule()` stays quick and the list stays short.
     let is_new = |asked: &mut HashSet<_>| asked.len() < MAX_ASKED && asked.insert((job.name.clone(), target.clone()));
@@ -122,6 +126,14 @@ pub fn say_slot(job: &Job, slot: Time) {
         let (slot, width) = (slot.format("%Y-%m-%d %H:%M:%S%:z"), Shown(job.options.limits.width.delta()));
         error::log::notice(format!("job \"{}\" runs at {slot}, because its slot is {width}", job.name));
     }
+}
+
+pub fn slot_of(job: &Job, time: Time, now: Time) -> Result<Time> {
+    policy::schedule(time, &job.options.limits, now).map_err(|TooFar(horizon)| Error::TooFar {
+        job: job.name.to_string(),
+        time,
+        horizon,
+    })
 }
 
 fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {

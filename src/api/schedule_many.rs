@@ -5,7 +5,7 @@
 //! anything is refused, nothing is written.
 
 use super::cancel;
-use super::schedule::{due_after, inherit_occurrence, say_slot, say_what_waits};
+use super::schedule::{due_after, inherit_occurrence, say_blocked, say_paused, say_slot, slot_of};
 use crate::call::args::{Args, calls, is_too_large};
 use crate::call::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, MAX_KEYS};
 use crate::call::entity::Entity;
@@ -106,21 +106,17 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     }
     let now = clock::now();
     let (times, after) = due_times(args, keys.texts.len())?;
-    let slot = |time| {
-        policy::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
-            job: job.name.to_string(),
-            time,
-            max_horizon: too_far.horizon(),
-        })
-    };
-    let slots: Vec<Time> = times.into_iter().map(slot).collect::<Result<_>>()?;
+    let slots: Vec<Time> = times.into_iter().map(|time| slot_of(&job, time, now)).collect::<Result<_>>()?;
     let job_args = job_args(args, keys.texts.len())?;
     let earliest = slots.iter().min().copied().unwrap_or(now);
     let wanted = Request { job: &job, entity_name: &entity_name, keys, slots, args: job_args, on_conflict, now };
     let written = wanted.write()?;
     wakeup::at_commit(job.runner(), clock::to_timestamp(earliest));
     rights::warn_if_nothing_runs();
-    say_what_waits(&job, &entity_name, now);
+    if job.paused {
+        say_paused(&job);
+    }
+    say_blocked(&job, &entity_name, now);
     if after.is_some_and(|after| policy::is_surprising(after, earliest, now)) {
         say_slot(&job, earliest);
     }

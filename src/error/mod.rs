@@ -9,6 +9,7 @@ use crate::signature::Signature;
 use awty_core::Time;
 use awty_core::repeat::RepeatError;
 use awty_core::versions::Unserved;
+use chrono::TimeDelta;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
@@ -107,7 +108,7 @@ pub enum Error {
     TooFar {
         job: String,
         time: Time,
-        max_horizon: String,
+        horizon: TimeDelta,
     },
     UnknownJob {
         job: String,

@@ -4,6 +4,7 @@ use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};
 use crate::signature::Signature;
 use crate::version;
+use awty_core::limits::Shown;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
@@ -142,12 +143,12 @@ impl Error {
                 format!("argument \"{argument}\" must not be negative"),
                 "Use a positive interval. A past \"at\" means the next slot.",
             ),
-            Error::TooFar { job, time, max_horizon } => say(
+            Error::TooFar { job, time, horizon } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 format!("time {} is too far ahead for job \"{job}\"", time.format("%Y-%m-%d %H:%M:%S%:z")),
                 format!("SELECT awty.alter({}, max_horizon => '10 years');", quote(job)),
             )
-            .detail(format!("The job's \"max_horizon\" is {max_horizon}.")),
+            .detail(format!("The job's \"max_horizon\" is {}.", Shown(*horizon))),
             Error::UnknownJob { job, nearest } => say(
                 Code::ERRCODE_UNDEFINED_OBJECT,
                 format!("job \"{job}\" does not exist"),

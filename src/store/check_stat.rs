@@ -1,5 +1,8 @@
-use super::arg;
-use super::typed::statement;
+//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check, and
+//! stores their times and the last error.
+
+use super::statement::Rows;
+use super::typed::{number, statement};
 use pgrx::pg_sys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,23 +12,21 @@ pub enum Suspicion {
     Exit,
 }
 
-// The check's row is locked before its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has locked
-// the check's row and waits for the row in check_stat.
-statement!(
-    count_suspicion,
-    [INT8ARRAYOID, INT4OID, INT4OID],
+// The check's row is locked first, then its row in check_stat. A client may have locked the check's row and wait for
+// the row in check_stat. SKIP LOCKED avoids a deadlock with this client.
+statement! {
+    fn count_suspicion(ids: &[i64], crashes: i32, exits: i32) -> u64 = query,
     c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)
       SELECT f.id, $2, $3
       FROM (SELECT g.id FROM awty.future_job AS g WHERE g.id = ANY ($1) ORDER BY g.id FOR UPDATE SKIP LOCKED) AS f
       ON CONFLICT (check_id) DO UPDATE SET
           crashes = least(t.crashes::pg_catalog.int8 + $2, 1000000), exits = least(t.exits::pg_catalog.int8 + $3, 1000000)"
-);
+}
 
-statement!(
-    count_pending,
-    [INT8ARRAYOID],
+statement! {
+    fn count_pending(ids: &[i64]) -> i64 = query(number),
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
-);
+}
 
 // With NOT f.held, a planner without statistics might read the whole index of checks that are not held.
 statement! {
@@ -39,9 +40,8 @@ statement! {
 
 // OFFSET 0 fixes the order of the join. The plan then starts from the few suspected checks and not from all pending
 // checks of the role.
-statement!(
-    select_suspects,
-    [OIDOID],
+statement! {
+    fn select_suspects(role: pg_sys::Oid) -> Vec<(i64, bool)> = query,
     c"SELECT s.check_id, s.crashes > 0
       FROM (
           SELECT t.check_id, t.crashes, t.exits FROM awty_internal.check_stat AS t WHERE t.crashes > 0 OR t.exits > 0 OFFSET 0
@@ -50,7 +50,7 @@ statement!(
       JOIN awty.job AS j ON j.job = f.job
       WHERE j.role = $1 AND NOT f.held
       ORDER BY s.crashes::pg_catalog.int8 + s.exits, s.check_id LIMIT 100000"
-);
+}
 
 statement! {
     pub fn without_suspects(ids: &[i64]) -> Vec<i64> = query,
@@ -68,14 +68,15 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// The table may be large, so it is read by key and in pieces.
-statement!(
-    select_piece,
-    [INT8OID, INT8OID],
+// Reads the table by key and in pieces, because the table is large if many checks are pending again after a run. A
+// piece that is not full is the last piece. The loop does not wait for an empty piece, because new rows may arrive all
+// the time.
+statement! {
+    fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = p.check_id))
       FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
-);
+}
 
 /// Returns `false` if another transaction has locked one of the checks.
 pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
@@ -83,24 +84,25 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
         Suspicion::Crash => (1, 0),
         Suspicion::Exit => (0, 1),
     };
-    let pending = count_pending().query(&[arg(ids.to_vec())], |rows| rows.first::<i64>(1)).unwrap_or(0);
-    count_suspicion().execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)]) >= pending.unsigned_abs()
+    let pending = count_pending(ids);
+    count_suspicion(ids, crashes, exits) >= pending.unsigned_abs()
 }
 
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
-    select_suspects()
-        .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
+    select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
 /// A check that has ended may still have a row, because a worker with an old list of suspects may have ended the check
 /// without removing the row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
-    let (last, orphans) = select_piece()
-        .query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)));
-    let orphans: Vec<i64> = orphans.into_iter().flatten().flatten().collect();
+    let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {
         remove(&orphans);
     }
     last.unwrap_or(i64::MIN)
+}
+
+fn read_piece(rows: &Rows) -> (Option<i64>, Vec<i64>) {
+    (rows.first(1), rows.first_ids(2))
 }

@@ -1,11 +1,12 @@
-use super::record::{Candidate, Cursor, Rescheduled, RunRecord};
+use super::record::{Candidate, Cursor, FailureTexts, Rescheduled, RunRecord};
 use super::statement::{Arg, Rows};
-use super::typed::statement;
+use super::typed::{Row, statement};
 use super::{arg, time};
 use crate::error::{Error, Label};
 use crate::pg::clock::Timestamp;
 use crate::pg::text::Text;
 use awty_core::{Check, Time};
+use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
@@ -100,7 +101,10 @@ statement!(
       ORDER BY f.id FOR UPDATE SKIP LOCKED"
 );
 
-statement!(set_held_of, [INT8OID, BOOLOID], c"UPDATE awty.future_job SET held = $2 WHERE id = $1");
+statement! {
+    fn set_held_of(id: i64, held: bool) = query,
+    c"UPDATE awty.future_job SET held = $2 WHERE id = $1"
+}
 
 statement!(
     select_due,
@@ -110,14 +114,21 @@ statement!(
       ORDER BY next_check_at, id LIMIT $5"
 );
 
-statement!(select_by_id, [INT8ARRAYOID], c"SELECT id, next_check_at, job FROM awty.future_job WHERE id = ANY ($1)");
+statement! {
+    pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> = query,
+    c"SELECT job, id, next_check_at FROM awty.future_job WHERE id = ANY ($1)"
+}
 
-statement!(
-    select_described,
-    [INT8ARRAYOID],
+statement! {
+    pub fn is_pending(id: i64) -> bool = query,
+    c"SELECT 1 FROM awty.future_job WHERE id = $1"
+}
+
+statement! {
+    pub fn describe(ids: &[i64]) -> Vec<Described> = query,
     c"SELECT f.id, f.job, f.entity_name, f.entity_key, j.notify
       FROM awty.future_job AS f LEFT JOIN awty.job AS j ON j.job = f.job WHERE f.id = ANY ($1)"
-);
+}
 
 statement!(
     select_next,
@@ -128,21 +139,11 @@ statement!(
 
 // If check_stat already has a row of the check, an UPDATE changes this row. ON CONFLICT alone would also lock the row,
 // and in awty.travel() the list of lockers would grow with each run.
-statement!(
-    again,
-    [
-        INT8OID,
-        TIMESTAMPTZOID,
-        INT4OID,
-        INT4OID,
-        INTERVALOID,
-        TIMESTAMPTZOID,
-        INTERVALOID,
-        TEXTOID,
-        TEXTOID,
-        TEXTOID,
-        TIMESTAMPTZOID
-    ],
+statement! {
+    fn again(
+        id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,
+        sqlstate: Option<Text>, message: Option<Text>, context: Option<Text>, failed_at: Option<Time>
+    ) = query,
     c"WITH moved AS (
           UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4,
               held = EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = $1 FOR KEY SHARE SKIP LOCKED)
@@ -159,7 +160,7 @@ statement!(
           started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0, exits = 0,
           sqlstate = excluded.sqlstate, message = excluded.message, context = excluded.context,
           failed_at = excluded.failed_at"
-);
+}
 
 statement! {
     /// The caller has locked the check's row.
@@ -167,7 +168,10 @@ statement! {
     c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1"
 }
 
-statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
+statement! {
+    fn delete_all(ids: &[i64]) -> u64 = query,
+    c"DELETE FROM awty.future_job WHERE id = ANY ($1)"
+}
 
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     insert_one().query(
@@ -220,16 +224,12 @@ pub fn lock_held(ids: &[i64], max_crashes: i32) -> Vec<(Text, Pending)> {
 
 /// The caller has locked the check's row.
 pub fn set_held(id: i64) {
-    set_held_of().execute(&[arg(id), arg(true)]);
+    set_held_of(id, true);
 }
 
 /// The caller has locked the check's row.
 pub fn release(id: i64) {
-    set_held_of().execute(&[arg(id), arg(false)]);
-}
-
-pub fn is_pending(id: i64) -> bool {
-    select_by_id().query(&[arg(vec![id])], |rows| rows.len()) > 0
+    set_held_of(id, false);
 }
 
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
@@ -237,16 +237,18 @@ pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Can
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
     select_due()
         .query(&[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)], |rows| {
-            rows.all(|row| candidate(rows, row))
+            rows.all(|row| candidate(rows, row, 1))
         })
 }
 
-fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
-    Some(Candidate { id: rows.get(row, 1)?, slot: rows.get::<TimestampWithTimeZone>(row, 2)?.into() })
+fn candidate(rows: &Rows, row: usize, first: i32) -> Option<Candidate> {
+    Some(Candidate { id: rows.get(row, first)?, slot: rows.get::<TimestampWithTimeZone>(row, first + 1)?.into() })
 }
 
-pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
-    select_by_id().query(&[arg(ids.to_vec())], |rows| rows.all(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))))
+impl Row for (Text, Candidate) {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Some((rows.get(row, 1)?, candidate(rows, row, 2)?))
+    }
 }
 
 pub struct Described {
@@ -256,14 +258,12 @@ pub struct Described {
     pub notify: Option<Text>,
 }
 
-pub fn describe(ids: &[i64]) -> Vec<Described> {
-    let text =
-        |rows: &Rows, row, column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
-    let read = |rows: &Rows, row| {
-        let entity = Label { name: text(rows, row, 3), key: text(rows, row, 4) };
+impl Row for Described {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
+        let entity = Label { name: text(3), key: text(4) };
         Some(Described { id: rows.get(row, 1)?, job: rows.get(row, 2)?, entity, notify: rows.get(row, 5) })
-    };
-    select_described().query(&[arg(ids.to_vec())], |rows| rows.all(|row| read(rows, row)))
+    }
 }
 
 pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
@@ -278,25 +278,16 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
 
 /// Stores the error if the run failed. The caller has locked the row.
 pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
-    let failure = again_at.failure;
-    again().execute(&[
-        arg(id),
-        time(again_at.slot),
-        arg(again_at.done),
-        arg(again_at.attempt),
-        super::interval(run.run_time),
-        time(run.started_at),
-        super::interval(run.lateness()),
-        failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-        failure.and_then(|failure| super::message(&failure.message)),
-        failure.and_then(|failure| super::context(&failure.context)),
-        failure.and_then(|_| time(run.finished_at)),
-    ]);
+    let Rescheduled { slot, done, attempt, failure } = *again_at;
+    let RunRecord { started_at, run_time, .. } = *run;
+    let FailureTexts { sqlstate, message, context } = FailureTexts::of(failure);
+    let (lateness, failed_at) = (run.lateness(), failure.map(|_| run.finished_at));
+    again(id, slot, done, attempt, run_time, started_at, lateness, sqlstate, message, context, failed_at);
 }
 
 /// Deletes checks whose rows the caller has locked. Raises an error if a user's trigger or rule keeps one of the rows.
 pub fn remove(ids: &[i64]) {
-    if delete_all().execute(&[arg(ids.to_vec())]) != ids.len() as u64 {
+    if delete_all(ids) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();
     }
 }

@@ -1,6 +1,8 @@
-use super::record::{End, RunRecord};
+//! Copies checks that end to the history, and deletes them from `awty.future_job`.
+
+use super::record::{End, FailureTexts, RunRecord};
 use super::typed::statement;
-use super::{arg, context, interval, message, time};
+use super::{arg, interval, time};
 use crate::pg::catch::Failure;
 use crate::pg::relations;
 use crate::pg::text::Text;
@@ -8,24 +10,16 @@ use crate::store::check_row::{self, Row};
 use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
+use chrono::TimeDelta;
+use pgrx::pg_sys;
 
-// PostgreSQL does not support an administrator's rules on a DELETE inside WITH, so a separate statement deletes the
-// check.
-statement!(
-    archive_run,
-    [
-        INT8OID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        INTERVALOID,
-        INTERVALOID,
-        INT4OID,
-        TEXTOID,
-        TEXTOID,
-        TEXTOID,
-        OIDOID,
-        TEXTOID
-    ],
+// A check is copied and deleted by separate statements, because PostgreSQL does not support an administrator's rules on
+// a DELETE inside WITH.
+statement! {
+    fn archive_run(
+        id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, done: i32, outcome: Text,
+        sqlstate: Option<Text>, message: Option<Text>, role: pg_sys::Oid, context: Option<Text>
+    ) = query,
     c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role, context)
@@ -34,7 +28,7 @@ statement!(
           coalesce(u.runs, 0) + 1, $7, $8, $9, $10::pg_catalog.regrole, $11
       FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
       WHERE f.id = $1"
-);
+}
 
 // The caller has deleted the check's row, and check_stat has no row of the check.
 statement!(
@@ -74,9 +68,10 @@ statement!(
       FROM pg_catalog.unnest($1) AS g"
 );
 
-statement!(
-    archive_without_run,
-    [INT8ARRAYOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID],
+statement! {
+    fn archive_without_run(
+        ids: &[i64], outcome: Text, now: Time, sqlstate: Option<Text>, message: Option<Text>, is_problem: bool
+    ) = query,
     c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role)
@@ -86,48 +81,33 @@ statement!(
       FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id LEFT JOIN awty.job AS j ON j.job = f.job
       WHERE f.id = ANY ($1)
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
-);
+}
 
-// A run that has ended its own check already has a history row, to which this statement adds the run.
-statement!(
-    answer_own,
-    [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
+// If a run has ended its own check, the check's history row was written during the run. This statement adds the run to
+// that row.
+statement! {
+    fn answer_own(id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, outcome: Text) -> bool = query,
     c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,
           lateness = $5, check_count = check_count + 1, attempts = attempts + 1
       WHERE id = $1"
-);
+}
 
 pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
-    let args = [
-        arg(row.id),
-        time(run.started_at),
-        time(run.finished_at),
-        interval(run.run_time),
-        interval(run.lateness()),
-        Some(Text::from(Outcome::Done.as_str()).datum()),
-    ];
-    if answer_own().execute(&args) == 0 && !future_job::is_pending(row.id) {
+    let RunRecord { started_at, finished_at, run_time, .. } = *run;
+    let is_there = answer_own(row.id, started_at, finished_at, run_time, run.lateness(), word(Outcome::Done));
+    if !is_there && !future_job::is_pending(row.id) {
         archive(&[(row, Outcome::Done)], job, run);
     }
 }
 
 /// The caller has locked the check's row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
-    let args = [
-        arg(id),
-        time(run.started_at),
-        time(run.finished_at),
-        interval(run.run_time),
-        interval(run.lateness()),
-        arg(end.done),
-        Some(Text::from(end.outcome.as_str()).datum()),
-        end.failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-        end.failure.and_then(|failure| message(&failure.message)),
-        arg(job.role),
-        end.failure.and_then(|failure| context(&failure.context)),
-    ];
+    let RunRecord { started_at, finished_at, run_time, .. } = *run;
+    let (lateness, outcome) = (run.lateness(), word(end.outcome));
+    let FailureTexts { sqlstate, message, context } = FailureTexts::of(end.failure);
     if is_kept(job, end.outcome) {
-        archive_run().execute(&args);
+        let (done, role) = (end.done, job.role);
+        archive_run(id, started_at, finished_at, run_time, lateness, done, outcome, sqlstate, message, role, context);
     }
     remove(&[id]);
 }
@@ -145,7 +125,7 @@ pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
             interval(run.run_time),
             interval(run.lateness()),
         ];
-        let word = Some(Text::from(outcome.as_str()).datum());
+        let word = arg(word(outcome));
         if let [(row, _)] = same[..] {
             let mut args = row.scheduled().to_vec();
             args.extend(times);
@@ -161,6 +141,10 @@ pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     }
 }
 
+fn word(outcome: Outcome) -> Text {
+    Text::from(outcome.as_str())
+}
+
 fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
@@ -170,15 +154,8 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     if ids.is_empty() {
         return;
     }
-    let args = [
-        arg(ids.to_vec()),
-        Some(Text::from(outcome.as_str()).datum()),
-        time(now),
-        failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-        failure.and_then(|failure| message(&failure.message)),
-        arg(outcome.is_problem()),
-    ];
-    archive_without_run().execute(&args);
+    let FailureTexts { sqlstate, message, .. } = FailureTexts::of(failure);
+    archive_without_run(ids, word(outcome), now, sqlstate, message, outcome.is_problem());
     remove(ids);
 }
 

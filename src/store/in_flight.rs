@@ -1,7 +1,6 @@
-use super::statement::Arg;
-use super::typed::row;
-use super::typed::statement;
-use pgrx::IntoDatum;
+//! SQL statements on `awty_internal.in_flight`, which lists the checks that each worker is about to run.
+
+use super::typed::{row, statement};
 use std::collections::BTreeMap;
 
 statement! {
@@ -20,24 +19,17 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// A new worker may have replaced a row, so only unchanged rows are deleted. Ids are returned singly, because an
-// administrator may have written an array that this program cannot read.
-statement!(
-    delete_read,
-    [INT4ARRAYOID, INT8ARRAYOID],
+// Deletes only rows that have not changed since they were read. A new worker may have replaced a row by its own. The
+// statement returns single ids and no arrays, because an administrator may have written an array that this program
+// cannot read.
+statement! {
+    fn delete_read(workers: Vec<i32>, xids: Vec<i64>) -> Vec<(i32, i64)> = query,
     c"WITH gone AS (
           DELETE FROM awty_internal.in_flight AS i USING ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS r (worker, xid)
           WHERE i.worker = r.worker AND i.xmin::pg_catalog.text::pg_catalog.int8 = r.xid
           RETURNING i.worker, i.check_ids)
       SELECT g.worker, u.id FROM gone AS g CROSS JOIN LATERAL pg_catalog.unnest(g.check_ids) AS u (id)
       WHERE u.id IS NOT NULL"
-);
-
-fn array<T: IntoDatum>(values: Vec<T>) -> Arg
-where
-    Vec<T>: IntoDatum,
-{
-    values.into_datum()
 }
 
 #[derive(Clone, Copy)]
@@ -54,10 +46,8 @@ pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     }
     let (workers, xids): (Vec<i32>, Vec<i64>) = read.iter().map(|row| (row.worker, row.xid)).unzip();
     let mut named: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
-    delete_read().query(&[array(workers), array(xids)], |rows| {
-        for (worker, id) in (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))) {
-            named.entry(worker).or_default().push(id);
-        }
-    });
+    for (worker, id) in delete_read(workers, xids) {
+        named.entry(worker).or_default().push(id);
+    }
     named.into_iter().collect()
 }

@@ -1,18 +1,15 @@
 //! Each statement goes by index from one job to the next, so its cost grows with the number of jobs and not of checks.
 
-use super::future_job::ids;
 use super::typed::statement;
-use super::{arg, time};
 use crate::pg::clock::Timestamp;
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
-statement!(
-    lock_some,
-    [INT8ARRAYOID],
+statement! {
+    pub fn lock_some_of(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
-);
+}
 
 statement!(
     select_first_per_role,
@@ -32,9 +29,8 @@ statement! {
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
 
-statement!(
-    select_orphans,
-    [INT8OID],
+statement! {
+    fn select_orphans(limit: i64) -> Vec<i64> = query,
     c"WITH RECURSIVE n (job) AS (
           (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held ORDER BY f.job LIMIT 1)
           UNION ALL
@@ -45,17 +41,16 @@ statement!(
           SELECT f.id FROM awty.future_job AS f WHERE NOT f.held AND f.job = n.job LIMIT $1
       ) AS o
       WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = n.job) LIMIT $1"
-);
+}
 
-statement!(
-    select_roleless,
-    [TIMESTAMPTZOID, INT8OID],
+statement! {
+    fn select_roleless(now: Time, limit: i64) -> Vec<i64> = query,
     c"SELECT o.id FROM awty.job AS j CROSS JOIN LATERAL (
           SELECT f.id FROM awty.future_job AS f
           WHERE f.job = j.job AND NOT f.held AND f.next_check_at <= $1 ORDER BY f.next_check_at LIMIT $2
       ) AS o
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
-);
+}
 
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
     select_first_per_role()
@@ -64,15 +59,9 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
 
 /// Finds checks whose job is gone. They were committed after `awty.unregister()` had looked for checks of the job.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
-    let found = select_orphans().query(&[arg(limit)], ids);
-    lock_some().query(&[arg(found)], ids)
-}
-
-pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
-    lock_some().query(&[arg(checks.to_vec())], ids)
+    lock_some_of(&select_orphans(limit))
 }
 
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
-    let found = select_roleless().query(&[time(now), arg(limit)], ids);
-    lock_some().query(&[arg(found)], ids)
+    lock_some_of(&select_roleless(now, limit))
 }

@@ -24,7 +24,8 @@ pub mod right;
 pub mod statement;
 pub mod typed;
 
-use crate::pg::{clock, text};
+use crate::pg::clock;
+use crate::pg::text::{self, Text};
 use awty_core::Time;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -51,12 +52,8 @@ pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
 
 const MAX_MESSAGE: usize = 4096;
 
-pub fn message(text: &str) -> Arg {
-    Some(text::message(text, MAX_MESSAGE).datum())
-}
-
-pub fn context(text: &str) -> Arg {
-    if text.is_empty() { None } else { message(text) }
+pub fn message(text: &str) -> Text {
+    text::message(text, MAX_MESSAGE)
 }
 
 pub fn arg<T: IntoDatum>(value: T) -> Arg {

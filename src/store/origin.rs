@@ -1,27 +1,28 @@
-use super::arg;
-use super::statement::Arg;
+//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or
+//! from a backup.
+
 use super::typed::statement;
-use crate::pg::catalog;
+use crate::pg::{catalog, clock};
 use crate::restore::{self, Hold};
 use crate::settings;
 use crate::store::typed::number;
-use pgrx::datum::TimestampWithTimeZone;
+use awty_core::Time;
+use pgrx::pg_sys;
 
 // A restore of a dump fills this table last. So a restore is in progress if the database has jobs or checks but this
 // table has no row.
 //
-// After a restore of the server, an inspection writes the OID 0, which no database has. So the database stays held,
-// even after pg_upgrade or a dump.
-statement!(
-    select_hold,
-    [OIDOID, TIMESTAMPTZOID],
+// After a restore of the server, an inspection writes the OID 0, which no database has. The database therefore stays
+// held, even after pg_upgrade or a dump.
+statement! {
+    fn select_hold(database: pg_sys::Oid, restored_at: Option<Time>) -> Option<i32> = query,
     c"SELECT pg_catalog.max(CASE
               WHEN o.ctid IS NULL THEN CASE WHEN EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job) THEN 1 ELSE 0 END
               WHEN o.database = 0 OR $2 > coalesce(o.restored_at, '-infinity') THEN 2
               WHEN o.identity IS DISTINCT FROM i.last_value OR o.database IS DISTINCT FROM $1 THEN 1
               ELSE 0 END)
       FROM awty_internal.identity AS i LEFT JOIN awty_internal.origin AS o ON true"
-);
+}
 
 statement! {
     /// A dump or a clone copies this mark with the rows.
@@ -29,33 +30,33 @@ statement! {
     c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
 }
 
-statement!(delete_all, [], c"DELETE FROM awty_internal.origin");
+statement! {
+    fn delete_all() = query,
+    c"DELETE FROM awty_internal.origin"
+}
 
-statement!(
-    insert_own,
-    [OIDOID, TIMESTAMPTZOID],
+statement! {
+    fn insert_own(database: pg_sys::Oid, restored_at: Option<Time>) = query,
     c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
-);
+}
 
-// Writes nothing if the table has a row. Otherwise two sessions that register jobs would wait for each other.
-statement!(
-    claim_own,
-    [OIDOID, TIMESTAMPTZOID],
+// Writes nothing if the table has a row, because two sessions that register jobs would otherwise wait for each other.
+statement! {
+    fn claim_own(database: pg_sys::Oid, restored_at: Option<Time>) = query,
     c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
-);
+}
 
 // Moves the sequence past all used ids, because logical replication copies rows but no sequences.
-statement!(
-    pass_used_ids,
-    [],
+statement! {
+    fn pass_used_ids() = query,
     c"SELECT pg_catalog.setval('awty.future_job_id_seq', u.id)
       FROM awty.future_job_id_seq AS s,
            (SELECT greatest((SELECT pg_catalog.max(id) FROM awty.future_job), (SELECT pg_catalog.max(id) FROM awty.future_job_history),
                             (SELECT pg_catalog.max(id) FROM awty.alert), (SELECT pg_catalog.max(id) FROM awty_internal.repetition)) AS id) AS u
       WHERE u.id >= s.last_value"
-);
+}
 
 statement! {
     /// A dump does not include the number of this installation.
@@ -69,28 +70,27 @@ pub fn hold() -> Option<Hold> {
 
 /// Ignores the setting `awty.auto_adopt`.
 pub fn stored_hold() -> Option<Hold> {
-    match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
+    match select_hold(catalog::database(), restored_at()) {
         Some(2) => Some(Hold::Restored),
         Some(1) => Some(Hold::Foreign),
         _ => None,
     }
 }
 
-fn here() -> [Arg; 2] {
-    let restored_at = restore::restored_at().and_then(|at| TimestampWithTimeZone::try_from(at).ok());
-    [arg(catalog::database()), restored_at.and_then(arg)]
+fn restored_at() -> Option<Time> {
+    restore::restored_at().and_then(clock::from_timestamp)
 }
 
 pub fn adopt() -> bool {
     let was_held = stored_hold().is_some();
-    pass_used_ids().execute(&[]);
-    delete_all().execute(&[]);
-    insert_own().execute(&here());
+    pass_used_ids();
+    delete_all();
+    insert_own(catalog::database(), restored_at());
     was_held
 }
 
 pub fn claim_if_new() {
     if stored_hold().is_none() {
-        claim_own().execute(&here());
+        claim_own(catalog::database(), restored_at());
     }
 }

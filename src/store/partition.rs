@@ -2,7 +2,6 @@
 //! one. A client waits for a lock of this module no longer than the caller's `lock_timeout`. The module does not run
 //! while the database has no job, so that a restore can create the partitions under their own names.
 
-use super::statement::Rows;
 use super::typed::statement;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
@@ -52,24 +51,21 @@ impl Partitioned {
     }
 }
 
-statement!(
-    select_partitions,
-    [TEXTOID],
+statement! {
+    fn select_partitions(table: Text) -> Vec<Text> = query,
     c"SELECT c.relname::pg_catalog.text FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
       WHERE i.inhparent = $1::pg_catalog.regclass::pg_catalog.oid ORDER BY c.relname"
-);
+}
 
-statement!(
-    default_range,
-    [],
+statement! {
+    fn history_range() -> Option<(Time, Time)> = query,
     c"SELECT pg_catalog.min(finished_at), pg_catalog.max(finished_at) FROM awty_internal.future_job_history_default"
-);
+}
 
-statement!(
-    attempt_range,
-    [],
+statement! {
+    fn attempt_range() -> Option<(Time, Time)> = query,
     c"SELECT pg_catalog.min(ended_at), pg_catalog.max(ended_at) FROM awty_internal.attempt_default"
-);
+}
 
 statement! {
     fn count_history(from: Time, to: Time, limit: i64) -> Option<i64> = query,
@@ -83,14 +79,13 @@ statement! {
           SELECT FROM awty_internal.attempt_default AS a WHERE a.ended_at >= $1 AND a.ended_at < $2 LIMIT $3) AS s"
 }
 
-statement!(
-    select_grantees,
-    [TEXTOID],
+statement! {
+    fn select_grantees(table: Text) -> Vec<Text> = query,
     c"SELECT DISTINCT a.grantee::pg_catalog.regrole::pg_catalog.text
       FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
       WHERE c.relnamespace = 'awty_internal'::pg_catalog.regnamespace AND c.relname = $1::pg_catalog.name
         AND a.grantee <> c.relowner"
-);
+}
 
 impl Partitioned {
     fn name_of(self, day: NaiveDate) -> String {
@@ -103,13 +98,8 @@ impl Partitioned {
 }
 
 fn present(parted: Partitioned) -> Vec<NaiveDate> {
-    let table = Some(Text::from(parted.table()).datum());
-    select_partitions().query(&[table], |rows| {
-        (0..rows.len())
-            .filter_map(|row| rows.get::<Text>(row, 1))
-            .filter_map(|name| parted.day_of(&name.to_string()))
-            .collect()
-    })
+    let names = select_partitions(Text::from(parted.table()));
+    names.into_iter().filter_map(|name| parted.day_of(&name.to_string())).collect()
 }
 
 pub fn make(parted: Partitioned, now: Time) {
@@ -157,14 +147,11 @@ pub fn drop_older(parted: Partitioned, than: Time) {
 }
 
 fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
-    let range = |rows: &Rows| {
-        let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
-        day(1).zip(day(2))
+    let range = match parted {
+        Partitioned::History => history_range(),
+        Partitioned::Attempts => attempt_range(),
     };
-    match parted {
-        Partitioned::History => default_range().query(&[], range),
-        Partitioned::Attempts => attempt_range().query(&[], range),
-    }
+    range.map(|(first, last)| (first.date_naive(), last.date_naive()))
 }
 
 fn stray_rows(parted: Partitioned, day: NaiveDate) -> i64 {
@@ -186,8 +173,9 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // ALTER DEFAULT PRIVILEGES may have granted rights, even to roles that may read or write all data.
-    for role in grantees(&name) {
+    // Revokes all rights on the new partition, as the install script does, because ALTER DEFAULT PRIVILEGES may have
+    // granted rights, even to roles that may read or write all data.
+    for role in select_grantees(Text::from(name.as_str())) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
     run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
@@ -212,11 +200,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     ));
 }
 
-fn grantees(name: &str) -> Vec<Text> {
-    select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
-}
-
-/// The only variable parts of the command are dates, and role names that PostgreSQL has quoted.
+/// The only variable parts of the command are dates, and names of roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

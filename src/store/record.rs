@@ -1,5 +1,7 @@
+use super::message;
 use crate::pg::catch::Failure;
 use crate::pg::clock::Timestamp;
+use crate::pg::text::Text;
 use awty_core::lateness::lateness;
 use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
@@ -53,4 +55,22 @@ pub struct End<'a> {
     /// 1 after a successful run, 0 after a failed run.
     pub done: i32,
     pub failure: Option<&'a Failure>,
+}
+
+/// The texts of a failure as they are stored. All are `None` without a failure.
+#[derive(Default)]
+pub struct FailureTexts {
+    pub sqlstate: Option<Text>,
+    pub message: Option<Text>,
+    pub context: Option<Text>,
+}
+
+impl FailureTexts {
+    pub fn of(failure: Option<&Failure>) -> Self {
+        failure.map_or_else(Self::default, |failure| Self {
+            sqlstate: Some(Text::from(failure.sqlstate.as_str())),
+            message: Some(message(&failure.message)),
+            context: Some(&failure.context).filter(|context| !context.is_empty()).map(|context| message(context)),
+        })
+    }
 }

@@ -1,6 +1,5 @@
 //! Only [`Granted::has`] decides whether a role has a right.
 
-use super::arg;
 use super::statement::Rows;
 use super::typed::{Row, statement};
 use crate::pg::array::{self, REGROLE};
@@ -43,9 +42,8 @@ statement! {
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 }
 
-statement!(
-    update_right,
-    [TEXTOID, OIDOID, TEXTOID],
+statement! {
+    fn update_right(job: &Text, role: pg_sys::Oid, right: Option<Text>) = query,
     c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers
       FROM awty.job AS o CROSS JOIN LATERAL (
           SELECT pg_catalog.array_remove(o.readers, $2::pg_catalog.regrole) || CASE $3 WHEN 'read' THEN ARRAY[$2::pg_catalog.regrole] END,
@@ -54,7 +52,7 @@ statement!(
       ) AS n (readers, allowed, claimers)
       WHERE j.job = $1 AND o.job = $1
         AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
-);
+}
 
 pub struct Granted {
     pub job: Text,
@@ -98,6 +96,5 @@ impl Row for Granted {
 }
 
 pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
-    let right = right.map(|right| Text::from(right.word()).datum());
-    update_right().execute(&[Some(name.datum()), arg(role), right]);
+    update_right(name, role, right.map(|right| Text::from(right.word())));
 }

@@ -196,6 +196,13 @@ impl Rows {
     }
 }
 
+impl Rows {
+    /// Returns the elements of an array of ids in the first row.
+    pub fn first_ids(&self, column: i32) -> Vec<i64> {
+        self.first::<Vec<Option<i64>>>(column).into_iter().flatten().flatten().collect()
+    }
+}
+
 pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {

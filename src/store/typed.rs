@@ -1,7 +1,10 @@
 use super::statement::{Arg, Rows};
-use super::{arg, from_timestamptz, time};
+use super::{arg, from_timestamptz, interval, time};
+use crate::pg::array;
 use crate::pg::text::Text;
 use awty_core::Time;
+use chrono::TimeDelta;
+use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::{self, Oid};
 
 /// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
@@ -64,16 +67,30 @@ macro_rules! params {
 params! {
     i32: INT4OID, value => arg(value);
     i64: INT8OID, value => arg(value);
+    usize: INT8OID, value => arg(i64::try_from(value).unwrap_or(i64::MAX));
     bool: BOOLOID, value => arg(value);
     Oid: OIDOID, value => arg(value);
     Time: TIMESTAMPTZOID, value => time(value);
+    TimeDelta: INTERVALOID, value => interval(value);
+    Text: TEXTOID, value => Some(value.datum());
     &Text: TEXTOID, value => Some(value.datum());
     &[i64]: INT8ARRAYOID, value => arg(value.to_vec());
     &[Text]: TEXTARRAYOID, value => arg(value.to_vec());
+    &[Time]: TIMESTAMPTZARRAYOID, value => times(value);
+    Option<i32>: INT4OID, value => value.and_then(arg);
+    Option<Text>: TEXTOID, value => value.and_then(arg);
     Option<&Text>: TEXTOID, value => value.map(Text::datum);
     Option<Time>: TIMESTAMPTZOID, value => value.and_then(time);
+    Vec<i32>: INT4ARRAYOID, value => arg(value);
     Vec<i64>: INT8ARRAYOID, value => arg(value);
+    Vec<f64>: FLOAT8ARRAYOID, value => arg(value);
+    Vec<Text>: TEXTARRAYOID, value => arg(value);
     Vec<Oid>: OIDARRAYOID, value => arg(value);
+}
+
+fn times(values: &[Time]) -> Arg {
+    // SAFETY: the values are times.
+    Some(unsafe { array::build(values.iter().map(|value| time(*value)), array::TIME) })
 }
 
 pub trait Outcome {
@@ -126,7 +143,13 @@ macro_rules! columns {
     };
 }
 
-columns! { bool i32 i64 Oid Text }
+columns! { bool i32 i64 Oid Text TimestampWithTimeZone }
+
+impl Column for u8 {
+    fn read(rows: &Rows, row: usize, column: i32) -> Option<Self> {
+        rows.get(row, column).map(i8::cast_unsigned)
+    }
+}
 
 impl Column for Time {
     fn read(rows: &Rows, row: usize, column: i32) -> Option<Self> {

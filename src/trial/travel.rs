@@ -222,7 +222,7 @@ fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },
         Some((_, After::End(outcome))) => End { outcome: Some(outcome.as_str().into()), next_check_at: None },
-        None => travel::end(id),
+        None => travel::end(id).unwrap_or_default(),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 const LARGE: &[&str] =
     &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job", "repetition"];
 const SORTED: &[(&str, &str)] = &[
-    ("future_job::select_described", "what has just ended without a run, by job"),
+    ("future_job::describe", "what has just ended without a run, by job"),
     ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
     ("future_job::lock_job", "by entity, as other callers lock them"),
     ("many::select_all", "by the order of the keys that it is given"),
@@ -20,7 +20,7 @@ const SORTED: &[(&str, &str)] = &[
     ("rule_check::lock_all", "by the order of the keys that it is given"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
     ("lease::insert_all", "what is handed out, at most a thousand"),
-    ("target::walk_targets", "the targets that were walked to, in that order"),
+    ("target::walk", "the targets that were walked to, in that order"),
 ];
 /// Statements that may read a whole index, because it is small or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
@@ -43,7 +43,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("inspected::select_first_per_role", "future_job", "future_job_due_idx"),
     ("future_job::lock_one", "future_job", "future_job_one_per_job_and_entity"),
     ("future_job::select_jobs_of_entity", "future_job", "future_job_one_per_job_and_entity"),
-    ("future_job::select_by_id", "future_job", "future_job_pkey"),
+    ("future_job::locate", "future_job", "future_job_pkey"),
     ("future_job::again", "future_job", "future_job_pkey"),
     ("future_job::put_at", "future_job", "future_job_pkey"),
     ("future_job::delete_all", "future_job", "future_job_pkey"),
@@ -65,18 +65,18 @@ const HOT: &[(&str, &str, &str)] = &[
     ("check_stat::select_suspects", "check_stat", "check_stat_suspects_idx"),
     ("check_stat::hold", "future_job", "future_job_pkey"),
     ("job::select_one", "job", "job_pkey"),
-    ("lease::select_due", "future_job", "future_job_due_idx"),
-    ("lease::select_due", "lease", "lease_one_per_check"),
-    ("lease::select_ahead", "future_job", "future_job_due_idx"),
+    ("lease::due", "future_job", "future_job_due_idx"),
+    ("lease::due", "lease", "lease_one_per_check"),
+    ("lease::ahead", "future_job", "future_job_due_idx"),
     ("lease::given", "lease", "lease_pkey"),
     ("lease::end_all", "lease", "lease_pkey"),
     ("rule_objects::select_named_triggers", "pg_trigger", "pg_trigger_tgrelid_tgname_index"),
-    ("target::walk_targets", "future_job", "future_job_target_idx"),
+    ("target::walk", "future_job", "future_job_target_idx"),
     ("target::select_due_of", "future_job", "future_job_target_idx"),
-    ("target::select_these", "lease", "lease_target_idx"),
-    ("target::select_these", "target", "target_pkey"),
-    ("target::select_these", "bucket", "bucket_pkey"),
-    ("target::select_these", "breaker", "breaker_pkey"),
+    ("target::read", "lease", "lease_target_idx"),
+    ("target::read", "target", "target_pkey"),
+    ("target::read", "bucket", "bucket_pkey"),
+    ("target::read", "breaker", "breaker_pkey"),
     ("target::select_breakers", "breaker", "breaker_pkey"),
     ("lease::insert_all", "future_job", "future_job_pkey"),
     ("in_flight::write", "in_flight", "in_flight_pkey"),

@@ -1,7 +1,7 @@
 //! Defines the options of a job, with their defaults and ranges.
 
 use crate::label::labels;
-use crate::{Time, Width};
+use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -116,7 +116,15 @@ impl Limits {
         }
     }
 
-    /// Returns an error for the first option outside its range.
+    /// Latest time at which a check may be scheduled now.
+    pub fn horizon(&self, now: Time) -> Time {
+        later(now, self.max_horizon)
+    }
+
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`LimitError`] names the first such option.
     pub fn check(&self) -> Result<(), LimitError> {
         within("timeout", self.timeout, &TIMEOUT, Bounds::Time)?;
         within("max_checks", self.max_checks, &MAX_CHECKS, Bounds::Count)?;

@@ -5,10 +5,8 @@
 
 use crate::backoff;
 use crate::lateness::lateness;
-use crate::limits::Shown;
 use crate::{Limits, OnMissed, Outcome, Time, later};
 use chrono::TimeDelta;
-use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -80,30 +78,13 @@ pub enum After {
 
 /// The error for a time that is further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooFar {
-    pub max_horizon: TimeDelta,
-}
-
-impl TooFar {
-    /// Returns `max_horizon` in the format of PostgreSQL's settings.
-    pub fn horizon(&self) -> String {
-        Shown(self.max_horizon).to_string()
-    }
-}
-
-impl fmt::Display for TooFar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "time of check is more than {} ahead", self.horizon())
-    }
-}
-
-impl std::error::Error for TooFar {}
+pub struct TooFar(pub TimeDelta);
 
 /// Rounds `t` up to the next possible check time. If `t` has passed, returns the first possible check time after `now`.
 /// Refuses a time beyond `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
-    if t > later(now, limits.max_horizon) {
-        return Err(TooFar { max_horizon: limits.max_horizon });
+    if t > limits.horizon(now) {
+        return Err(TooFar(limits.max_horizon));
     }
     Ok(limits.width.due(t, now))
 }
@@ -151,7 +132,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     if t <= check.slot {
         return After::End(Outcome::Past);
     }
-    if t > later(now, limits.max_horizon) {
+    if t > limits.horizon(now) {
         return After::End(Outcome::BeyondHorizon);
     }
     if is_reached(limits.max_checks, check.check_count.saturating_add(1)) {
@@ -331,6 +312,6 @@ mod tests {
         assert_eq!(schedule(clock("09:00:00"), &limits(), now), Ok(clock("10:01:00")));
         assert_eq!(schedule(clock("10:30:01"), &limits(), now), Ok(clock("10:31:00")));
         let error = schedule(now + TimeDelta::days(367), &limits(), now).unwrap_err();
-        assert_eq!(error.to_string(), "time of check is more than 366 days ahead");
+        assert_eq!(error, TooFar(TimeDelta::days(366)));
     }
 }

@@ -1,7 +1,7 @@
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
-use crate::store::typed::{Outcome, Row, number, statement};
+use crate::store::typed::{Row, number, row, statement};
 use crate::store::{arg, from_timestamptz, interval, time};
 use awty_core::Time;
 use awty_core::figures::Figures;
@@ -50,13 +50,18 @@ statement! {
       WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
 }
 
-statement!(select_names, [], c"SELECT s.job FROM awty_internal.job_stat AS s");
+statement! {
+    fn names() -> Vec<Text> = query,
+    c"SELECT s.job FROM awty_internal.job_stat AS s"
+}
 
-statement!(delete_one, [TEXTOID], c"DELETE FROM awty_internal.job_stat AS s WHERE s.job = $1");
+statement! {
+    fn delete(job: &Text) = query,
+    c"DELETE FROM awty_internal.job_stat AS s WHERE s.job = $1"
+}
 
-statement!(
-    count_pending,
-    [TEXTOID, TIMESTAMPTZOID, INT8OID],
+statement! {
+    fn count_pending(job: &Text, now: Time, limit: i64) -> Option<Pending> = query,
     c"SELECT
           (SELECT pg_catalog.count(*) FROM (
               SELECT 1 FROM awty.future_job AS f WHERE f.job = $1 AND NOT f.held LIMIT $3) AS pending),
@@ -71,7 +76,7 @@ statement!(
           (SELECT pg_catalog.count(*) FROM (
               SELECT f.id FROM awty.future_job AS f WHERE f.job = $1 AND f.held LIMIT $3) AS held
            WHERE NOT EXISTS (SELECT FROM awty_internal.hold AS o WHERE o.check_id = held.id AND o.silent))"
-);
+}
 
 statement! {
     pub fn estimate() -> i64 = query(number),
@@ -85,6 +90,7 @@ pub struct StoredFigures {
     pub since: Time,
 }
 
+#[derive(Default)]
 pub struct Pending {
     pub pending: i64,
     pub overdue: i64,
@@ -93,6 +99,8 @@ pub struct Pending {
     pub failing: i64,
     pub held: i64,
 }
+
+row!(Pending { pending, overdue, oldest_overdue, next_slot, failing, held });
 
 impl Row for StoredFigures {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
@@ -140,21 +148,10 @@ pub fn store(stored: &StoredFigures) -> bool {
 }
 
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
-    let names = select_names().query(&[], Vec::<Text>::read);
-    for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
-        delete_one().execute(&[Some(name.datum())]);
-    }
+    names().iter().filter(|name| !jobs.contains(name.as_bytes())).for_each(delete);
 }
 
 /// Checks on hold do not count as pending.
 pub fn pending(job: &Text, now: Time) -> Pending {
-    let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
-    count_pending().query(&args, |rows| Pending {
-        pending: rows.first(1).unwrap_or(0),
-        overdue: rows.first(2).unwrap_or(0),
-        oldest_overdue: rows.first(3),
-        next_slot: rows.first(4),
-        failing: rows.first(5).unwrap_or(0),
-        held: rows.first(6).unwrap_or(0),
-    })
+    count_pending(job, now, COUNTED + 1).unwrap_or_default()
 }

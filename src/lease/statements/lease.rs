@@ -5,25 +5,23 @@
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows};
-use crate::store::typed::{Outcome, Row, statement};
+use crate::store::typed::{Row, statement};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::lease::Ahead;
 use awty_core::{Check, Lease, Time};
 use pgrx::pg_sys;
 
-statement!(
-    select_due,
-    [TEXTOID, TIMESTAMPTZOID, INT8OID],
+statement! {
+    pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> = query_latest,
     c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f.scheduled_at, l.lease, f.entity_name
       FROM awty.future_job AS f
       LEFT JOIN LATERAL (SELECT x.lease, x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
       WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
       ORDER BY f.next_check_at, f.id LIMIT $3"
-);
+}
 
-statement!(
-    select_ahead,
-    [TEXTOID, TIMESTAMPTZOID],
+statement! {
+    pub fn ahead(job: &Text, now: Time) -> Ahead = query_latest(read_ahead),
     c"SELECT (SELECT true FROM awty.future_job AS f
               LEFT JOIN LATERAL (SELECT x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
               WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
@@ -32,7 +30,7 @@ statement!(
               WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1),
              (SELECT l.expires_at FROM awty_internal.lease AS l
               WHERE l.job = $1 AND l.expires_at > $2 ORDER BY l.expires_at LIMIT 1)"
-);
+}
 
 statement! {
     pub fn given(numbers: &[i64]) -> Vec<StoredLease> = query_latest,
@@ -111,15 +109,15 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// A transaction that is answering a lease may take long, so locked leases are skipped.
-statement!(
-    extend_all,
-    [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
+// SKIP LOCKED leaves out locked leases, because the transaction that has locked a lease is answering it and may take
+// long.
+statement! {
+    fn extend_all(numbers: Vec<i64>, until: &[Time]) -> Vec<i64> = query,
     c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g (lease, until),
           (SELECT x.lease FROM awty_internal.lease AS x WHERE x.lease = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED) AS free
       WHERE l.lease = g.lease AND free.lease = l.lease RETURNING l.lease"
-);
+}
 
 statement! {
     pub fn requeue(numbers: &[i64]) -> Vec<i64> = query,
@@ -171,11 +169,6 @@ pub struct StoredLease {
     pub target: Text,
 }
 
-pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
-    let args = [Some(job.datum()), time(now), arg(limit as i64)];
-    select_due().query_latest(&args, Outcome::read)
-}
-
 impl Row for DueCheck {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
@@ -190,12 +183,12 @@ impl Row for DueCheck {
     }
 }
 
-pub fn ahead(job: &Text, now: Time) -> Ahead {
-    select_ahead().query_latest(&[Some(job.datum()), time(now)], |rows| Ahead {
+fn read_ahead(rows: &Rows) -> Ahead {
+    Ahead {
         is_due: rows.first(1).unwrap_or(false),
         slot: rows.first(2).map(from_timestamptz),
         expiry: rows.first(3).map(from_timestamptz),
-    })
+    }
 }
 
 impl Row for StoredLease {
@@ -278,9 +271,6 @@ pub fn end(ends: &[End], now: Time) -> Vec<i64> {
 }
 
 pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
-    let times = until.iter().map(|(_, until)| time(*until));
-    // SAFETY: the values are times.
-    let times = unsafe { array::build(times, array::TIME) };
-    let numbers: Vec<i64> = until.iter().map(|(number, _)| *number).collect();
-    extend_all().query(&[arg(numbers), Some(times)], ids)
+    let (numbers, times): (Vec<i64>, Vec<Time>) = until.iter().copied().unzip();
+    extend_all(numbers, &times)
 }

@@ -3,11 +3,10 @@
 //! locks on these tables.
 
 use super::lease::DueCheck;
-use crate::pg::array::{self, TEXT};
 use crate::pg::clock;
 use crate::pg::text::Text;
-use crate::store::statement::{Arg, Rows};
-use crate::store::typed::{Outcome, is_true, number, statement};
+use crate::store::statement::Rows;
+use crate::store::typed::{Row, is_true, number, statement};
 use crate::store::{arg, from_timestamptz, message, time};
 use awty_core::Time;
 use awty_core::lease::breaker::Breaker;
@@ -22,9 +21,8 @@ statement! {
           OR EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = $1)"
 }
 
-statement!(
-    select_these,
-    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID],
+statement! {
+    pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> = query_latest,
     c"SELECT g.name, coalesce(o.concurrency, a.concurrency), coalesce(o.rate, a.rate)::pg_catalog.float8,
           coalesce(o.burst, CASE WHEN o.rate IS NULL THEN a.burst END), greatest(o.blocked_until, a.blocked_until), b.tokens, b.at,
           k.failures, k.since, k.opened_at, k.opens,
@@ -35,12 +33,11 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.target AS x WHERE x.job = $1 AND x.target = '' OFFSET 0) AS a ON true
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.bucket AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS b ON true
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
-);
+}
 
-// A claim must not wait for another transaction that has locked a bucket.
-statement!(
-    upsert_buckets,
-    [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
+// SKIP LOCKED is needed, because a claim must not wait for another transaction that has locked a bucket.
+statement! {
+    fn upsert_buckets(job: &Text, names: Vec<Text>, left: Vec<f64>, now: Time, full: &[Time]) = query,
     c"WITH free AS MATERIALIZED (
           SELECT x.target FROM awty_internal.bucket AS x WHERE x.job = $1 AND x.target = ANY ($2) FOR NO KEY UPDATE SKIP LOCKED)
       INSERT INTO awty_internal.bucket AS b (job, target, tokens, at, full_at)
@@ -49,50 +46,47 @@ statement!(
       WHERE EXISTS (SELECT FROM free AS f WHERE f.target = g.target)
          OR NOT EXISTS (SELECT FROM awty_internal.bucket AS x WHERE x.job = $1 AND x.target = g.target)
       ON CONFLICT ON CONSTRAINT bucket_pkey DO UPDATE SET tokens = excluded.tokens, at = excluded.at, full_at = excluded.full_at"
-);
+}
 
-statement!(
-    select_breakers,
-    [TEXTARRAYOID, TEXTARRAYOID],
+statement! {
+    fn select_breakers(jobs: Vec<Text>, targets: Vec<Text>) -> Vec<(Key, Breaker)> = query_latest,
     c"SELECT b.job, b.target, b.failures, b.since, b.opened_at, b.opens
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g (job, target)
       CROSS JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = g.job AND x.target = g.target OFFSET 0) AS b"
-);
+}
 
-statement!(
-    upsert_breaker,
-    [TEXTOID, TEXTOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, TEXTOID, TIMESTAMPTZOID],
+statement! {
+    fn upsert_breaker(
+        job: &Text, target: &Text, failures: i32, since: Time, opened_at: Option<Time>, opens: i32, text: Text, failed_at: Time
+    ) = query,
     c"INSERT INTO awty_internal.breaker (job, target, failures, since, opened_at, opens, message, failed_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
       ON CONFLICT ON CONSTRAINT breaker_pkey DO UPDATE SET failures = excluded.failures, since = excluded.since,
           opened_at = excluded.opened_at, opens = excluded.opens, message = excluded.message,
           failed_at = excluded.failed_at"
-);
+}
 
-statement!(
-    delete_breaker,
-    [TEXTOID, TEXTOID],
+statement! {
+    fn delete_breaker(job: &Text, target: &Text) = query,
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND b.target = $2"
-);
+}
 
-statement!(
-    delete_full,
-    [TIMESTAMPTZOID],
+statement! {
+    fn delete_full(now: Time) = query,
     c"DELETE FROM awty_internal.bucket AS b USING (
           SELECT x.job, x.target FROM awty_internal.bucket AS x WHERE x.full_at <= $1
           ORDER BY x.job, x.target LIMIT 10000 FOR UPDATE SKIP LOCKED
       ) AS g WHERE b.job = g.job AND b.target = g.target"
-);
+}
 
-statement!(
-    delete_forgotten,
-    [TIMESTAMPTZOID],
+statement! {
+    fn delete_forgotten(now: Time) = query,
     c"DELETE FROM awty_internal.breaker AS b USING (
           SELECT x.job, x.target FROM awty_internal.breaker AS x
           WHERE x.failed_at < $1 - '1 day'::pg_catalog.interval
           ORDER BY x.job, x.target LIMIT 10000 FOR UPDATE SKIP LOCKED
       ) AS g WHERE b.job = g.job AND b.target = g.target"
-);
+}
 
 statement!(
     upsert_target,
@@ -109,39 +103,34 @@ statement!(
           note = CASE WHEN 'note' = ANY ($10) THEN NULL WHEN $6 IS NOT NULL OR $11 THEN $9 ELSE coalesce($9, t.note) END"
 );
 
-statement!(
-    select_target,
-    [TEXTOID, TEXTOID],
+statement! {
+    fn exists(job: &Text, target: &Text) -> bool = query_latest,
     c"SELECT 1 FROM awty_internal.target AS t WHERE t.job = $1 AND t.target = $2"
-);
+}
 
-statement!(
-    lock_target,
-    [TEXTOID, TEXTOID],
+statement! {
+    fn lock(job: &Text, target: &Text) -> bool = query,
     c"SELECT 1 FROM awty_internal.target AS t WHERE t.job = $1 AND t.target = $2 FOR UPDATE SKIP LOCKED"
-);
+}
 
-statement!(
-    block_target,
-    [TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, OIDOID, TEXTOID],
+statement! {
+    fn set_blocked(job: &Text, target: &Text, until: Time, now: Time, by: pg_sys::Oid, note: Option<&Text>) -> bool = query,
     c"INSERT INTO awty_internal.target AS t (job, target, blocked_until, blocked_at, blocked_by, note) VALUES ($1, $2, $3, $4, $5, $6)
       ON CONFLICT ON CONSTRAINT target_pkey DO UPDATE SET blocked_until = $3, blocked_at = $4, blocked_by = $5::pg_catalog.regrole, note = $6
       WHERE t.blocked_until IS NULL OR t.blocked_until < $3
       RETURNING true"
-);
+}
 
-statement!(
-    delete_empty,
-    [TEXTOID],
+statement! {
+    fn delete_empty(job: &Text) = query,
     c"DELETE FROM awty_internal.target AS t
       WHERE t.job = $1 AND pg_catalog.num_nonnulls(t.concurrency, t.rate, t.burst, t.blocked_until) = 0"
-);
+}
 
-statement!(
-    close_breakers,
-    [TEXTOID, TEXTOID],
+statement! {
+    fn close_breakers(job: &Text, target: &Text) = query,
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND ($2 = '' OR b.target = $2)"
-);
+}
 
 statement! {
     pub fn count(job: &Text, limit: i64) -> i64 = query(number),
@@ -154,21 +143,21 @@ statement! {
       DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
 }
 
-statement!(
-    delete_unblocked,
-    [TIMESTAMPTZOID],
+statement! {
+    fn delete_unblocked(now: Time) = query,
     c"DELETE FROM awty_internal.target AS t USING (
           SELECT x.job, x.target FROM awty_internal.target AS x
           WHERE x.blocked_until < $1 - '1 day'::pg_catalog.interval AND pg_catalog.num_nonnulls(x.concurrency, x.rate, x.burst) = 0
           ORDER BY x.job, x.target LIMIT 10000 FOR UPDATE SKIP LOCKED
       ) AS g WHERE t.job = g.job AND t.target = g.target"
-);
+}
 
 // The statement goes from one target to the next by index, so its cost does not depend on the number of checks per
 // target.
-statement!(
-    walk_targets,
-    [TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID, INT8OID],
+statement! {
+    /// Returns the names of the visited targets, and whether each has a check to hand out. Stops after `due` targets
+    /// that have one, or after `steps` targets in all.
+    pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
            FROM (SELECT f.entity_name, f.next_check_at FROM awty.future_job AS f
@@ -195,11 +184,10 @@ statement!(
           WHERE w.step < $4 AND w.due < $5
       )
       SELECT w.target, w.is_due FROM walk AS w ORDER BY w.step"
-);
+}
 
-statement!(
-    select_due_of,
-    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID, INT8ARRAYOID],
+statement! {
+    fn select_due_of(job: &Text, names: Vec<Text>, now: Time, most: Vec<i64>) -> Vec<DueCheck> = query_latest,
     c"SELECT d.id, d.next_check_at, d.check_count, d.attempt, d.scheduled_at, d.lease, d.entity_name
       FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($4)) AS g (target, most)
       CROSS JOIN LATERAL (
@@ -210,16 +198,10 @@ statement!(
             AND (l.expires_at IS NULL OR l.expires_at <= $3)
           ORDER BY f.entity_name, f.next_check_at, f.id LIMIT g.most
       ) AS d"
-);
-
-fn texts<'a>(texts: impl Iterator<Item = &'a Text>) -> Arg {
-    // SAFETY: the values are texts.
-    Some(unsafe { array::build(texts.map(|text| Some(text.datum())), TEXT) })
 }
 
-pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
-    let args = [Some(job.datum()), texts(names.iter()), time(now)];
-    let one = |rows: &Rows, row| {
+impl Row for (Text, Target) {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
         let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
         let pace = rows.get::<f64>(row, 3).map(|rate| Pace::new(rate, count(4)));
@@ -234,8 +216,7 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
             breaker: breaker(rows, row, 8),
         };
         Some((rows.get(row, 1)?, target))
-    };
-    select_these().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
+    }
 }
 
 fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
@@ -245,63 +226,41 @@ fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
 }
 
 pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck> {
-    let names = targets.iter().map(|(name, _)| Some(name.datum()));
-    // SAFETY: the values are texts.
-    let names = unsafe { array::build(names, TEXT) };
-    let most: Vec<i64> = targets.iter().map(|(_, most)| *most as i64).collect();
-    let args = [Some(job.datum()), Some(names), time(now), arg(most)];
-    select_due_of().query_latest(&args, Outcome::read)
-}
-
-/// Stops after `due` targets that have a check to hand out, or after `steps` targets in all.
-pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
-    let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
-    let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
-    walk_targets().query_latest(&args, |rows| rows.all(|row| read(rows, row)))
+    let (names, most) = targets.iter().map(|(name, most)| (name.clone(), *most as i64)).unzip();
+    select_due_of(job, names, now, most)
 }
 
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
-    // SAFETY: the values are times.
-    let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };
-    let left: Vec<f64> = taken.iter().map(|(_, tokens, _)| tokens.left).collect();
-    let args = [Some(job.datum()), texts(taken.iter().map(|(name, ..)| name)), arg(left), time(now), Some(full)];
-    upsert_buckets().execute(&args);
+    let full: Vec<Time> = taken.iter().map(|(_, _, full_at)| *full_at).collect();
+    let (names, left) = taken.iter().map(|(name, tokens, _)| (name.clone(), tokens.left)).unzip();
+    upsert_buckets(job, names, left, now, &full);
 }
 
 pub type Key = (Text, Text);
 
 pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
-    let args = [texts(keys.iter().map(|(job, _)| job)), texts(keys.iter().map(|(_, target)| target))];
-    let one = |rows: &Rows, row| Some(((rows.get(row, 1)?, rows.get(row, 2)?), breaker(rows, row, 3)?));
-    select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
+    let (jobs, targets) = keys.iter().cloned().unzip();
+    select_breakers(jobs, targets)
+}
+
+impl Row for (Key, Breaker) {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Some(((rows.get(row, 1)?, rows.get(row, 2)?), breaker(rows, row, 3)?))
+    }
 }
 
 /// If `failed` is `None`, the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
-    let (job, target) = (Some(job.datum()), Some(target.datum()));
-    let Some((breaker, text)) = failed else {
-        delete_breaker().execute(&[job, target]);
-        return;
-    };
-    let count = |count: u32| arg(i32::try_from(count).unwrap_or(i32::MAX));
-    let opened_at = breaker.opened_at.and_then(time);
-    let args = [
-        job,
-        target,
-        count(breaker.failures),
-        time(breaker.since),
-        opened_at,
-        count(breaker.opens),
-        message(text),
-        time(now),
-    ];
-    upsert_breaker().execute(&args);
+    let Some((breaker, text)) = failed else { return delete_breaker(job, target) };
+    let Breaker { failures, since, opened_at, opens } = breaker;
+    let count = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    upsert_breaker(job, target, count(failures), since, opened_at, count(opens), message(text), now);
 }
 
 pub fn forget(now: Time) {
-    delete_full().execute(&[time(now)]);
-    delete_forgotten().execute(&[time(now)]);
-    delete_unblocked().execute(&[time(now)]);
+    delete_full(now);
+    delete_forgotten(now);
+    delete_unblocked(now);
 }
 
 pub struct TargetChanges {
@@ -326,21 +285,19 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
         time(now),
         arg(by),
         wanted.note.as_ref().map(Text::datum),
-        texts(wanted.reset.iter()),
+        arg(wanted.reset.clone()),
         arg(wanted.unblock),
     ];
     upsert_target().execute(&args);
-    delete_empty().execute(&[Some(job.datum())]);
+    delete_empty(job);
     if wanted.unblock {
-        close_breakers().execute(&[Some(job.datum()), Some(target.datum())]);
+        close_breakers(job, target);
     }
 }
 
 /// Does nothing if the target is blocked for longer or another transaction is writing it. The caller holds the target's
 /// lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
-    let key = [Some(job.datum()), Some(target.datum())];
-    let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];
-    let is_free = select_target().query_latest(&key, Rows::len) == lock_target().query(&key, Rows::len);
-    is_free && block_target().query(&args, Rows::len) > 0
+    let is_free = exists(job, target) == lock(job, target);
+    is_free && set_blocked(job, target, until, now, by, note)
 }

@@ -59,9 +59,8 @@ pub enum Existing {
     Pending,
 }
 
-statement!(
-    select_of_checks,
-    [INT8ARRAYOID],
+statement! {
+    fn select_of_checks(checks: &[i64]) -> Vec<(Pending, bool)> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up, r.calendar,
           f.id, f.first_check_at, f.next_check_at, f.check_count, f.attempt, f.held, u.used_before, u.used_through, o.check_id IS NOT NULL
       FROM awty.future_job AS f
@@ -70,7 +69,7 @@ statement!(
       LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
       LEFT JOIN awty_internal.hold AS o ON o.check_id = f.id
       WHERE f.id = ANY ($1)"
-);
+}
 
 statement!(
     select_of_row,
@@ -83,15 +82,14 @@ statement!(
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3"
 );
 
-statement!(
-    select_found,
-    [TEXTOID, TEXTOID, TEXTOID],
+statement! {
+    pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Existing = query(existing),
     c"SELECT r.id, f.id IS NOT NULL
       FROM awty_internal.repetition AS r
       LEFT JOIN awty.future_job AS f
           ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3"
-);
+}
 
 statement!(
     same_args,
@@ -128,11 +126,10 @@ statement! {
     c"DELETE FROM awty_internal.repetition WHERE id = ANY ($1)"
 }
 
-statement!(
-    delete_one,
-    [TEXTOID, TEXTOID, TEXTOID],
+statement! {
+    pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool = query,
     c"DELETE FROM awty_internal.repetition WHERE entity_name = $1 AND entity_key = $2 AND job = $3"
-);
+}
 
 statement! {
     pub fn lock_users(calendar: &Text) -> Vec<i64> = query,
@@ -155,49 +152,41 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// A check of the same key that is already pending stays, and the schedule continues after it.
-statement!(
-    insert_occurrences,
-    [INT8ARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID, TIMESTAMPTZOID],
+// If the job and entity already have a pending check, this check stays, and the repetition continues after it.
+statement! {
+    fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
           (job, entity_name, entity_key, args, first_check_at, next_check_at, held, scheduled_by, scheduled_at)
       SELECT r.job, r.entity_name, r.entity_key, r.args, n.slot, n.slot, $3, r.repeated_by, $4
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, slot)
       JOIN awty_internal.repetition AS r ON r.id = n.id
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
-);
+}
 
-statement!(
-    insert_occurrence,
-    [INT8OID, TIMESTAMPTZOID, BOOLOID, TIMESTAMPTZOID],
+statement! {
+    fn insert_occurrence(id: i64, slot: Time, held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
           (job, entity_name, entity_key, args, first_check_at, next_check_at, held, scheduled_by, scheduled_at)
       SELECT r.job, r.entity_name, r.entity_key, r.args, $2, $2, $3, r.repeated_by, $4
       FROM awty_internal.repetition AS r WHERE r.id = $1
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
-);
+}
 
-statement!(
-    upsert_used,
-    [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID],
+statement! {
+    fn upsert_used(check: i64, before: Option<Time>, through: Option<Time>) = query,
     c"INSERT INTO awty_internal.check_stat AS t (check_id, used_before, used_through) VALUES ($1, $2, $3)
       ON CONFLICT (check_id) DO UPDATE SET used_before = excluded.used_before, used_through = excluded.used_through"
-);
+}
 
-statement!(
-    clear_used,
-    [INT8OID],
+statement! {
+    fn clear_used(check: i64) = query,
     c"UPDATE awty_internal.check_stat SET used_before = NULL, used_through = NULL
       WHERE check_id = $1 AND (used_before IS NOT NULL OR used_through IS NOT NULL)"
-);
+}
 
 statement! {
     pub fn hold(check: i64) = query,
     c"UPDATE awty.future_job SET held = true WHERE id = $1"
-}
-
-fn key_args(entity_name: &Text, entity_key: &Text, job: &Text) -> [Arg; 3] {
-    [Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())]
 }
 
 fn written(subject: &Subject, terms: &Definition) -> [Arg; 14] {
@@ -263,10 +252,14 @@ impl typed::Row for Pending {
     }
 }
 
+impl typed::Row for (Pending, bool) {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Some((typed::Row::read(rows, row)?, rows.get(row, 21)?))
+    }
+}
+
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
-    let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 21)?));
-    let found = select_of_checks().query(&[arg(checks.to_vec())], |rows| rows.all(|row| read(rows, row)));
-    with_holds(found)
+    with_holds(select_of_checks(checks))
 }
 
 /// The caller must have read and locked the row.
@@ -298,12 +291,12 @@ fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     found.into_iter().map(|(pending, _)| held(pending)).collect()
 }
 
-pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Existing {
-    select_found().query(&key_args(entity_name, entity_key, job), |rows| match (rows.first(1), rows.first(2)) {
+fn existing(rows: &Rows) -> Existing {
+    match (rows.first(1), rows.first(2)) {
         (Some(id), Some(false)) => Existing::Alone(id),
         (Some(_), _) => Existing::Pending,
         (None, _) => Existing::Nothing,
-    })
+    }
 }
 
 pub fn has_args(id: i64, args: Arg) -> bool {
@@ -318,31 +311,23 @@ pub fn update(subject: &Subject, terms: &Definition) -> bool {
     update_one().execute(&written(subject, terms)) > 0
 }
 
-pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
-    delete_one().execute(&key_args(entity_name, entity_key, job)) > 0
-}
-
 pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if next.is_empty() {
         return 0;
     }
     if let [(id, slot)] = *next {
-        return insert_occurrence().execute(&[arg(id), time(slot), arg(held), time(now)]);
+        return insert_occurrence(id, slot, held, now);
     }
-    let (ids, slots): (Vec<i64>, Vec<_>) = next.iter().map(|(id, at)| (*id, clock::to_timestamptz(*at))).unzip();
-    insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
+    let (ids, slots): (Vec<i64>, Vec<Time>) = next.iter().copied().unzip();
+    insert_occurrences(ids, &slots, held, now)
 }
 
 /// If `passed` is `None`, the first due time of the pending check already shows the last used time. So nothing needs to
 /// be stored.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
-    let (before, through) = match passed {
-        None => {
-            clear_used().execute(&[arg(check)]);
-            return;
-        }
-        Some(Passed::Before(t)) => (time(t), None),
-        Some(Passed::Through(t)) => (None, time(t)),
-    };
-    upsert_used().execute(&[arg(check), before, through]);
+    match passed {
+        None => clear_used(check),
+        Some(Passed::Before(t)) => upsert_used(check, Some(t), None),
+        Some(Passed::Through(t)) => upsert_used(check, None, Some(t)),
+    }
 }

@@ -1,7 +1,6 @@
 use super::repetition::StoredRepetition;
 use crate::store::statement::Rows;
 use crate::store::typed::statement;
-use crate::store::{arg, time};
 use awty_core::Time;
 
 pub struct Piece {
@@ -11,9 +10,8 @@ pub struct Piece {
     pub stray: Vec<i64>,
 }
 
-statement!(
-    select_piece,
-    [INT8OID, INT8OID],
+statement! {
+    pub fn piece(after: i64, size: i64) -> Piece = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.id) END,
           pg_catalog.array_agg(p.id) FILTER (WHERE p.is_stray),
           pg_catalog.array_agg(p.id) FILTER (WHERE NOT p.is_stray AND NOT EXISTS (
@@ -23,7 +21,7 @@ statement!(
                 SELECT FROM awty.job AS j JOIN pg_catalog.pg_roles AS o ON o.oid = j.role::pg_catalog.oid WHERE j.job = r.job
             ) AS is_stray
             FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
-);
+}
 
 // A client that has locked a repetition is about to change it.
 statement! {
@@ -32,14 +30,14 @@ statement! {
       FROM awty_internal.repetition AS r WHERE r.id = ANY ($1) ORDER BY r.id FOR UPDATE SKIP LOCKED"
 }
 
-statement!(
-    select_zoned,
-    [INT8OID, INT8OID, TIMESTAMPTZOID],
+statement! {
+    /// Returns the id of the piece's last repetition, and the checks of the piece whose first slot is after `now`.
+    pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) = query(read_zoned),
     c"SELECT pg_catalog.max(p.id), pg_catalog.array_agg(f.id) FILTER (WHERE f.first_check_at > $3)
       FROM (SELECT r.id, r.entity_name, r.entity_key, r.job
             FROM awty_internal.repetition AS r WHERE r.id > $1 AND (r.zone <> 'UTC' OR r.calendar IS NOT NULL) ORDER BY r.id LIMIT $2) AS p
       LEFT JOIN awty.future_job AS f ON f.entity_name = p.entity_name AND f.entity_key = p.entity_key AND f.job = p.job"
-);
+}
 
 statement! {
     pub fn lock_pending(checks: &[i64]) -> Vec<i64> = query,
@@ -52,18 +50,10 @@ statement! {
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
 }
 
-fn ids(rows: &Rows, column: i32) -> Vec<i64> {
-    rows.first::<Vec<Option<i64>>>(column).into_iter().flatten().flatten().collect()
+fn read_piece(rows: &Rows) -> Piece {
+    Piece { last: rows.first(1), stray: rows.first_ids(2), alone: rows.first_ids(3) }
 }
 
-pub fn piece(after: i64, size: i64) -> Piece {
-    select_piece().query(&[arg(after), arg(size)], |rows| Piece {
-        last: rows.first(1),
-        stray: ids(rows, 2),
-        alone: ids(rows, 3),
-    })
-}
-
-pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
-    select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
+fn read_zoned(rows: &Rows) -> (Option<i64>, Vec<i64>) {
+    (rows.first(1), rows.first_ids(2))
 }

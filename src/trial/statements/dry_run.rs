@@ -20,7 +20,10 @@ statement!(
              NULL::pg_catalog.text, false"
 );
 
-statement!(select_version, [INT8OID], c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1");
+statement! {
+    fn version(id: i64) -> Option<Text> = query,
+    c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1"
+}
 
 pub struct Trial {
     pub id: Option<i64>,
@@ -60,8 +63,6 @@ pub fn imagined(
 
 impl Trial {
     pub fn is_changed(&self) -> bool {
-        let Some(id) = self.id else { return false };
-        let version: Option<Text> = select_version().query(&[arg(id)], |rows| rows.first(1));
-        version != self.version
+        self.id.is_some_and(|id| version(id) != self.version)
     }
 }

@@ -1,8 +1,6 @@
 use crate::pg::text::Text;
-use crate::store::typed::{Outcome, row, statement};
-use crate::store::{arg, from_timestamptz, time};
+use crate::store::typed::{row, statement};
 use awty_core::Time;
-use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
 #[derive(Clone)]
@@ -16,10 +14,13 @@ pub struct DueCheck {
 
 row!(DueCheck { id, job, entity_name, entity_key, slot });
 
+#[derive(Default)]
 pub struct End {
     pub outcome: Option<Text>,
     pub next_check_at: Option<Time>,
 }
+
+row!(End { outcome, next_check_at });
 
 statement! {
     pub fn first(role: pg_sys::Oid, from: Time, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
@@ -34,28 +35,14 @@ statement! {
       ORDER BY f.next_check_at, f.id LIMIT 1"
 }
 
-statement!(
-    select_of_slot,
-    [TEXTOID, TIMESTAMPTZOID, INT8OID, INT8ARRAYOID],
+statement! {
+    pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> = query,
     c"SELECT f.id, f.job, f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
       WHERE f.job = $1 AND NOT f.held AND f.next_check_at = $2 AND f.id <> ALL ($4) ORDER BY f.id LIMIT $3"
-);
-
-statement!(
-    select_end,
-    [INT8OID],
-    c"SELECT (SELECT h.outcome FROM awty.future_job_history AS h WHERE h.id = $1),
-             (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
-);
-
-pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> {
-    let args = [Some(job.datum()), time(slot), arg(i64::try_from(most).unwrap_or(i64::MAX)), arg(without.to_vec())];
-    select_of_slot().query(&args, Outcome::read)
 }
 
-pub fn end(id: i64) -> End {
-    select_end().query(&[arg(id)], |rows| End {
-        outcome: rows.first(1),
-        next_check_at: rows.first::<TimestampWithTimeZone>(2).map(from_timestamptz),
-    })
+statement! {
+    pub fn end(id: i64) -> Option<End> = query,
+    c"SELECT (SELECT h.outcome FROM awty.future_job_history AS h WHERE h.id = $1),
+             (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
 }
