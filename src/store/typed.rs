@@ -33,6 +33,7 @@ macro_rules! statement {
         $sql:expr
     ) => {
         $(#[$doc])*
+        #[allow(clippy::too_many_arguments)] // as many as the statement has
         $vis fn $name($($arg: $type),*) $(-> $result)? {
             thread_local! {
                 static STATEMENT: crate::store::statement::Statement = const {
