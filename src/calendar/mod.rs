@@ -117,7 +117,10 @@ pub fn with_new_zone_data(now: Time) -> Vec<Text> {
         let Some(zone) = zone::find(&stored.zone.to_string()) else { continue };
         let differs = stored.at.is_none_or(|at| stored.hash != Some(hash(&zone, at)));
         let is_old = stored.at.is_none_or(|at| later(at, RENEWED_AFTER) < now);
-        if (differs || is_old) && calendar::set_hash(&stored.name, hash(&zone, now), now) && differs {
+        if !differs && !is_old {
+            continue;
+        }
+        if calendar::set_hash(&stored.name, hash(&zone, now), now) && differs {
             changed.push(stored.name);
         }
     }
