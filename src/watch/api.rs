@@ -1,8 +1,7 @@
 //! Implements `awty.watch()` and `awty.unwatch()`.
 
-use super::functions::Functions;
 use super::statements::rule::{self, Definition, Rule, Walk};
-use super::statements::watched::Source;
+use super::statements::watched::{Functions, Source};
 use super::statements::{alert, rule_check, rule_objects, stop};
 use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
 use crate::calendar;

@@ -7,25 +7,11 @@ use super::fault::Fault;
 use super::statements::rule::Rule;
 use super::statements::rule_function::{self, StoredFunction};
 use super::statements::rule_objects::{self, Trigger, function_name};
-use super::statements::watched::RowFunction;
+use super::statements::watched::{Functions, RowFunction};
 use crate::pg::column::Column;
 use crate::pg::procedure::{self, Procedure};
 use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
-
-#[derive(Clone, Debug)]
-pub struct Functions {
-    pub until: RowFunction,
-    /// The function of `since` or `due`.
-    pub start: Option<RowFunction>,
-    pub stopped: Option<RowFunction>,
-}
-
-impl Functions {
-    pub fn all(&self) -> impl Iterator<Item = &RowFunction> {
-        std::iter::once(&self.until).chain(&self.start).chain(&self.stopped)
-    }
-}
 
 pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     let stored = rule_function::of(&rule.name);

@@ -5,7 +5,8 @@
 //! then rolled back.
 
 use super::call::call_with;
-use super::statements::alert::{self, Open, Raised};
+use super::statements::alert::{self, Open};
+use super::statements::raised::{self, Raised};
 use super::statements::rule_check::{self, RuleCheck, ScheduledBy};
 use super::stops::{self, Clocks, Seeing};
 use super::{BACKFILL, CLEARED, SWEEP, Watched, cleared, sweep, untold, walk};
@@ -109,8 +110,8 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
         // A client that stops a row locks its check, and waits from here on until this run has ended.
         rule_check::lock_free(rule, &keys);
     }
-    alert::escalate(&raised, now);
-    alert::escalate_untold(&silent, now);
+    raised::escalate(&raised, now);
+    raised::escalate_untold(&silent, now);
     if !over.is_empty() {
         alert::end_holds(&over, now);
     }
@@ -136,7 +137,7 @@ fn tell(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
     }
     let terms = &watched.rule.terms;
     let tells = terms.notify.is_some() || terms.call.is_some();
-    let written = alert::raise(&watched.rule, raised, now, tells);
+    let written = raised::raise(&watched.rule, raised, now, tells);
     if let Some(channel) = &terms.notify {
         for (_, id, _) in &written {
             unbound::async_notify(

@@ -10,7 +10,7 @@
 //! no level is raised.
 
 use super::Watched;
-use super::statements::alert::{self, Raised};
+use super::statements::raised::{self, Raised};
 use super::statements::rule::Rule;
 use super::statements::rule_check::RuleCheck;
 use crate::pg::subtransaction::kept_whole;
@@ -68,7 +68,7 @@ impl Untold {
     pub fn raise(&self, now: Time) -> bool {
         let Self { alert: id, ref key, from, level, since, due_at, .. } = *self;
         let raised = Raised { id, key, from, level, since, due_at };
-        let is_raised = level > from && kept_whole(|| alert::raise_untold(&self.rule, &raised, now)).is_ok();
+        let is_raised = level > from && kept_whole(|| raised::raise_untold(&self.rule, &raised, now)).is_ok();
         wakeup::count_rows(self.rule.name.as_bytes(), 0, u64::from(is_raised && from == 0));
         is_raised
     }

@@ -1,5 +1,6 @@
 pub mod alert;
 mod dynamic_sql;
+pub mod raised;
 pub mod rule;
 pub mod rule_check;
 pub mod rule_function;

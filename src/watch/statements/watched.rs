@@ -13,7 +13,6 @@ use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
 use crate::pg::{clock, expression};
 use crate::store::statement::{Arg, Rows};
-use crate::watch::functions::Functions;
 use awty_core::Time;
 use awty_core::watch::{RowState, Stops};
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
@@ -31,6 +30,20 @@ pub struct Source {
     /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
     new_rows: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Functions {
+    pub until: RowFunction,
+    /// The function of `since` or `due`.
+    pub start: Option<RowFunction>,
+    pub stopped: Option<RowFunction>,
+}
+
+impl Functions {
+    pub fn all(&self) -> impl Iterator<Item = &RowFunction> {
+        std::iter::once(&self.until).chain(&self.start).chain(&self.stopped)
+    }
 }
 
 /// A function that evaluates a row by some of its columns.
