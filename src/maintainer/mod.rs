@@ -28,7 +28,7 @@ use crate::settings;
 use crate::shmem::{self, Database, DatabaseProblem, State};
 use crate::store::partition::{self, Partitioned};
 use crate::store::{check_stat, extension, history, hold, inspected, origin};
-use crate::watch::{sweep, upkeep as rules};
+use crate::watch::{follow_calendar, sweep, upkeep as rules};
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
@@ -212,13 +212,15 @@ fn look_after(database: pg_sys::Oid) {
     problem_log::tell_summaries();
 }
 
-/// Computes pending occurrences again after a server start, because PostgreSQL may have new zone data.
+/// Computes pending occurrences and due times of rules again after a server start, because PostgreSQL may have new zone data.
 fn compute_again(database: pg_sys::Oid) {
     let mut after = Some(i64::MIN);
     while let Some(last) = after {
         after = task(database, |now| upkeep::compute_again(last, now)).flatten();
     }
-    task(database, calendar::with_new_zone_data);
+    task(database, |now| {
+        calendar::with_new_zone_data(now).iter().for_each(|calendar| follow_calendar(calendar, now));
+    });
 }
 
 /// Ends checks whose job was unregistered while the checks were being committed, or whose job's role was dropped.

@@ -329,3 +329,32 @@ fn each_order_of_a_shop_has_its_own_promise() {
     travel_to(&mut client, 1, "5 days");
     assert_eq!(told(&mut client), "promise cleared Thu 13:00");
 }
+
+/// If the hash of a calendar's zone differs at a start, the calendar counts as replaced. The check is moved by hand to a
+/// time that old zone data could have given.
+#[test]
+fn new_zone_data_moves_checks_of_rules() {
+    let mut shop = Shop::open();
+    shop.run(
+        "CREATE TABLE shop.ticket (id bigint PRIMARY KEY, created_at timestamptz NOT NULL, solved boolean);
+         SELECT awty.create_calendar('cairo', '{mon-sun 00:00-24:00}', 'Africa/Cairo');
+         SELECT awty.watch('shop.ticket', rule => 'sla', calendar => 'cairo', since => 'created_at', until => 'solved', within => '2 hours');
+         INSERT INTO shop.ticket VALUES (1, date_trunc('second', now()))",
+    );
+    let walked = "SELECT count(*) = 1 AND min(next_check_at - created_at) = interval '2 hours'
+        FROM awty.future_job LEFT JOIN shop.ticket ON id::text = entity_key WHERE job = 'sla'"
+        .replace("ON id::text", "ON ticket.id::text");
+    shop.await_true("the check", &walked);
+    shop.cluster.configure("awty.enabled = off");
+    shop.cluster.restart();
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "UPDATE awty.future_job SET next_check_at = next_check_at + interval '1 hour' WHERE job = 'sla'",
+            "UPDATE awty.calendar SET zone_hash = zone_hash + 1",
+        ],
+    );
+    shop.cluster.configure("awty.enabled = on");
+    shop.cluster.restart();
+    shop.await_true("the check to move", &walked);
+}
