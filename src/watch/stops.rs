@@ -7,7 +7,7 @@
 
 use super::Watched;
 use super::statements::rule_check;
-use super::statements::stop::{self, Known};
+use super::statements::stop::{self, Known, Stored};
 use super::statements::watched::{State, WatchedRow};
 use crate::error::{Result, WatchError};
 use crate::pg::clock;
@@ -33,8 +33,7 @@ pub struct Clocks {
     known: HashMap<Text, Known>,
     /// Rows that were seen; `None` if awty stores nothing of a row.
     now: HashMap<Text, Option<Clock>>,
-    /// Clocks to store, each with the time at which the row met the rule.
-    put: Vec<(Text, Clock, Option<Time>)>,
+    put: Vec<Stored>,
     removed: Vec<Text>,
 }
 

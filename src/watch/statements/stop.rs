@@ -111,12 +111,15 @@ fn times(array: Option<pg_sys::Datum>) -> Vec<Time> {
     elements.into_iter().flatten().filter_map(time).collect()
 }
 
-/// Stores the clocks of rows, each with the time at which the row met the rule.
-pub fn put(rule: &Text, rows: &[(Text, Clock, Option<Time>)]) {
+/// The key and clock of a row, and the time at which the row met the rule.
+pub type Stored = (Text, Clock, Option<Time>);
+
+/// Stores the clocks of rows.
+pub fn put(rule: &Text, rows: &[Stored]) {
     if rows.is_empty() {
         return;
     }
-    let column = |value: fn(&(Text, Clock, Option<Time>)) -> Option<Time>| -> Vec<Option<TimestampWithTimeZone>> {
+    let column = |value: fn(&Stored) -> Option<Time>| -> Vec<Option<TimestampWithTimeZone>> {
         rows.iter().map(|row| value(row).and_then(moment)).collect()
     };
     let stops = || {
