@@ -1,3 +1,5 @@
+//! Calls the functions `call` and `call_cleared` of a rule.
+
 use super::Watched;
 use super::statements::rule_objects;
 use crate::error::Result;
@@ -8,7 +10,7 @@ use crate::store::check_row;
 use pgrx::pg_sys;
 
 /// Calls a function of the rule with rows of `awty.alert`.
-pub fn call_with(
+pub fn with_alerts(
     watched: &Watched,
     (schema, name): &(Text, Text),
     alerts: impl ExactSizeIterator<Item = pg_sys::Datum>,

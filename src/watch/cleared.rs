@@ -6,10 +6,10 @@
 //! Does not: write such a check when a rule ends (see `end_rule`), or for an alert that was never told at level 1 or
 //! above.
 
-use super::call::call_with;
 use super::statements::alert::{self, Open};
+use super::statements::cleared_alert;
 use super::statements::rule_check::ScheduledBy;
-use super::{CLEARED, Watched};
+use super::{CLEARED, Watched, call};
 use crate::error::Result;
 use crate::pg::clock;
 use crate::pg::text::Text;
@@ -25,10 +25,10 @@ pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
         return;
     }
     if watched.rule.terms.call_cleared.is_none() {
-        alert::clear(name, keys, by.at);
+        cleared_alert::clear(name, keys, by.at);
         return;
     }
-    let checks = alert::clear_and_schedule(name, keys, &Text::from(CLEARED), by);
+    let checks = cleared_alert::clear_and_schedule(name, keys, &Text::from(CLEARED), by);
     if checks > 0 {
         wakeup::count_written(checks);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(by.at));
@@ -51,7 +51,7 @@ pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text
 pub fn clear_all(watched: &Watched, by: ScheduledBy) {
     let name = &watched.rule.name;
     if watched.rule.terms.call_cleared.is_none() {
-        alert::clear_all(name, by.at);
+        cleared_alert::clear_all(name, by.at);
         return;
     }
     let mut after = Text::from("");
@@ -66,10 +66,11 @@ pub fn clear_all(watched: &Watched, by: ScheduledBy) {
 
 /// Calls `call_cleared` with these alerts. Without the function, the checks end.
 pub fn tell(watched: &Watched, ids: &[i64]) -> Result<()> {
-    let Some(call) = watched.rule.terms.call_cleared.as_ref().filter(|_| !ids.is_empty()) else { return Ok(()) };
-    let alerts = alert::rows(ids);
+    let function = watched.rule.terms.call_cleared.as_ref().filter(|_| !ids.is_empty());
+    let Some(function) = function else { return Ok(()) };
+    let alerts = cleared_alert::rows(ids);
     if alerts.is_empty() {
         return Ok(());
     }
-    call_with(watched, call, alerts.into_iter())
+    call::with_alerts(watched, function, alerts.into_iter())
 }

@@ -1,7 +1,7 @@
 //! Ends a rule, and all checks of a job. The cleared alerts and the history of an ended rule stay.
 
 use super::statements::rule::{self, Rule};
-use super::statements::{alert, rule_function, rule_objects, stop};
+use super::statements::{alert, cleared_alert, rule_function, rule_objects, stop};
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::pg::{clock, table};
@@ -18,7 +18,7 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     }
     let name: &Text = &rule.name;
     let count = checks(name);
-    alert::clear_all(name, clock::now());
+    cleared_alert::clear_all(name, clock::now());
     seen_all(name)?;
     job::delete(name);
     rule_function::remove(name);

@@ -4,12 +4,11 @@
 //! no client waits for the function. If a client changes a row meanwhile, it locks the row's check, and this run is
 //! then rolled back.
 
-use super::call::call_with;
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};
 use super::statements::rule_check::{self, RuleCheck, ScheduledBy};
 use super::stops::{self, Clocks, Seeing};
-use super::{BACKFILL, CLEARED, SWEEP, Watched, cleared, sweep, untold, walk};
+use super::{BACKFILL, CLEARED, SWEEP, Watched, call, cleared, sweep, untold, walk};
 use crate::error::Result;
 use crate::pg::text::Text;
 use crate::pg::{clock, unbound};
@@ -147,7 +146,7 @@ fn tell(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
         }
     }
     match &terms.call {
-        Some(call) => call_with(watched, call, written.iter().map(|(_, _, row)| *row)),
+        Some(function) => call::with_alerts(watched, function, written.iter().map(|(_, _, row)| *row)),
         None => Ok(()),
     }
 }

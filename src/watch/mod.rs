@@ -3,8 +3,8 @@
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
-//! - [`judge`] handles due rows, for runs; [`call`] calls the rule's functions; [`untold`] raises the alert if the run that reports it fails.
-//! - [`cleared`] clears alerts, and calls the rule's `call_cleared` afterwards.
+//! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
+//! - [`call`] calls the functions of a rule; [`cleared`] clears alerts, and calls the rule's `call_cleared` afterwards.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
 //! - [`silence`] silences rows; [`stops`] has the stopped clocks of rows.
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing

@@ -1,7 +1,7 @@
 //! Ends rules without a table, deletes old alerts, and repairs the functions of rules. The maintainer calls this code.
 
 use super::statements::rule::{self, Rule};
-use super::statements::{alert, rule_function, rule_objects, stop};
+use super::statements::{cleared_alert, rule_function, rule_objects, stop};
 use super::{CLEARED, end_rule, functions};
 use crate::pg::clock;
 use crate::pg::subtransaction::unless_locked;
@@ -58,6 +58,6 @@ pub fn delete_alerts(now: Time) {
     };
     let began = clock::mono();
     let pending = Text::from(CLEARED);
-    while alert::delete_cleared(then, ALERTS, &pending) > 0 && clock::mono().since(began) < MOST {}
+    while cleared_alert::delete_cleared(then, ALERTS, &pending) > 0 && clock::mono().since(began) < MOST {}
     while stop::remove_there(then, ALERTS) > 0 && clock::mono().since(began) < MOST {}
 }

@@ -142,7 +142,7 @@ fn default_privileges_open_no_door() {
         "SELECT c.relname, a.grantee::regrole, a.privilege_type FROM pg_class AS c, aclexplode(c.relacl) AS a
          WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND a.grantee <> c.relowner
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 0 AND c.relname IN ('job', 'future_job', 'future_job_history',
-                    'check_stat', 'hold', 'repetition', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'first_overdue', 'overdue', 'recent', 'stray', 'reason',
+                    'check_stat', 'hold', 'stop', 'repetition', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'first_overdue', 'overdue', 'recent', 'stray', 'reason',
                     'rule', 'alert', 'late', 'untold', 'calendar', 'standstill', 'lease', 'attempt', 'target', 'bucket', 'breaker'))
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 'pg_database_owner'::regrole
                     AND (c.relname IN ('check_stat', 'hold', 'repetition', 'origin', 'rule_function', 'future_job_id_seq') OR c.relname ~ '^(future_job_history|attempt)_'))",

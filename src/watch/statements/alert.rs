@@ -7,12 +7,11 @@
 //! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table had few alerts at planning time.
 
 use super::rule::Rule;
-use super::rule_check::ScheduledBy;
 use crate::pg::clock;
 use crate::pg::text::Text;
-use crate::store::statement::{Arg, Kept, Rows};
+use crate::store::statement::{Arg, Rows};
 use crate::store::typed::{Row, is_true, row, statement};
-use crate::store::{arg, from_timestamptz, time};
+use crate::store::{arg, from_timestamptz};
 use awty_core::Time;
 use awty_core::watch::{Alert, Hold};
 use pgrx::datum::TimestampWithTimeZone;
@@ -57,39 +56,6 @@ statement! {
           SELECT o.id, o.entity_key, o.level, o.told_at, o.escalated_at, o.raised_at, o.held_by, o.held_until, o.reminded_at FROM awty.alert AS o
           WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
       ) AS a"
-}
-
-statement!(
-    clear_keys,
-    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID],
-    c"UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL
-      WHERE a.cleared_at IS NULL AND a.id = ANY (ARRAY(
-          SELECT f.id FROM pg_catalog.unnest($2) AS k (key)
-          CROSS JOIN LATERAL (
-              SELECT o.id FROM awty.alert AS o WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
-          ) AS f))"
-);
-
-// `told_at` is NULL if a hold was released after the alert was told at level 1 or above. A reminder is told before
-// `raised_at`.
-statement!(
-    clear_and_call,
-    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID, TEXTOID, OIDOID],
-    c"WITH cleared AS (
-          UPDATE awty.alert AS a SET cleared_at = $3, held_by = NULL, held_until = NULL, note = NULL
-          WHERE a.cleared_at IS NULL AND a.id = ANY (ARRAY(
-              SELECT f.id FROM pg_catalog.unnest($2) AS k (key)
-              CROSS JOIN LATERAL (
-                  SELECT o.id FROM awty.alert AS o WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
-              ) AS f))
-          RETURNING a.id, a.level > 0 AND a.told > 0 AND (a.told_at >= a.raised_at) IS NOT FALSE AS is_told)
-      INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
-      SELECT $1, $4, c.id::pg_catalog.text, $3, $3, $5, $3 FROM cleared AS c WHERE c.is_told"
-);
-
-statement! {
-    pub fn clear_all(rule: &Text, now: Time) = query,
-    c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
 statement!(
@@ -166,22 +132,9 @@ statement!(
                          WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1 OFFSET 0) AS f)"
 );
 
-statement!(select_rows, [INT8ARRAYOID], c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($1)");
-
 statement! {
     pub fn is_any_open(rule: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
-}
-
-statement! {
-    /// Deletes cleared alerts, except those whose `call_cleared` is pending. Returns the number of deleted alerts.
-    pub fn delete_cleared(then: Time, limit: i64, pending: &Text) -> u64 = query,
-    c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
-          SELECT a.id FROM awty.alert AS a
-          WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1
-              AND NOT EXISTS (SELECT FROM awty.future_job AS f
-                              WHERE f.entity_name = $3 AND f.entity_key = a.id::pg_catalog.text AND f.job = a.rule OFFSET 0)
-          ORDER BY a.cleared_at LIMIT $2))"
 }
 
 /// Converts a time for PostgreSQL. The earliest time becomes `-infinity`.
@@ -215,27 +168,6 @@ impl Row for Open {
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
-}
-
-pub fn clear(rule: &Text, keys: &[Text], now: Time) {
-    clear_keys().execute(&[Some(rule.datum()), keys_arg(keys), time(now)]);
-}
-
-/// Clears the open alerts of these rows. For each alert that was told at level 1 or above, writes a check of this
-/// entity name with the alert's number as its key. Returns the number of these checks.
-pub fn clear_and_schedule(rule: &Text, keys: &[Text], entity_name: &Text, by: ScheduledBy) -> u64 {
-    clear_and_call().execute(&[
-        Some(rule.datum()),
-        keys_arg(keys),
-        time(by.at),
-        Some(entity_name.datum()),
-        arg(by.role),
-    ])
-}
-
-/// Returns the alerts with these numbers, as rows of `awty.alert`.
-pub fn rows(ids: &[i64]) -> Vec<pg_sys::Datum> {
-    select_rows().query(&[arg(ids.to_vec())], |rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0)))
 }
 
 pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {

@@ -1,4 +1,5 @@
 pub mod alert;
+pub mod cleared_alert;
 mod dynamic_sql;
 pub mod raised;
 pub mod rule;

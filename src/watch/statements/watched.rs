@@ -32,6 +32,7 @@ pub struct Source {
     new_rows: String,
 }
 
+/// The functions of a rule's expressions.
 #[derive(Clone, Debug)]
 pub struct Functions {
     pub until: RowFunction,
