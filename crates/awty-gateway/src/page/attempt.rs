@@ -1,11 +1,10 @@
 //! `/attempts/{lease}`: one call, with its address, its phases, its answer and a verdict in words.
 
 use super::fail::{Fail, View};
-use super::form::encoded;
 use super::frame;
 use super::parts::{Mark, mark, none, string, table, text, time};
 use super::visit::Visit;
-use super::words::{millis, seconds};
+use super::words::{encoded, millis, seconds};
 use crate::db::views;
 use axum::extract::Path;
 use maud::{Markup, html};

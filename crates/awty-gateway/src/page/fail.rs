@@ -1,6 +1,6 @@
 //! Turns refusals into views.
 
-use super::frame;
+use super::document;
 use crate::api::Problem;
 use crate::db::Trouble;
 use axum::http::{StatusCode, header};
@@ -49,7 +49,7 @@ impl IntoResponse for Fail {
             }
             Fail::Again => {
                 let head = html! { meta http-equiv="refresh" content="0"; };
-                return frame::bare("awty", head, html! { p { "One moment." } }).into_response();
+                return document::bare("awty", head, html! { p { "One moment." } }).into_response();
             }
             Fail::Problem(status, problem) => {
                 let text = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ impl IntoResponse for Fail {
             p { a href="/" { "Back to the first page" } }
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        (status, frame::bare(&format!("{title} · awty"), html! {}, body)).into_response()
+        (status, document::bare(&format!("{title} · awty"), html! {}, body)).into_response()
     }
 }
 

@@ -63,11 +63,6 @@ impl<S: Send + Sync> FromRequest<S> for Form {
     }
 }
 
-/// Encodes a value for a path or a query.
-pub fn encoded(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

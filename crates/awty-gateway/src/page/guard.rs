@@ -2,9 +2,9 @@
 //!
 //! Invariant: views that are not read yet count against the limit of their role. No answer of the page is stored, shown in a frame, or allowed to run a script.
 
-use super::Page;
 use super::fail::Fail;
 use super::frame::OfRole;
+use super::state::Page;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;

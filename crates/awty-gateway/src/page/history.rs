@@ -1,13 +1,13 @@
 //! `/history`: finished checks, the problems first.
 
 use super::fail::{Fail, View};
-use super::form::{Form, encoded};
+use super::form::Form;
 use super::frame;
 use super::parts::{
     button, empty, entity, job, next_page, none, number, outcome, select, string, table, text, time, whole,
 };
 use super::visit::Visit;
-use super::words::millis;
+use super::words::{encoded, millis};
 use crate::db::views;
 use axum::extract::Path;
 use axum::http::Method;

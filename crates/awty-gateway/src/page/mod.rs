@@ -1,7 +1,7 @@
 //! The page: views in HTML that show what is late, what fails and why nothing runs.
 //!
 //! - [`visit`] is one signed-in request; [`session`] signs in and out; [`guard`] refuses cross-site posts and sets headers.
-//! - [`frame`] is the layout around each view; [`parts`] and [`words`] are what the views have in common.
+//! - [`document`] is any HTML page, and [`frame`] the layout around each view; [`parts`] and [`words`] are what the views have in common.
 //! - [`chart`] turns numbers into points, and [`draw`] turns points into SVG. The other files have one view each.
 //!
 //! Invariant: the page works without JavaScript. The database decides what a role sees, because each view reads in a
@@ -10,6 +10,7 @@
 mod alerts;
 mod attempt;
 pub mod chart;
+mod document;
 mod draw;
 mod entity;
 mod fail;
@@ -26,15 +27,15 @@ mod schedule_form;
 mod schedules;
 mod session;
 mod slots;
+mod state;
 mod targets;
 mod tokens;
 mod visit;
 mod why;
 mod words;
 
-use crate::api::Api;
-use crate::lease::Worker;
-use crate::metrics::Metrics;
+pub use state::Page;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
@@ -44,25 +45,14 @@ use std::sync::Arc;
 /// A form has at most this size.
 const LARGEST_FORM: usize = 64 * 1024;
 
-pub struct Page {
-    pub api: Arc<Api>,
-    /// The routes of the API, which the page calls within the process.
-    pub calls: Router,
-    pub worker: Arc<Worker>,
-    pub metrics: Arc<Metrics>,
-    pub name: String,
-    /// Whether browsers reach the page over TLS.
-    pub secure: bool,
-}
-
 pub fn router(page: Page) -> Router {
     let page = Arc::new(page);
     Router::new()
         .route("/", get(home::show))
         .route("/login", get(session::show).post(session::enter))
         .route("/logout", post(session::leave))
-        .route("/awty.css", get(frame::style))
-        .route("/awty.svg", get(frame::icon))
+        .route("/awty.css", get(document::style))
+        .route("/awty.svg", get(document::icon))
         .route("/why", get(why::show))
         .route("/alerts", get(alerts::show))
         .route("/rules", get(rules::show))

@@ -1,7 +1,6 @@
 //! Tables, marks, buttons and other parts that the views have in common. Each text is escaped by the templates.
 
-use super::form::encoded;
-use super::words::{absolute, grouped, moment, relative};
+use super::words::{absolute, encoded, grouped, moment, relative};
 use maud::{Markup, html};
 use serde_json::Value;
 

@@ -3,11 +3,10 @@
 use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::View;
-use super::form::encoded;
 use super::parts::{Mark, button, command, empty, linked_time, mark, number, reason, string, table, text, time};
 use super::schedules::{plan, result, state};
 use super::visit::Visit;
-use super::words::{count, moment};
+use super::words::{count, encoded, moment};
 use super::{attempt, frame};
 use crate::db::calls;
 use crate::duration::parse_or_zero;

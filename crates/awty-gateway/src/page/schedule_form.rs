@@ -2,10 +2,11 @@
 //! at its field beside the typed text.
 
 use super::fail::{Fail, View};
-use super::form::{Form, encoded, see};
+use super::form::{Form, see};
 use super::frame;
 use super::parts::{field, string};
 use super::visit::Visit;
+use super::words::encoded;
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse;

@@ -1,11 +1,11 @@
 //! `/schedules`: the schedules of endpoints with their filters, and the buttons of one schedule.
 
 use super::fail::{Fail, View};
-use super::form::{Form, encoded, see};
+use super::form::{Form, see};
 use super::frame;
 use super::parts::{Mark, empty, mark, next_page, none, select, string, table, text, time};
 use super::visit::Visit;
-use super::words::millis;
+use super::words::{encoded, millis};
 use crate::duration::parse_or_zero;
 use axum::extract::Path;
 use axum::http::Method;

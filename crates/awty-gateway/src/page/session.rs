@@ -4,7 +4,8 @@
 
 use super::fail::{Fail, View};
 use super::form::{Form, is_local, see};
-use super::{Page, frame, parts};
+use super::state::Page;
+use super::{document, parts};
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -57,7 +58,7 @@ fn view(next: &str, refusal: Option<&str>) -> Markup {
             p { "The scope " code { "read" } " shows everything and changes nothing." }
         }
     };
-    frame::bare("Sign in · awty", html! {}, body)
+    document::bare("Sign in · awty", html! {}, body)
 }
 
 pub async fn show(RawQuery(query): RawQuery) -> Markup {

@@ -3,10 +3,9 @@
 use super::chart::Range;
 use super::draw::{Chart, Series, Unit};
 use super::fail::{Fail, View};
-use super::form::encoded;
 use super::parts::{Mark, empty, entity, job, linked_time, mark, number, string, table, text, time, whole};
 use super::visit::Visit;
-use super::words::{absolute, count, grouped, moment};
+use super::words::{absolute, count, encoded, grouped, moment};
 use super::{frame, words};
 use crate::db::views;
 use axum::extract::Path;

@@ -1,10 +1,11 @@
 //! `/targets`: the limits and blocks of each target, its circuit breaker, and the forms that block it.
 
 use super::fail::{Fail, View};
-use super::form::{Form, encoded, see};
+use super::form::{Form, see};
 use super::frame;
 use super::parts::{Mark, button, empty, mark, next_page, none, number, string, table, text, time, whole};
 use super::visit::Visit;
+use super::words::encoded;
 use axum::extract::Path;
 use axum::http::Method;
 use maud::{Markup, html};

@@ -1,10 +1,11 @@
 //! `/tokens`: the tokens that a role may manage. A new token is shown once, in the answer to its form.
 
 use super::fail::View;
-use super::form::{Form, encoded, see};
+use super::form::{Form, see};
 use super::frame;
 use super::parts::{button, command, empty, next_page, string, table, text, time};
 use super::visit::Visit;
+use super::words::encoded;
 use axum::extract::Path;
 use axum::http::Method;
 use maud::{Markup, html};

@@ -2,7 +2,8 @@
 
 use super::fail::Fail;
 use super::form::Form;
-use super::{Page, session};
+use super::session;
+use super::state::Page;
 use crate::api::Asker;
 use crate::db::{Request, views};
 use axum::body::{Body, to_bytes};

@@ -1,4 +1,4 @@
-//! Writes times, lengths of time and counts as people read them.
+//! Writes times, lengths of time and counts as people read them, and values as addresses need them.
 
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use serde_json::Value;
@@ -75,6 +75,11 @@ pub fn grouped(number: i64) -> String {
         text.push(digit);
     }
     if number < 0 { format!("−{text}") } else { text }
+}
+
+/// Encodes a value for a path or a query.
+pub fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
 #[cfg(test)]

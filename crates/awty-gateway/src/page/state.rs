@@ -1,0 +1,18 @@
+//! State shared by all requests of the page.
+
+use crate::api::Api;
+use crate::lease::Worker;
+use crate::metrics::Metrics;
+use axum::Router;
+use std::sync::Arc;
+
+pub struct Page {
+    pub api: Arc<Api>,
+    /// The routes of the API, which the page calls within the process.
+    pub calls: Router,
+    pub worker: Arc<Worker>,
+    pub metrics: Arc<Metrics>,
+    pub name: String,
+    /// Whether browsers reach the page over TLS.
+    pub secure: bool,
+}
