@@ -40,7 +40,7 @@ const BEHIND: &str = concat!(
 const AHEAD: &str = "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks)
     FROM awty.forecast($1::text::interval, $2::text::interval) AS f";
 const TARGETS: &str = "SELECT pg_catalog.jsonb_build_object('job', t.job, 'target', t.target, 'state', t.state, 'until', t.blocked_until, 'why', t.why)
-    FROM awty.target AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
+    FROM (SELECT * FROM awty.target LIMIT 5000) AS t WHERE t.state IN ('blocked', 'open') ORDER BY t.job, t.target LIMIT $1";
 
 pub async fn late_count(request: &Request) -> Result<i64, Trouble> {
     let row = request.maybe(LATE_COUNT, &[&(MANY + 1)]).await?;
