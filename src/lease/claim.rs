@@ -56,7 +56,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     let mut served = HashSet::new();
     if let Some(able_since) = able_since(here) {
         let now = clock::now();
-        let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, now).is_due).collect();
+        let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, jobs.len(), now).is_due).collect();
         let claim = Claim { here, able_since, worker: &worker, jobs: jobs.len(), max: max.unsigned_abs() as usize };
         let turns: Vec<Turn> =
             lock_claims(due, jobs.len() == 1).into_iter().filter_map(|job| claim.choose(job)).collect();

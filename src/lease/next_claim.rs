@@ -48,7 +48,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
     let now = clock::now();
     let mut first = Ahead::default();
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
-        let mut ahead = lease::ahead(&job.name, now);
+        let mut ahead = lease::ahead(&job.name, jobs.len(), now);
         if ahead.is_due && targets::any(&job.name) {
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;

@@ -79,6 +79,7 @@ params! {
     &[Text]: TEXTARRAYOID, value => arg(value.to_vec());
     &[Time]: TIMESTAMPTZARRAYOID, value => times(value);
     Option<i32>: INT4OID, value => value.and_then(arg);
+    Option<i64>: INT8OID, value => value.and_then(arg);
     Option<Text>: TEXTOID, value => value.and_then(arg);
     Option<&Text>: TEXTOID, value => value.map(Text::datum);
     Option<Time>: TIMESTAMPTZOID, value => value.and_then(time);

@@ -20,12 +20,16 @@ statement! {
       ORDER BY f.next_check_at, f.id LIMIT $3"
 }
 
+// A claim reads past the leased checks of a job. The first column is NULL for a job with `most` live leases, and these
+// are then not read.
 statement! {
-    pub fn ahead(job: &Text, now: Time) -> Ahead = query_latest(read_ahead),
-    c"SELECT (SELECT true FROM awty.future_job AS f
+    fn select_ahead(job: &Text, now: Time, most: Option<i64>) -> Ahead = query_latest(read_ahead),
+    c"SELECT CASE WHEN $3 IS NULL OR (SELECT pg_catalog.count(*) FROM (
+                  SELECT FROM awty_internal.lease AS n WHERE n.job = $1 AND n.expires_at > $2 LIMIT $3) AS live) < $3
+              THEN (SELECT true FROM awty.future_job AS f
               LEFT JOIN LATERAL (SELECT x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
               WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
-              ORDER BY f.next_check_at LIMIT 1),
+              ORDER BY f.next_check_at LIMIT 1) END,
              (SELECT f.next_check_at FROM awty.future_job AS f
               WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1),
              (SELECT l.expires_at FROM awty_internal.lease AS l
@@ -181,6 +185,15 @@ impl Row for DueCheck {
             target: rows.get(row, 7)?,
         })
     }
+}
+
+/// In a claim of several jobs, a job with this many live leases gets no more, because the other jobs wait while the
+/// claim reads past the leased checks.
+const MOST_LEASES: i64 = 10_000;
+
+/// `jobs` is the number of jobs of the claim.
+pub fn ahead(job: &Text, jobs: usize, now: Time) -> Ahead {
+    select_ahead(job, now, (jobs > 1).then_some(MOST_LEASES))
 }
 
 fn read_ahead(rows: &Rows) -> Ahead {

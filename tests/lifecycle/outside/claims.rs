@@ -159,3 +159,23 @@ fn the_jobs_of_one_claim_share_the_checks_that_it_ends() {
     assert_eq!(pending_after_claim("{mail,post}"), 2_500);
     assert_eq!(pending_after_claim("{mail}"), 0);
 }
+
+#[test]
+fn a_job_with_ten_thousand_leases_delays_no_claim_of_several_jobs() {
+    let shop = shop_with("", 2);
+    shop.run("SELECT awty.register('post')");
+    assert_eq!(claim(&mut shop.client(), 1).len(), 1);
+    // Copies of the lease stand for leases of 9,999 other checks.
+    shop.cluster.execute(
+        "postgres",
+        &["INSERT INTO awty_internal.lease SELECT (copy.l).* FROM (
+               SELECT jsonb_populate_record(l, jsonb_build_object('lease', n, 'id', -n)) AS l
+               FROM awty_internal.lease AS l, generate_series(1, 9999) AS n) AS copy"],
+    );
+    let claimable = "SELECT awty.next_claim_in('{mail}') = '0' AND awty.next_claim_in('{mail,post}') > '0'";
+    shop.await_true("only a claim of one job", claimable);
+    let of_several = "SELECT FROM awty.claim('{mail,post}', 'tester')";
+    assert_eq!(shop.client().query(of_several, &[]).unwrap().len(), 0);
+    shop.cluster.execute("postgres", &["DELETE FROM awty_internal.lease WHERE lease = 1"]);
+    assert_eq!(shop.client().query(of_several, &[]).unwrap().len(), 1);
+}
