@@ -1,27 +1,8 @@
 use crate::client::{Client, encoded};
+use crate::people::{self, open};
 use crate::receiver::Receiver;
-use crate::shop::{Gateway, Shop, until};
+use crate::shop::until;
 use serde_json::json;
-
-fn open() -> (Shop, Gateway, Client) {
-    let shop = Shop::open();
-    shop.cluster.execute(
-        "postgres",
-        &[
-            "CREATE ROLE other LOGIN",
-            "GRANT USAGE ON SCHEMA awty, awty_http TO other",
-            "ALTER ROLE gateway NOINHERIT",
-            "GRANT app, other TO gateway",
-        ],
-    );
-    let gateway = shop.gateway("one");
-    let client = client(&shop, &gateway, "app", "write");
-    (shop, gateway, client)
-}
-
-fn client(shop: &Shop, gateway: &Gateway, role: &str, scope: &str) -> Client {
-    Client { address: gateway.address(), token: shop.token(role, scope) }
-}
 
 #[test]
 fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
@@ -157,7 +138,7 @@ fn each_refusal_has_its_status_and_its_name() {
             (401, "token-missing", "Bearer")
         );
     }
-    let reader = self::client(&shop, &gateway, "app", "read");
+    let reader = people::client(&shop, &gateway, "app", "read");
     assert_eq!(reader.get("/v1/schedules").status, 200);
     assert_eq!(reader.ask("POST", "/v1/schedules", "{}").problem(), "not-permitted");
     shop.cluster.execute("postgres", &["UPDATE awty_http.token SET expires_at = now() - interval '1 s'"]);
@@ -198,7 +179,7 @@ fn a_list_has_pages_and_filters_and_another_roles_are_not_in_it() {
         let refused = client.get(&format!("/v1/schedules?{query}"));
         assert_eq!((refused.status, &refused.json()["errors"][0]["pointer"]), (422, &json!(pointer)), "{query}");
     }
-    let other = self::client(&shop, &gateway, "other", "admin");
+    let other = people::client(&shop, &gateway, "other", "admin");
     assert_eq!(other.get("/v1/schedules").json()["items"], json!([]));
     let id = client.get("/v1/schedules?label=odd").json()["items"][0]["id"].as_str().unwrap().to_owned();
     for (method, path) in [
