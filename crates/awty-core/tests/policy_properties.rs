@@ -60,7 +60,7 @@ proptest! {
             }
             Err(error) => {
                 prop_assert!(t > now + limits.max_horizon);
-                prop_assert_eq!(error.max_horizon, limits.max_horizon);
+                prop_assert_eq!(error.0, limits.max_horizon);
             }
         }
     }
