@@ -1,6 +1,6 @@
 //! Tests rows whose clock is stopped.
 
-use super::{ORDERS, await_state, await_walked, state};
+use super::{ORDERS, await_state, await_walked, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::postgres::Transaction;
@@ -223,6 +223,42 @@ fn a_stop_undoes_a_run_under_way() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.told"), 0);
     let failures: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.failing");
     assert_eq!(failures, 0, "an undone run is no failure");
+}
+
+/// The stop of a transaction that is older than the alert begins when the alert reached its level. So it does not move
+/// that level.
+#[test]
+fn a_stop_of_an_old_transaction_begins_after_the_last_level() {
+    let shop = shop();
+    watch(&shop, &format!("since => 'placed_at', within => '3 hours', escalate => '{{1 day}}', {STOPPED}"));
+    let mut client = shop.client();
+    let mut old = client.transaction().unwrap();
+    old.batch_execute("SELECT now()").unwrap();
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '4 hours')");
+    await_state(&shop, "late 1:1; pending 1");
+    old.batch_execute("UPDATE shop.orders SET status = 'WAITING'").unwrap();
+    old.commit().unwrap();
+    let begin = "SELECT s.stopped_since = a.raised_at FROM awty_internal.stop AS s, awty.alert AS a";
+    assert!(shop.cluster.value::<bool>("postgres", begin));
+    shop.run("UPDATE shop.orders SET status = 'UNSHIPPED'");
+    let due = "SELECT a.due_at = o.placed_at + interval '3 hours' AND a.cleared_at IS NULL FROM awty.alert AS a, shop.orders AS o";
+    assert!(shop.cluster.value::<bool>("postgres", due));
+}
+
+#[test]
+fn what_cannot_stop_a_clock() {
+    let shop = shop();
+    let refused = |stopped: &str| {
+        let call = format!("SELECT awty.watch('shop.orders', {UNTIL}, within => '3 hours', stopped => $${stopped}$$)");
+        refusal(&shop, "shop", &call).0
+    };
+    assert_eq!(refused("placed_at"), "42804");
+    assert_eq!(refused("placed_at < now()"), "0A000");
+    assert_eq!(refused("awty.due(placed_at, '1 day', 'office') IS NULL"), "0A000");
+    assert_eq!(refused("(SELECT true)"), "0A000");
+    assert_eq!(refused("nothing"), "42703");
+    let left = "SELECT count(*) FROM pg_proc WHERE proname LIKE 'awty_orders%'";
+    assert_eq!(shop.cluster.value::<i64>("postgres", left), 0);
 }
 
 /// A rule without `stopped` has the triggers and functions that it had before there was `stopped`.
