@@ -148,3 +148,26 @@ fn a_hold_undoes_a_run_that_tells() {
     await_state(&shop, "late 1:1; pending -");
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT told FROM awty.alert"), 0);
 }
+
+/// The alert is open already, so the hold waits for nothing that the run has written.
+#[test]
+fn a_hold_undoes_a_run_that_tells_a_higher_level() {
+    let shop = watched("");
+    shop.run(&format!(
+        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} END $$",
+        awty_testkit::fixture::GATE
+    ));
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+    let gate = shop.close_gate();
+    shop.run(
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours',
+             escalate => '{200 min}', call => 'shop.tell', replace => true)",
+    );
+    shop.await_at_gate();
+    shop.run("SET lock_timeout = '30 s'; SELECT awty.hold('orders', 1)");
+    drop(gate);
+    await_state(&shop, "late 1:2; pending -");
+    let held = "SELECT told = 1 AND held_by = 'shop'::regrole FROM awty.alert";
+    assert!(shop.cluster.value::<bool>("postgres", held));
+}
