@@ -99,7 +99,7 @@ CREATE TABLE awty_internal.hold (
 );
 
 -- The maintainer ends holds in this order.
-CREATE INDEX hold_until_idx ON awty_internal.hold (held_until) WHERE held_until IS NOT NULL;
+CREATE INDEX hold_until_idx ON awty_internal.hold (held_until, check_id) WHERE held_until IS NOT NULL;
 CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
 COMMENT ON TABLE awty_internal.hold IS 'Checks that a role holds; see awty.hold()';

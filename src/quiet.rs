@@ -7,11 +7,10 @@
 //! client: locked rows are left for the next inspection. A check that awty holds after crashes stays held.
 
 use crate::pg::clock;
-use crate::pg::text::Text;
 use crate::repeat::continuation::{Continuation, Decision};
 use crate::settings;
 use crate::shmem::wakeup;
-use crate::store::future_job::{self, Pending};
+use crate::store::future_job::{self, LockedHeld, Pending};
 use crate::store::hold::{self, Held};
 use crate::store::job::{self, Job};
 use crate::store::{check_stat, history};
@@ -23,6 +22,9 @@ const PIECE: i64 = 1000;
 /// Wait before another inspection, if a client has locked a row whose end has passed.
 const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
+/// The end of a hold, and its check.
+pub type Place = (Time, i64);
+pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
 /// Stands for the jobs of all roles. Statements get it as NULL.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
@@ -33,34 +35,51 @@ pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
 
 /// Announces the first end of a hold or a pause, so that the launcher starts an inspection then.
 pub fn announce(now: Time) {
-    if let Some(end) = first_end(ALL, Time::UNIX_EPOCH) {
-        wakeup::end_at_commit(if end > now { end } else { now + LOCKED });
+    let is_left = first_end(ALL, Time::UNIX_EPOCH).is_some_and(|end| end <= now);
+    for end in first_end(ALL, now).into_iter().chain(is_left.then(|| now + LOCKED)) {
+        wakeup::end_at_commit(end);
     }
 }
 
-/// Ends holds and pauses of a role whose end has passed. Returns whether there may be more of them.
-pub fn end_passed(role: pg_sys::Oid, now: Time) -> bool {
-    let resumed = job::resume_passed(now, role, PIECE);
-    for (role, is_external) in &resumed {
-        wakeup::at_commit((!is_external).then_some(*role), clock::to_timestamp(now));
+/// Resumes the jobs of a role whose pause has passed its end.
+pub fn end_pauses(role: pg_sys::Oid, now: Time) {
+    for (role, is_external) in job::resume_passed(now, role) {
+        wakeup::at_commit((!is_external).then_some(role), clock::to_timestamp(now));
     }
-    let passed = hold::passed(now, role, PIECE);
-    if !passed.is_empty() {
-        // A run that commits meanwhile holds its check, because the run has seen the hold. The next statement sees such
-        // a check.
-        hold::remove_unheld(&passed, now);
-        for (name, check) in future_job::lock_held(&passed, settings::max_crashes()) {
-            end_hold(&name, &check, now);
-        }
-    }
-    [resumed.len(), passed.len()].contains(&(PIECE as usize))
 }
 
-fn end_hold(name: &Text, check: &Pending, now: Time) {
-    let ended = hold::remove(check.id);
-    match job::find(name) {
-        Some(Ok(job)) => release(check, &job, ended, now),
-        _ => future_job::release(check.id),
+/// Ends holds of a role's checks whose end has passed, after a place in their order. Returns the place after which the
+/// next call continues, or `None` if this piece was the last. A client may have locked a whole piece.
+pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
+    let passed = hold::passed(now, role, after.0, after.1, PIECE);
+    let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
+    if ids.is_empty() {
+        return None;
+    }
+    // A run that commits meanwhile holds its check, because the run has seen the hold. The next statement sees such a
+    // check.
+    hold::remove_unheld(&ids, now);
+    for held in future_job::lock_held(&ids, settings::max_crashes()) {
+        end_hold(&held, now);
+    }
+    passed.last().copied().filter(|_| ids.len() == PIECE as usize)
+}
+
+/// Ends all holds and pauses of a role whose end has passed.
+pub fn end_passed(role: pg_sys::Oid, now: Time) {
+    end_pauses(role, now);
+    let mut after = Some(START);
+    while let Some(place) = after {
+        after = end_holds(role, now, place);
+    }
+}
+
+fn end_hold(held: &LockedHeld, now: Time) {
+    let ended = hold::remove(held.check.id);
+    match job::find(&held.job) {
+        _ if held.is_after_crashes => {}
+        Some(Ok(job)) => release(&held.check, &job, ended, now),
+        _ => future_job::release(held.check.id),
     }
 }
 

@@ -189,12 +189,18 @@ fn log_change(before: Option<Database>, found: State) {
 
 /// Ends holds and pauses whose end has passed, and announces the next end.
 fn end_passed(database: pg_sys::Oid) {
-    let piece = |now| {
-        let more = quiet::end_passed(quiet::ALL, now);
-        quiet::announce(now);
-        more
-    };
-    while task(database, piece) == Some(true) {}
+    task(database, |now| quiet::end_pauses(quiet::ALL, now));
+    let mut after = Some(quiet::START);
+    while let Some(place) = after {
+        let piece = |now| {
+            let next = quiet::end_holds(quiet::ALL, now, place);
+            if next.is_none() {
+                quiet::announce(now);
+            }
+            next
+        };
+        after = task(database, piece).flatten();
+    }
 }
 
 fn look_after(database: pg_sys::Oid) {

@@ -95,10 +95,10 @@ statement! {
 statement!(
     select_held,
     [INT8ARRAYOID, INT4OID],
-    c"SELECT f.id, f.next_check_at, f.held, f.check_count, f.attempt, f.job FROM awty.future_job AS f
-      WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true AND NOT EXISTS (
+    c"SELECT f.id, f.next_check_at, f.held, f.check_count, f.attempt, f.job, EXISTS (
           SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = f.id AND t.crashes::pg_catalog.int8 + t.exits >= $2)
-      ORDER BY f.id FOR UPDATE SKIP LOCKED"
+      FROM awty.future_job AS f
+      WHERE f.id = ANY ($1) AND f.held IS NOT DISTINCT FROM true ORDER BY f.id FOR UPDATE SKIP LOCKED"
 );
 
 statement! {
@@ -215,10 +215,19 @@ pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
 }
 
-/// Locks held checks, and returns each with the name of its job. Skips checks that a client has locked, and checks that
-/// are held after `max_crashes` crashes.
-pub fn lock_held(ids: &[i64], max_crashes: i32) -> Vec<(Text, Pending)> {
-    let read = |rows: &Rows, row| Some((rows.get(row, 6)?, Pending::of(rows, row)?));
+pub struct LockedHeld {
+    pub job: Text,
+    pub check: Pending,
+    /// Whether awty holds the check after `max_crashes` crashes, also without a hold of a client.
+    pub is_after_crashes: bool,
+}
+
+/// Locks held checks. Skips checks that a client has locked.
+pub fn lock_held(ids: &[i64], max_crashes: i32) -> Vec<LockedHeld> {
+    let read = |rows: &Rows, row| {
+        let check = Pending::of(rows, row)?;
+        Some(LockedHeld { job: rows.get(row, 6)?, check, is_after_crashes: rows.get(row, 7)? })
+    };
     select_held().query(&[arg(ids.to_vec()), arg(max_crashes)], |rows| rows.all(|row| read(rows, row)))
 }
 

@@ -157,12 +157,13 @@ statement! {
 }
 
 statement! {
-    /// Returns checks whose hold has passed its end. `role` has the same meaning as in [`first_end`].
-    pub fn passed(now: Time, role: pg_sys::Oid, limit: i64) -> Vec<i64> = query,
-    c"SELECT h.check_id FROM awty_internal.hold AS h
-      WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND ($2 IS NULL OR (
+    /// Returns holds that have passed their end: each end with its check, after a place in this order. `role` has the same
+    /// meaning as in [`first_end`].
+    pub fn passed(now: Time, role: pg_sys::Oid, after: Time, after_id: i64, limit: i64) -> Vec<(Time, i64)> = query,
+    c"SELECT h.held_until, h.check_id FROM awty_internal.hold AS h
+      WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND (h.held_until, h.check_id) > ($3, $4) AND ($2 IS NULL OR (
           SELECT j.role::pg_catalog.oid FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job WHERE f.id = h.check_id) = $2)
-      ORDER BY h.held_until LIMIT $3"
+      ORDER BY h.held_until, h.check_id LIMIT $5"
 }
 
 statement! {

@@ -136,12 +136,11 @@ statement! {
 statement! {
     /// Resumes jobs whose pause has passed its end, and returns the role of each job. External workers run the checks of
     /// the job if the second value is true. Skips jobs that a client has locked.
-    pub fn resume_passed(now: Time, role: pg_sys::Oid, limit: i64) -> Vec<(pg_sys::Oid, bool)> = query,
+    pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(
           SELECT j.job FROM awty.job AS j
-          WHERE j.paused_until IS NOT NULL AND j.paused_until <= $1 AND ($2 IS NULL OR j.role::pg_catalog.oid = $2)
-          ORDER BY j.paused_until LIMIT $3 FOR UPDATE SKIP LOCKED))
+          WHERE j.paused_until IS NOT NULL AND j.paused_until <= $1 AND ($2 IS NULL OR j.role::pg_catalog.oid = $2) FOR UPDATE SKIP LOCKED))
       RETURNING role::pg_catalog.oid, function_name IS NULL"
 }
 

@@ -114,7 +114,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
         let until = next.as_ref().map_or(goal, |(_, slot)| *slot);
         if let Some(end) = quiet::first_end(role, ended).filter(|end| *end <= until) {
             clock::travel_to(end.max(clock::now()));
-            while quiet::end_passed(role, clock::now()) {}
+            quiet::end_passed(role, clock::now());
             (ended, from) = (end, Time::UNIX_EPOCH);
             continue;
         }

@@ -193,6 +193,37 @@ fn an_end_waits_for_no_client() {
     shop.end_of("1").is_done();
 }
 
+/// If crashes hold a check that a client holds until a time, only the hold of the client ends.
+#[test]
+fn a_check_stays_held_after_crashes() {
+    let shop = skipping();
+    shop.schedule("1", "note", "after => '1 h'");
+    shop.run("SELECT awty.hold('orders', '1', held_until => now() + interval '3 s')");
+    shop.cluster.execute(
+        "postgres",
+        &["INSERT INTO awty_internal.check_stat (check_id, crashes) SELECT id, 1000 FROM awty.future_job"],
+    );
+    shop.await_true("the end of the client's hold", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");
+    assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
+}
+
+/// A role may lock more checks than the maintainer ends at a time. The holds of other checks end all the same.
+#[test]
+fn many_locked_checks_hold_up_no_end() {
+    let shop = skipping();
+    let mut client = shop.client();
+    shop.ahead(
+        6,
+        "SELECT awty.schedule_many('orders', ARRAY(SELECT n::text FROM generate_series(1, 2100) AS n), 'note', after => '1 h');
+         SELECT count(awty.hold('orders', n::text, 'note', held_until => {first})) FROM generate_series(1, 2100) AS n",
+    );
+    let lock = "BEGIN; SELECT count(awty.hold('orders', n::text, 'note', held_until => now() + interval '1 h')) FROM generate_series(1, 2099) AS n";
+    client.batch_execute(lock).unwrap();
+    shop.await_true("the end", "SELECT NOT held FROM awty.future_job WHERE entity_key = '2100'");
+    client.batch_execute("ROLLBACK").unwrap();
+    shop.await_true("the ends", NOTHING_HELD);
+}
+
 /// An occurrence that is held during its run hands the hold with its end to the next occurrence.
 #[test]
 fn a_hold_of_a_running_occurrence_ends() {
