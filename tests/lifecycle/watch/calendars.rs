@@ -77,8 +77,7 @@ fn nothing_is_raised_while_the_calendar_is_closed() {
     assert_eq!(state(&shop), "late -; pending 1 2 3");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 2", "late -; pending 1 3");
     shop.run(&calendar("'{}'"));
-    shop.run("SELECT awty.check_now('orders', 1)");
-    await_state(&shop, "late 1:1; pending 3");
+    await_state(&shop, "late 1:1 3:1; pending -");
 }
 
 const PROMISED: &str = "ALTER TABLE shop.orders ADD promised interval, ADD hours text";
