@@ -18,7 +18,7 @@ labels! {
         Exhausted = "exhausted",
         /// The job requested a time that is not after the check's slot.
         Past = "past",
-        /// The job requested a time beyond its horizon.
+        /// The job requested a time beyond `max_horizon`.
         BeyondHorizon = "beyond_horizon",
         /// `max_attempts` runs failed in a row. An error ended the last run.
         Failed = "failed",
