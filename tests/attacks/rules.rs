@@ -132,3 +132,26 @@ fn a_rule_keeps_no_other_role_from_dropping_its_own_objects() {
     }
     assert!(field.one::<bool>("mallory", "SELECT why LIKE 'rule % has stopped: %' FROM awty.status"));
 }
+
+#[test]
+fn a_rule_is_not_called_with_alerts_of_others() {
+    let field = field();
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 s')",
+    );
+    field.sql("alice", "INSERT INTO alice.orders (id) VALUES (1), (2)");
+    field.cluster.await_sql("postgres", "the alerts", "SELECT count(*) = 2 FROM awty.alert");
+    field.sql("alice", "UPDATE alice.orders SET s = 'y' WHERE id = 2");
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text);
+         CREATE TABLE mallory.seen (alert awty.alert);
+         CREATE FUNCTION mallory.see(a awty.alert) RETURNS void LANGUAGE sql AS 'INSERT INTO mallory.seen VALUES (a)';
+         SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 s', call_cleared => 'see');
+         SELECT awty.schedule('awty.cleared', n::text, 't', after => '0') FROM generate_series(1, 9) AS n",
+    );
+    field.cluster.await_sql("postgres", "the calls", "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE job = 't')");
+    assert_eq!(field.one::<i64>("postgres", "SELECT count(*) FROM mallory.seen"), 0);
+}

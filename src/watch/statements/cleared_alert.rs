@@ -41,7 +41,12 @@ statement! {
     c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
-statement!(select_rows, [INT8ARRAYOID], c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($1)");
+// A role may schedule a check with the number of any alert, also of another role's.
+statement!(
+    select_rows,
+    [TEXTOID, INT8ARRAYOID],
+    c"SELECT a FROM awty.alert AS a WHERE a.id = ANY ($2) AND a.rule = $1 AND a.cleared_at IS NOT NULL"
+);
 
 statement! {
     /// Deletes cleared alerts, except those whose `call_cleared` is pending. Returns the number of deleted alerts.
@@ -70,7 +75,8 @@ pub fn clear_and_schedule(rule: &Text, keys: &[Text], entity_name: &Text, by: Sc
     ])
 }
 
-/// Returns the alerts with these numbers, as rows of `awty.alert`.
-pub fn rows(ids: &[i64]) -> Vec<pg_sys::Datum> {
-    select_rows().query(&[arg(ids.to_vec())], |rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0)))
+/// Returns the rule's cleared alerts with these numbers, as rows of `awty.alert`.
+pub fn rows(rule: &Text, ids: &[i64]) -> Vec<pg_sys::Datum> {
+    select_rows()
+        .query(&[Some(rule.datum()), arg(ids.to_vec())], |rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0)))
 }

@@ -94,9 +94,9 @@ statement!(
 statement!(
     lock_free_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT f.id FROM pg_catalog.unnest($3) AS k (key)
+    c"SELECT f.entity_key FROM pg_catalog.unnest($3) AS k (key)
       CROSS JOIN LATERAL (
-          SELECT p.id FROM awty.future_job AS p
+          SELECT p.entity_key FROM awty.future_job AS p
           WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE SKIP LOCKED
       ) AS f"
 );
@@ -214,10 +214,10 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     lock_all().query(&given, crate::store::future_job::ids)
 }
 
-/// Locks the checks of rows, except those that another session has locked.
-pub fn lock_free(rule: &Rule, keys: &[Text]) {
+/// Locks the checks of rows, except those that another session has locked. Returns the keys of the locked checks.
+pub fn lock_free(rule: &Rule, keys: &[Text]) -> Vec<Text> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
-    lock_free_all().query(&given, |_| ());
+    lock_free_all().query(&given, |rows| rows.all(|row| rows.get(row, 1)))
 }
 
 pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {

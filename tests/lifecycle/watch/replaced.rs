@@ -114,3 +114,25 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     await_walked(&shop);
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
+
+/// The second walk waits for transactions that are older than the new calendar. A client that begins after it already uses the
+/// new calendar.
+#[test]
+fn a_walk_keeps_the_newer_time_of_a_client() {
+    let shop = shop();
+    watch(&shop, "plain", "since => 'placed_at', calendar => 'always', within => '8 hours'");
+    shop.run("INSERT INTO shop.orders VALUES (1, now())");
+    let (mut older, mut client) = (shop.client(), shop.client());
+    older.batch_execute("BEGIN; CREATE TEMP TABLE t ()").unwrap();
+    replace(&shop, "'{2020-01-01}'");
+    shop.await_true("the second walk to wait", "SELECT walk = 'again' FROM awty.rule");
+    client.batch_execute("BEGIN; UPDATE shop.orders SET placed_at = placed_at - interval '1 hour'").unwrap();
+    older.batch_execute("COMMIT").unwrap();
+    shop.await_true(
+        "the end of the walk, or its wait for the client",
+        "SELECT walk = 'done' FROM awty.rule UNION ALL SELECT true FROM pg_stat_activity WHERE wait_event = 'transactionid' AND backend_type = 'awty worker' ORDER BY 1 DESC LIMIT 1",
+    );
+    client.batch_execute("COMMIT").unwrap();
+    await_walked(&shop);
+    await_moved(&shop, "plain", "1");
+}
