@@ -75,10 +75,11 @@ pub fn end_passed(role: pg_sys::Oid, now: Time) {
 }
 
 fn end_hold(held: &LockedHeld, now: Time) {
-    let ended = hold::remove(held.check.id);
+    // A client may have locked or extended the hold meanwhile.
+    let Some(ended) = hold::remove_passed(held.check.id, now) else { return };
     match job::find(&held.job) {
         _ if held.is_after_crashes => {}
-        Some(Ok(job)) => release(&held.check, &job, ended, now),
+        Some(Ok(job)) => release(&held.check, &job, Some(ended), now),
         _ => future_job::release(held.check.id),
     }
 }

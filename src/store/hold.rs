@@ -36,6 +36,14 @@ statement! {
     c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at, held_until"
 }
 
+statement! {
+    /// Removes a hold whose end has passed. Skips the hold if a client has locked it.
+    pub fn remove_passed(id: i64, now: Time) -> Option<Held> = query,
+    c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
+          SELECT p.check_id FROM awty_internal.hold AS p WHERE p.check_id = $1 AND p.held_until <= $2 FOR UPDATE SKIP LOCKED))
+      RETURNING h.held_at, h.held_until"
+}
+
 // The condition is IS NOT DISTINCT FROM true instead of f.held. With f.held, a planner without statistics might read the
 // whole index of held checks.
 statement! {
