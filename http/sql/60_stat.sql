@@ -140,6 +140,10 @@ CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint
         WHEN date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0
         THEN floor(date_part('epoch', ended - endpoint.catch_up - slot) / date_part('epoch', endpoint.every))
             - floor(date_part('epoch', due - slot) / date_part('epoch', endpoint.every))
+        -- Few calls last until the next slot, so the 1000 slots are seldom computed.
+        WHEN NOT EXISTS (
+            SELECT FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1, endpoint.starts) AS o (at)
+            WHERE o.at <= ended - endpoint.catch_up) THEN 0
         ELSE (SELECT count(*) FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, 'UTC'), due, 1000, endpoint.starts) AS o (at)
               WHERE o.at <= ended - endpoint.catch_up)
     END;
