@@ -9,18 +9,26 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::collections::BTreeMap;
 
+/// Fields whose blanks count, because `'42 '` and `'42'` are the keys of two rows.
+const EXACT: [&str; 4] = ["name", "key", "job", "body_text"];
+
 /// The fields of a form or query. An empty field counts as absent.
 #[derive(Clone, Debug, Default)]
 pub struct Form(BTreeMap<String, String>);
 
 impl Form {
     pub fn of(text: &[u8]) -> Self {
-        let fields = url::form_urlencoded::parse(text).into_owned();
-        Form(fields.filter(|(_, value)| !value.trim().is_empty() && !value.contains('\0')).collect())
+        let fields = url::form_urlencoded::parse(text).into_owned().map(|(name, value)| {
+            // Browsers send the end of a line as CR and LF.
+            let value = value.replace("\r\n", "\n");
+            let value = if EXACT.contains(&name.as_str()) { value } else { value.trim().to_owned() };
+            (name, value)
+        });
+        Form(fields.filter(|(_, value)| !value.is_empty() && !value.contains('\0')).collect())
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|value| value.trim())
+        self.0.get(name).map(String::as_str)
     }
 
     pub fn need(&self, name: &str) -> Result<&str, Fail> {
@@ -81,6 +89,8 @@ mod tests {
         assert_eq!((form.get("name"), form.get("key"), form.get("note")), (Some("orders"), Some("a &b"), None));
         assert_eq!(form.back("/alerts").headers()[header::LOCATION], "/alerts");
         assert!(form.need("job").is_err());
+        let exact = Form::of(b"key=42+&body_text=+a%0D%0Ab%0A");
+        assert_eq!((exact.get("key"), exact.get("body_text")), (Some("42 "), Some(" a\nb\n")));
         assert_eq!(Form::of(b"until=2+h").interval("until").unwrap().as_deref(), Some("7200000 milliseconds"));
         assert!(Form::of(b"until=2").interval("until").is_err());
     }

@@ -90,7 +90,7 @@ impl Filled {
                 }
                 div.field {
                     label for="body_text" { "Body" }
-                    textarea #body_text name="body_text" rows="4" aria-describedby="body-about" { (self.get("body_text")) }
+                    textarea #body_text name="body_text" rows="4" aria-describedby="body-about" { "\n" (self.get("body_text")) }
                     p.about #body-about {
                         @if let Some(error) = error("body_text") { strong.error { (error) } " " }
                         "Text to send. Without a body, the endpoint gets a small JSON with the schedule and the slot."
