@@ -16,7 +16,7 @@ use crate::shmem::wakeup;
 use awty_core::watch::{self, Alert, RowState, Stops};
 use awty_core::{Time, later};
 use chrono::TimeDelta;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const ROWS: i64 = 5_000;
 /// Time until a walk looks again whether transactions have ended.
@@ -42,18 +42,17 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let mut limit = FIRST_ROWS;
     loop {
         let read = clock::mono();
-        let (count, last, rows) = if adds_rows {
+        let (count, last, read_now) = if adds_rows {
             let rows = watched.source.after(after.as_ref(), limit);
-            (rows.len(), rows.last().map(|row| row.key.clone()), rows)
+            (rows.len(), rows.last().map(|row| row.key.clone()), Read::Rows(rows))
         } else {
             let from = after.clone().unwrap_or_else(|| Text::from(""));
             let keys = rule_check::keys_after(&rule.name, &rule.entity_name, &from, limit);
-            let rows = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).collect();
-            (keys.len(), keys.last().cloned(), rows)
+            (keys.len(), keys.last().cloned(), Read::Keys(keys))
         };
         let is_last = count < usize::try_from(limit).unwrap_or(usize::MAX);
         after = last.or(after);
-        take(watched, rows, now);
+        take(watched, read_now, now);
         if is_last {
             return end(watched, now);
         }
@@ -74,21 +73,38 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
     if comes_again || rule.walk == Walk::Again {
-        rule_check::put_special(&rule.name, SWEEP, now, watched.job.role);
+        // A sweep under way may have used the old calendar.
+        rule_check::restart_special(&rule.name, SWEEP, now, watched.job.role);
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(now));
     }
     rule::set_walked(&rule.name, if comes_again { Walk::Again } else { Walk::Done }, None);
     comes_again.then_some(now)
 }
 
-fn take(watched: &Watched, mut rows: Vec<WatchedRow>, now: Time) {
+enum Read {
+    Rows(Vec<WatchedRow>),
+    Keys(Vec<Text>),
+}
+
+fn take(watched: &Watched, read: Read, now: Time) {
     let rule = &watched.rule;
-    let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
+    let (mut rows, keys) = match read {
+        Read::Rows(rows) => {
+            let keys = rows.iter().map(|row| row.key.clone()).collect();
+            (rows, keys)
+        }
+        Read::Keys(keys) => (Vec::new(), keys),
+    };
+    // A check that is moved is locked before its row is read, so that a client's newer time is never overwritten. The
+    // client that has locked a check computes its time itself.
+    let moves = rule.walk != Walk::New;
+    let free: HashSet<Text> =
+        if moves { rule_check::lock_free(rule, &keys).into_iter().collect() } else { HashSet::new() };
     let pending: HashMap<Text, Pending> =
         rule_check::pending(rule, &keys).into_iter().map(|check| (check.key.clone(), check)).collect();
     let mut clocks = Clocks::read(watched, &keys);
-    if watched.source.stopped.is_some() {
-        // The clocks are read before the rows.
+    if moves || watched.source.stopped.is_some() {
+        // The checks are locked and the clocks are read before the rows.
         rows = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).collect();
     }
     let open: HashMap<Text, Alert> = match rule.walk {
@@ -102,10 +118,15 @@ fn take(watched: &Watched, mut rows: Vec<WatchedRow>, now: Time) {
     let (mut new, mut moved) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     for row in rows {
         let check = pending.get(&row.key);
+        if moves && check.is_some() && !free.contains(&row.key) {
+            continue;
+        }
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            let seeing = if is_known { Seeing::Known(rule.watched_at) } else { Seeing::Inserted };
+            // A stop that no trigger saw counts from the walk, but the rows of a new rule count from the time of `watch`.
+            let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
+            let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);
         }
         let stops = clocks.stops(&row.key);
@@ -118,7 +139,7 @@ fn take(watched: &Watched, mut rows: Vec<WatchedRow>, now: Time) {
         };
         let is_ahead = is_ahead(watched, found, stops, now);
         if check.is_some() {
-            if rule.walk != Walk::New {
+            if moves {
                 moved.0.push(row.key);
                 moved.1.push(slot);
             }
