@@ -104,8 +104,9 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
         answers.push((*place, again));
     }
     tell(watched, &raised, now)?;
-    let tells = !raised.is_empty() || !silent.is_empty();
-    if watched.source.stopped.is_some() && (tells || clocks.is_changed()) {
+    let is_stored =
+        watched.source.stopped.is_some() && (!raised.is_empty() || !silent.is_empty() || clocks.is_changed());
+    if is_stored {
         // A client that stops a row locks its check, and waits from here on until this run has ended.
         rule_check::lock_free(rule, &keys);
     }
@@ -114,7 +115,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     if !over.is_empty() {
         alert::end_holds(&over, now);
     }
-    if watched.source.stopped.is_some() && (tells || clocks.is_changed()) {
+    if is_stored {
         clocks.store_of_run(watched, &keys)?;
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();

@@ -42,17 +42,16 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let mut limit = FIRST_ROWS;
     loop {
         let read = clock::mono();
-        let (count, last, read_now) = if adds_rows {
+        let (keys, rows) = if adds_rows {
             let rows = watched.source.after(after.as_ref(), limit);
-            (rows.len(), rows.last().map(|row| row.key.clone()), Read::Rows(rows))
+            (rows.iter().map(|row| row.key.clone()).collect(), rows)
         } else {
             let from = after.clone().unwrap_or_else(|| Text::from(""));
-            let keys = rule_check::keys_after(&rule.name, &rule.entity_name, &from, limit);
-            (keys.len(), keys.last().cloned(), Read::Keys(keys))
+            (rule_check::keys_after(&rule.name, &rule.entity_name, &from, limit), Vec::new())
         };
-        let is_last = count < usize::try_from(limit).unwrap_or(usize::MAX);
-        after = last.or(after);
-        take(watched, read_now, now);
+        let is_last = keys.len() < usize::try_from(limit).unwrap_or(usize::MAX);
+        after = keys.last().cloned().or(after);
+        take(watched, &keys, rows, now);
         if is_last {
             return end(watched, now);
         }
@@ -81,35 +80,24 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
     comes_again.then_some(now)
 }
 
-enum Read {
-    Rows(Vec<WatchedRow>),
-    Keys(Vec<Text>),
-}
-
-fn take(watched: &Watched, read: Read, now: Time) {
+/// Uses the given rows only if the walk moves no checks.
+fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    let (mut rows, keys) = match read {
-        Read::Rows(rows) => {
-            let keys = rows.iter().map(|row| row.key.clone()).collect();
-            (rows, keys)
-        }
-        Read::Keys(keys) => (Vec::new(), keys),
-    };
     // A check that is moved is locked before its row is read, so that a client's newer time is never overwritten. The
     // client that has locked a check computes its time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
-        if moves { rule_check::lock_free(rule, &keys).into_iter().collect() } else { HashSet::new() };
+        if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };
     let pending: HashMap<Text, Pending> =
-        rule_check::pending(rule, &keys).into_iter().map(|check| (check.key.clone(), check)).collect();
-    let mut clocks = Clocks::read(watched, &keys);
+        rule_check::pending(rule, keys).into_iter().map(|check| (check.key.clone(), check)).collect();
+    let mut clocks = Clocks::read(watched, keys);
     if moves || watched.source.stopped.is_some() {
         // The checks are locked and the clocks are read before the rows.
-        rows = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).collect();
+        rows = watched.source.by_keys(keys).into_iter().map(|(_, row)| row).collect();
     }
     let open: HashMap<Text, Alert> = match rule.walk {
         Walk::Changed | Walk::Moved | Walk::Again => {
-            alert::open(&rule.name, &keys).into_iter().map(|open| (open.key, open.alert)).collect()
+            alert::open(&rule.name, keys).into_iter().map(|open| (open.key, open.alert)).collect()
         }
         _ => HashMap::new(),
     };
@@ -124,7 +112,7 @@ fn take(watched: &Watched, read: Read, now: Time) {
         let appeared = check.map(|check| check.scheduled_at).or(clocks.start(&row.key)).unwrap_or(now);
         if !check.is_some_and(|check| check.is_held) {
             let is_known = check.is_some() || open.contains_key(&row.key) || clocks.has(&row.key);
-            // A stop that no trigger saw counts from the walk, but the rows of a new rule count from the time of `watch`.
+            // A stop that no trigger saw counts from the walk. The rows of a new rule count from the time of `watch`.
             let seen_at = if rule.walk.adds_rows() { rule.watched_at } else { now };
             let seeing = if is_known { Seeing::Known(seen_at) } else { Seeing::Inserted };
             clocks.see(watched, &row.key, Some(&row), appeared, seeing);

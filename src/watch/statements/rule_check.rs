@@ -43,8 +43,8 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Only keys with a pending check are selected. The checks of silenced rows stay. So each INSERT becomes an update. Unlike an UPDATE, ON CONFLICT always
-// finds the row by the index.
+// Selects only keys with a pending check, so each INSERT becomes an update. The checks of silenced rows stay. Unlike an
+// UPDATE, ON CONFLICT always finds the row by the index.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
@@ -53,7 +53,7 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
       CROSS JOIN LATERAL (
           SELECT FROM awty.future_job AS p
-          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 AND NOT p.held LIMIT 1 FOR UPDATE) AS p
+          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 AND NOT p.held LIMIT 1) AS p
       ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET next_check_at = excluded.next_check_at
       WHERE f.next_check_at <> excluded.next_check_at"
 );
@@ -197,6 +197,7 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
     keep_all().execute(&special(rule, entity_name, now, role));
 }
 
+/// The caller has locked the checks.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     move_all().execute(&args(rule, keys, slots, by));
 }

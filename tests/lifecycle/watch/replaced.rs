@@ -115,8 +115,8 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// The second walk waits for transactions that are older than the new calendar. A client that begins after it already uses the
-/// new calendar.
+/// The second walk waits for transactions that are older than the new calendar. A client that begins later already uses
+/// the new calendar.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {
     let shop = shop();
