@@ -1,7 +1,4 @@
-//! Makes HTTP calls as the gateway does, but without a database. `make gateway-speed` measures with this program the
-//! speed that HTTP alone allows.
-//!
-//! Usage: `calls COUNT AT_ONCE ORIGIN…` makes AT_ONCE calls at a time to each origin.
+//! Makes HTTP calls as the gateway does, but without a database. Usage: `calls COUNT AT_ONCE ORIGIN…`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // the panic is the report
 

@@ -83,12 +83,10 @@ fn bare_number(text: &str, number: f64) -> String {
         return format!("{count} has no unit; write {count} s or {count} min");
     }
     let millis = Length(count).to_string();
-    // The hint has a space before the unit, because `10 s` shows the missing unit better than `10s`.
     let millis = if count % SECOND == 0 && count < MINUTE { format!("{} s", count / SECOND) } else { millis };
     format!("{count} has no unit; write {millis} or {count} ms")
 }
 
-/// Counts each day as 24 hours.
 fn total(span: Span) -> Result<Length, String> {
     if span.get_years() != 0 || span.get_months() != 0 {
         let days = i64::from(span.get_years()) * 365 + i64::from(span.get_months()) * 30;

@@ -13,11 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The claim loop normally makes a turn every 5 s. The gateway is not ready if the loop has made no turn for three of
-/// awty's slots or for 15 s, whichever is longer.
+/// Slots and time without a turn of the claim loop, after which the gateway is not ready. A turn normally takes 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// A gateway at its limit of concurrent calls is not ready if no call has ended for this long.
+/// A gateway at its limit of calls is not ready if no call has ended for this long.
 const HANGS: Duration = Duration::from_secs(30);
 
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,7 +39,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// Returns why the gateway is not ready. Leaves out that the gateway is stopping, and errors of database requests.
+/// Leaves out that the gateway is stopping, and errors of database requests.
 fn lasting_reasons(worker: &Worker, view: View) -> Vec<String> {
     let mut reasons = Vec::new();
     let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
@@ -93,8 +92,7 @@ pub async fn watch(worker: Arc<Worker>) {
         }
         let now = BTreeSet::from_iter(lasting_reasons(&worker, worker.view()));
         logged.retain(|reason| now.contains(reason));
-        // A reason is logged only if two checks in a row have found it, because some reasons last only until the first
-        // claim.
+        // Some reasons last only until the first claim.
         for reason in now.intersection(&before) {
             if logged.insert(reason.clone()) {
                 tracing::warn!(reason, "not ready");
@@ -107,7 +105,7 @@ pub async fn watch(worker: Arc<Worker>) {
     }
 }
 
-/// A full gateway claims again as soon as a call ends. So a long time without a claim means that its calls hang.
+/// A full gateway claims again as soon as a call ends.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {

@@ -1,5 +1,5 @@
 //! Invariant: the number of clients' connections is limited, in total and for each peer. Each connection has a maximum
-//! age. The memory for incomplete requests is limited too.
+//! age.
 
 mod peers;
 
@@ -25,10 +25,9 @@ use tokio_rustls::TlsAcceptor;
 
 const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Time limit of the TLS handshake, and of the wait for the head of the next request.
+/// Of the TLS handshake, and of the wait for the head of the next request.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// Time for which a connection accepts requests, and time that it may then take to finish them. Then the connection is
-/// closed, even if its client does not read.
+/// A connection accepts requests for the first duration, and may take the second one to finish them.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
@@ -43,14 +42,13 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// Closes a new connection at once if its peer already has `of_peer` connections.
 pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
     let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // The process may have too many open files. Then the listener must wait until other connections end.
+                // The process may have too many open files.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;

@@ -1,4 +1,4 @@
-//! Tells systemd that the program is ready or is stopping.
+//! Tells systemd about the program's state.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

@@ -36,8 +36,7 @@ pub fn router(worker: Arc<Worker>) -> Router {
 }
 
 impl Seen {
-    /// Counts the circuit breakers that have opened since the last scrape. If an open breaker has another closing time
-    /// than at the last scrape, it has opened again.
+    /// If an open breaker has another closing time than at the last scrape, it has opened again.
     ///
     /// A breaker stays open for at least 30 s, so a scrape every 30 s misses no opening.
     fn opened(&mut self, targets: &[Target]) -> u64 {
@@ -51,7 +50,7 @@ impl Seen {
         opened as u64
     }
 
-    /// The stored time `until` never decreases, so that no check is counted twice if the clock is set back.
+    /// `until` never decreases, so that no check is counted twice if the clock is set back.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -75,7 +74,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this query takes too long, the next scrape counts the checks that this scrape leaves out.
+        // After a slow query, the next scrape counts the checks that this scrape leaves out.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }

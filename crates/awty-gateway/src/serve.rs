@@ -1,5 +1,5 @@
-//! Invariant: after SIGTERM, running calls may take the time `drain` to end. A second SIGTERM ends the program at once.
-//! Leases that remain expire later, and their calls are made again with the same key.
+//! Invariant: after SIGTERM, running calls may take the time `drain` to end. Leases that remain expire later, and their
+//! calls are made again with the same key.
 
 use crate::api::Api;
 use crate::config::{Config, Secrets};
@@ -22,19 +22,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Claims, answers and API requests have connections of their own, so that a waiting statement of one kind does not
-/// delay the other kinds.
+/// A waiting statement of one kind must not delay the other kinds.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
 const SHRINK: Duration = Duration::from_secs(10);
 
-/// After the time `drain`, the gateway may take this time to give leases back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Runs until the future `stop` completes, then waits for running calls. If the future `now` completes, returns at
-/// once.
+/// Runs until `stop` completes, then waits for running calls. If `now` completes, returns at once.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,
@@ -110,7 +107,7 @@ pub async fn serve(
     parts.spawn(worker.caller.sweeps());
     parts.spawn(shrink(all));
     parts.spawn(health::watch(worker.clone()));
-    // Behind a proxy, all clients have the proxy's address, so the limit per peer does not apply.
+    // Behind a proxy, all clients have the proxy's address.
     let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {
         Some((listener, _)) => {

@@ -73,7 +73,6 @@ impl FromRequestParts<Arc<Api>> for Asker {
 }
 
 impl Api {
-    /// Returns the holder of a token. `changes` says whether the request may change data.
     pub async fn asker(&self, text: &str, changes: bool) -> Result<Asker, Problem> {
         if !text.starts_with("awty_") || text.len() != LENGTH {
             return Err(unreadable());

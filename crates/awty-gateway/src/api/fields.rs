@@ -9,7 +9,6 @@ use crate::duration::{self, Length};
 use awty_core::http::Statuses;
 use serde_json::{Map, Value};
 
-/// Answers show this text instead of a header value that may be a secret.
 pub const HIDDEN: &str = "•••";
 
 pub struct Fields {
@@ -22,13 +21,11 @@ impl Fields {
         Fields { left, faults: Vec::new() }
     }
 
-    /// `reason` says what is wrong and, after a semicolon, what to write instead.
     pub fn fault(&mut self, name: &str, reason: impl Into<String>) {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         self.faults.push(Fault { pointer, reason: reason.into() });
     }
 
-    /// A field with the value null counts as missing.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }

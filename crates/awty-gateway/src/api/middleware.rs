@@ -1,7 +1,7 @@
 //! Makes a request again if its transaction conflicted with another transaction.
 //!
-//! Invariant: the body of every refusal is a problem document (RFC 9457). Memory for request bodies is limited for each
-//! role and for all roles together. Only a request with a valid token gets memory for a large body.
+//! Memory for request bodies is limited for each role and for all roles together. Only a request with a valid token
+//! gets memory for a large body.
 
 use super::auth::Asker;
 use super::permits::Seen;
@@ -37,7 +37,6 @@ pub async fn around(State(api): State<Arc<Api>>, mut request: Request, next: Nex
     response
 }
 
-/// Returns how many KiB of memory to reserve for a body of the declared length. Returns 0 for a small body.
 fn room(body: &Body) -> u32 {
     let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));

@@ -1,4 +1,4 @@
-//! Serves the API of naptime, another service that schedules HTTP calls. The rules are those of `/v1/schedules`.
+//! Serves the API of naptime, another service that schedules HTTP calls.
 //!
 //! Invariant: if the URI is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
 
@@ -50,8 +50,7 @@ pub async fn put(
     let how = Write::Period(length(&period)?);
     let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
     match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
-        // Another request may have created a schedule for this URI in the meantime. The second `write` compares the
-        // requested period with the period of that schedule.
+        // Another request may have created a schedule for this URI in the meantime.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await
         }

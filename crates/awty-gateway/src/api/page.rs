@@ -34,7 +34,6 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// `parts` is the number of columns by which the list is sorted.
     pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(50);
         if !(1..=500).contains(&limit) {
@@ -74,8 +73,6 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// `cut` means that the page ended early because of its size. A next page then exists even if this page is not
-    /// full.
     pub fn answer_texts(
         self,
         path: &str,

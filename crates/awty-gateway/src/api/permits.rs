@@ -3,8 +3,7 @@
 //! Invariant: the requests of one role never use all connections, even if they wait for long. A role's reads do not
 //! wait for its changes.
 //!
-//! Requests that change data leave some connections free, so that the gateway can check tokens and read data. All roles
-//! with slow reads share one connection. A request's time limit includes its wait for a permit.
+//! All roles with slow reads share one connection. A request's time limit includes its wait for a permit.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -12,18 +11,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// One role may run this many reads at the same time, and as many changes.
 const EACH: usize = 2;
 pub const CHANGES: usize = 3;
-/// This many database connections are never used for changes.
+/// Database connections that changes leave free, so that the gateway can check tokens and read data.
 pub const READS: usize = 2;
 const SLOW: usize = 1;
 /// A role counts as slow for [`SLOW_FOR`] after one of its reads took this long.
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MANY: usize = 1_000;
-/// Limit in KiB for the large request bodies of one role. The answers that the role's clients have not read yet have a
-/// second limit of the same size.
+/// In KiB, for the large request bodies of one role. Answers that clients have not read yet have a second limit of the
+/// same size.
 pub(super) const OF_ROLE: usize = 16 * 1024;
 
 pub struct Permits {
@@ -77,8 +75,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The caller must call this when the request gets its connection, so that the wait for the connection does not
-    /// count as a slow read.
+    /// The caller must call this when the request gets its connection, because the wait for it must not count as a slow
+    /// read.
     pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -109,7 +107,6 @@ impl Permits {
         let mut roles = self.roles.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
             let now = Instant::now();
-            // A request that waits or runs holds a clone of its role, so the map keeps this role.
             roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
         let new = || {

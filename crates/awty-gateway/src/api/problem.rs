@@ -1,5 +1,4 @@
-//! Turns refusals and errors into problems (RFC 9457). For an internal error, the client gets only a number, under
-//! which the log has the database's message.
+//! For an internal error, the client gets only a number, under which the log has the database's message.
 
 use super::problems::{Known, find};
 use crate::db::Trouble;
@@ -18,7 +17,6 @@ pub struct Problem {
     more: Map<String, Value>,
 }
 
-/// Marks an answer that makes the middleware attempt the request again.
 #[derive(Clone, Copy)]
 pub struct Again;
 
@@ -66,7 +64,6 @@ impl Problem {
     }
 }
 
-/// Returns the JSON pointer of the wrong field. The message of the database begins with the field's name.
 fn pointer(message: &str) -> String {
     for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
         if message.starts_with(words) {
@@ -106,7 +103,6 @@ impl From<Trouble> for Problem {
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },
             Kind::TimedOut => "timed-out",
-            // The schema awty_http does not exist.
             Kind::Internal if sqlstate == "3F000" => {
                 let detail = "The extension awty_http is not installed; run CREATE EXTENSION awty_http CASCADE;";
                 return Problem::new("version-mismatch", detail);

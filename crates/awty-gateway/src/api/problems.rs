@@ -1,7 +1,4 @@
-//! The table of all problems that the API can return.
-
 pub struct Known {
-    /// Last part of the address that identifies the problem.
     pub name: &'static str,
     pub status: u16,
     pub title: &'static str,

@@ -41,8 +41,7 @@ pub(super) fn check_address(api: &Api, endpoint: &Uri) -> Result<(), Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // The gateway resolves a host name only when it makes the call. If it did so here, a broken name server would make
-    // it refuse good requests.
+    // Resolving a host name here would make a broken name server refuse good requests.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
@@ -103,11 +102,10 @@ pub(super) enum Write {
     Create,
     Put,
     Replace,
-    /// Keeps a schedule with this period, and resumes it if it has ended. A schedule with another period is a conflict.
     Period(Length),
 }
 
-/// Accepts the period as the client wrote it, and also the period to which awty rounded it up.
+/// awty may have rounded the client's period up.
 pub(super) fn has_period(row: &Row, period: Length) -> bool {
     let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
     is_it("every") || is_it("rounded_from")
@@ -198,7 +196,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// Resumes an ended schedule. Returns None if its plan has no further call.
+/// Returns None if the plan of the ended schedule has no further call.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));

@@ -1,6 +1,6 @@
 //! A send is a single call with a key.
 //!
-//! Invariant: each key is used for only one send. A request that repeats a key with other content is a conflict.
+//! Invariant: each key is used for only one send.
 
 use super::auth::Asker;
 use super::body::{Body, object};

@@ -15,7 +15,7 @@ const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
 pub fn text(row: &Row) -> String {
     let fields = fields(row).to_string();
-    // A schedule without a body has no field `body` in the answer, because `"body": null` would be a body.
+    // `"body": null` would be a body.
     match &row.body {
         Some(body) => with(fields, "body", body),
         None => fields,
@@ -125,7 +125,7 @@ pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMa
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    // A proxy that compresses an answer makes its ETag weak, so the comparison ignores the mark `W/`.
+    // A proxy that compresses an answer makes its ETag weak.
     let is_it = |one: &str| one.trim().trim_start_matches("W/") == tag;
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(is_it));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) const LARGEST_BODY: usize = 512 * 1024;
-/// Request bodies and answers up to this size do not count towards the limits of memory, so that they never wait for
-/// large ones.
+/// Smaller request bodies and answers do not count towards the limits of memory, so that they never wait for large
+/// ones.
 pub(super) const SMALL: usize = 16 * 1024;
-/// The bodies of all requests together may take this many KiB of memory.
+/// In KiB, for the bodies of all requests together.
 pub const ROOM: usize = 64 * 1024;
 
 pub struct ApiConfig {

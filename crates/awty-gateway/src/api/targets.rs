@@ -102,8 +102,7 @@ pub async fn put(
         return Err(Problem::new("precondition-failed", "It has changed since its ETag was read."));
     }
     db::limit(&request, &origin, limits).await?;
-    // The database no longer returns a target that has neither limits nor schedules. The answer then shows the target
-    // as it was before the change.
+    // The database no longer returns a target that has neither limits nor schedules.
     let target = db::one(&request, &origin).await?;
     request.commit().await?;
     Ok(answer(&there(target.or(before))?, &HeaderMap::new()))

@@ -2,7 +2,6 @@ use super::*;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
-/// Writes openapi.json if AWTY_WRITE is set.
 #[test]
 fn the_file_in_the_sources_is_the_document() {
     let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";

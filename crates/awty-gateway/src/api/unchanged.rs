@@ -1,4 +1,4 @@
-//! A client may send back a field as GET has shown it. This module then restores the stored value of the field.
+//! Restores the stored value of a field that a client sends back as GET has shown it.
 
 use super::fields::{HIDDEN, interval};
 use super::problem::Fault;
@@ -19,8 +19,7 @@ pub(super) fn restore(arguments: &mut Arguments, before: Option<&Row>) -> Result
                     }
                 }
             }
-            // GET shows a length in hours and seconds. The stored length may have months or days, which have no fixed
-            // length. If the client sends back the shown length, the stored length stays.
+            // The stored length may have months or days, which have no fixed length.
             Argument::Interval(length) => {
                 let stored = before.and_then(|row| row.lengths[*name].as_str().zip(row.fields[*name].as_i64()));
                 if let Some((stored, shown)) = stored

@@ -37,7 +37,6 @@ pub(super) async fn counted(api: &Api, seen: &Seen, response: Response) -> Respo
 }
 
 impl Api {
-    /// Counts an answer of the page, like an answer of the API, against the limit of its role.
     pub async fn unread(&self, role: &str, response: Response) -> Response {
         let seen = Seen::default();
         seen.is(role);

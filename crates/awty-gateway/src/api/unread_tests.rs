@@ -15,7 +15,6 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Two answers of this size in KiB fill the memory of one role.
 const KIB: usize = OF_ROLE / 2;
 
 fn api() -> Arc<Api> {

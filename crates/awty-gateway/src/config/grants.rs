@@ -1,5 +1,4 @@
-//! A grant lists the origins to which a tenant's secret may be sent. Grants come from the tables
-//! `[secrets."role/NAME"]` of the configuration file.
+//! A grant lists the origins to which a tenant's secret may be sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,8 +9,6 @@ pub const TABLE: &str = "secrets";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(BTreeMap<String, BTreeSet<String>>);
 
-/// Returns the path of a secret's file within the credentials folder, or None if a name cannot be part of a path. The
-/// configuration file names the secret by this path.
 pub fn path(role: &str, name: &str) -> Option<String> {
     let is_plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

@@ -1,6 +1,6 @@
 //! A flag overrides an environment variable, and a variable overrides the configuration file.
 //!
-//! Invariant: unknown settings are refused. Settings are read once, so a change needs a restart.
+//! Settings are read once, so a change needs a restart.
 
 mod bird;
 pub mod grants;

@@ -2,7 +2,6 @@ use super::grants::{self, Grants};
 use crate::deliver::unmade::Unmade;
 use std::path::PathBuf;
 
-/// A tenant's secret has at most this many bytes.
 pub const LONGEST: usize = 8 * 1024;
 
 #[derive(Debug, Default)]
@@ -12,7 +11,6 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Reads a secret without the line breaks at its end. Fails if the secret may not be sent to `origin`.
     pub fn of(&self, role: &str, origin: &str, name: &str) -> Result<String, Unmade> {
         let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
         if !self.grants.allows(&path, origin) {

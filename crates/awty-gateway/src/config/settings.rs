@@ -1,8 +1,7 @@
 #[derive(Debug)]
 pub struct Setting {
-    /// Name in the configuration file. The flag has `-` instead of `_`.
+    /// The flag has `-` instead of `_`.
     pub name: &'static str,
-    /// The first of these environment variables that is set gives the value.
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,
     pub switch: bool,

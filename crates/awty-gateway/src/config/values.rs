@@ -21,11 +21,10 @@ pub struct Config {
     pub timeout: Length,
     pub max_timeout: Length,
     pub max_in_flight: usize,
-    /// The gateway may call public networks even if they are not listed here.
+    /// Public networks are allowed anyway.
     pub allow_networks: Vec<Allowed>,
     pub deny_networks: Vec<IpNet>,
     pub extra_roots: Vec<PathBuf>,
-    /// Files of the TLS certificate and its key. Without them, the gateway speaks plain HTTP.
     pub listen_tls: Option<(PathBuf, PathBuf)>,
     pub drain: Length,
     pub allow_localhost: bool,
@@ -51,8 +50,7 @@ impl Config {
             address.map_err(|_| format!("{name} must be an address and a port, such as 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
-        // If both settings have the same address, one listener is enough. With port 0 two listeners are needed, because
-        // the system chooses a port for each.
+        // With port 0 two listeners are needed, because the system chooses a port for each.
         let own = text("listen_metrics").filter(|own| text("listen") != Some(own) || own.ends_with(":0"));
         let listen_metrics = own.map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);

@@ -16,7 +16,7 @@ pub struct Booking {
     pub result: Value,
     pub changes: Option<Changes>,
     pub wait: Option<Wait>,
-    /// If the call was a send: its job, entity name and entity key.
+    /// Job, entity name and entity key.
     pub send: Option<[String; 3]>,
 }
 
@@ -30,10 +30,7 @@ pub struct Wait {
 
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The check becomes due again at the time `again`.
-    Complete {
-        again: Option<DateTime<Utc>>,
-    },
+    Complete { again: Option<DateTime<Utc>> },
     Fail(Failure),
 }
 
@@ -50,7 +47,7 @@ pub struct Changes {
     pub id: String,
     /// Set if the schedule began (`true`) or ceased (`false`) to fail with this answer, with the time of the change.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// The endpoint asks for `hold` or `stop`, with this reason.
+    /// `hold` or `stop`, and the endpoint's reason.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -65,27 +62,25 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Returns each lease with the word by which awty reports its result, such as `void`.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // If the endpoint asks to hold or stop its schedule, this change must commit together with the answer. The
-            // answer is therefore stored later if another session has locked the schedule.
+            // If the endpoint asks to hold or stop its schedule, this change must commit together with the answer,
+            // which may therefore wait.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // An answer has no effect if its lease is invalid (`void`). The answer is stored later if its check is
-            // locked (`busy`).
+            // `void`: the lease is invalid. `busy`: another session has locked the check, so the answer is stored
+            // later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // A schedule that another session has locked stays unchanged for now. The next answer changes it, because
-            // each answer is compared with the stored row.
+            // The next answer changes it, because each answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {
@@ -107,7 +102,6 @@ impl Db {
     }
 }
 
-/// Returns the schedules that another session has locked.
 async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
     if ids.is_empty() {

@@ -2,7 +2,6 @@ use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// An item of a list, and its sort key. If the item is the last one of a page, the next page begins after this key.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(

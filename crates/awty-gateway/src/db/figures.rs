@@ -10,42 +10,38 @@ pub struct Figures {
     pub job: String,
     pub pending: i64,
     pub overdue: i64,
-    /// Number of failing schedules. Without awty_http, number of pending checks whose last run failed.
+    /// Failing schedules or, without awty_http, pending checks whose last run failed.
     pub failing: i64,
     pub held: i64,
     pub oldest: Option<DateTime<Utc>>,
-    /// Numbers of checks that ended: done, failed, timed out, other.
+    /// Done, failed, timed out, other.
     pub ends: [i64; 4],
 }
 
 #[derive(Clone, Debug)]
 pub struct Target {
     pub state: String,
-    /// Job, target and closing time of the circuit breaker, if it is open.
+    /// Job, target and closing time of an open circuit breaker.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// statement_timeout ends a statement when no scrape waits for it any more. JIT is off, because compiling would take
-/// longer than the statements run. The search path keeps other roles' objects from hiding those of pg_catalog.
+/// JIT is off, because compiling would take longer than the statements run.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// Reads at most 100 jobs, because each job has several series in the metrics.
+/// At most 100 jobs, because each job has several series in the metrics.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// Counts at most 10,000 failing schedules of each job. A failing schedule counts even if its check has ended after the
-/// last attempt.
+/// A failing schedule counts even if its check has ended after the last attempt.
 const FAILING: &str = "SELECT j.job, e.failing FROM pg_catalog.unnest($1::text[]) AS j (job)
     CROSS JOIN LATERAL (SELECT pg_catalog.count(*) AS failing FROM (
         SELECT FROM awty_http.endpoint AS f
         WHERE f.job = j.job AND f.failing_since IS NOT NULL AND f.deleted_at IS NULL LIMIT 10000) AS f) AS e";
 
-/// Reads at most 10,000 targets in all, with an equal maximum for each job.
-///
 /// Leaves out targets whose name is not ASCII. They get no calls, and a server with encoding SQL_ASCII could not send
 /// their names.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.unnest($1::text[]) AS j (job)
@@ -53,8 +49,7 @@ const TARGETS: &str = "SELECT t.state, t.job, t.target, t.until FROM pg_catalog.
         SELECT a.state, a.job, a.target, CASE WHEN a.state = 'open' THEN a.blocked_until END AS until FROM awty.target AS a
         WHERE a.job = j.job AND a.target !~ '[^ -~]' LIMIT greatest(10000 / greatest(pg_catalog.cardinality($1), 1), 1)) AS t";
 
-/// Counts checks that ended as missed at least 10 s ago, because the latest ones may not have committed yet. Each
-/// scrape counts the checks of at most 10 minutes.
+/// Counts checks that ended as missed at least 10 s ago, because the latest ones may not have committed yet.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -83,7 +78,7 @@ impl Db {
         .await
     }
 
-    /// Also returns the time up to which missed checks are counted. Without `since`, returns only this time.
+    /// Without `since`, returns only the time up to which missed checks are counted.
     pub async fn missed(
         &self,
         jobs: &[String],

@@ -9,7 +9,7 @@ macro_rules! columns {
     };
 }
 
-/// Reads one page for each tenant and merges the pages, because the index sorts the problems within one job only.
+/// The index sorts the problems within one job only.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (

@@ -1,6 +1,4 @@
 //! Invariant: statements find operators and functions only in schemas that other roles cannot write to.
-//!
-//! Heartbeats commit asynchronously.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Delivery;
@@ -12,18 +10,17 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
 
-/// At most this much time at the end of a lease is reserved for storing the answer.
+/// Reserved at the end of a lease for storing the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct Lease {
     pub lease: i64,
     pub delivery: Delivery,
-    /// JSON text of the call's definition, because jsonb allows numbers and nesting that [`serde_json::Value`] does not
-    /// allow.
+    /// JSON text, because jsonb allows numbers and nesting that [`serde_json::Value`] does not allow.
     pub args: Option<Box<RawValue>>,
     pub endpoint: Option<Endpoint>,
-    /// Role of the tenant. Empty if the job no longer belongs to a tenant.
+    /// Empty if the job no longer belongs to a tenant.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
@@ -38,7 +35,7 @@ pub struct Endpoint {
 }
 
 impl Lease {
-    /// Returns the database server's time, because this machine's clock may be wrong.
+    /// The database server's time, because this machine's clock may be wrong.
     pub fn now(&self) -> DateTime<Utc> {
         self.leased_at + TimeDelta::from_std(self.seen.elapsed()).unwrap_or(TimeDelta::MAX)
     }
@@ -54,8 +51,7 @@ impl Lease {
 }
 
 /// A claim is flushed to disk before its calls are made. Otherwise a crash of the server could undo the claim, and the
-/// scheduled call would be made a second time with another key. A claim waits for a synchronous standby only if
-/// `awty.synchronous_commit` is on.
+/// scheduled call would be made a second time with another key.
 ///
 /// The lock_timeout ends before the gateway gives up the connection. Otherwise a claim could succeed later, and its
 /// leases would have no worker.
@@ -69,7 +65,6 @@ const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// A schedule whose content the gateway's role cannot see is not called.
 const CLAIMED: &str =
     "SELECT c.lease, c.tenant, c.role, c.id, c.failing, c.deleted, c.args FROM awty_http_internal.claimed($1) AS c";
 
@@ -117,7 +112,6 @@ impl Db {
         .await
     }
 
-    /// Returns the leases that are no longer valid.
     pub async fn heartbeat(&self, leases: &[i64]) -> Result<Vec<i64>, Trouble> {
         self.on(async |client| {
             let beat = client.prepare_cached(HEARTBEAT).await?;

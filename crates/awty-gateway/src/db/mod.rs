@@ -34,12 +34,11 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// If a statement takes longer than this, the gateway closes its connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
-/// A pool closes its extra connections if they were idle for `REST` or are older than `AGE`, so that another pool can
-/// open a connection.
+/// A pool closes extra connections that were idle for `REST` or are older than `AGE`, so that another pool can open
+/// one.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
@@ -51,13 +50,8 @@ pub struct Db {
 
 #[derive(Debug)]
 pub enum Trouble {
-    /// The database could not be reached, or a statement took too long.
     Away(String),
-    Refused {
-        sqlstate: String,
-        message: String,
-        hint: Option<String>,
-    },
+    Refused { sqlstate: String, message: String, hint: Option<String> },
 }
 
 impl Trouble {
@@ -84,7 +78,7 @@ impl From<tokio_postgres::Error> for Trouble {
                 message: refused.message().into(),
                 hint: refused.hint().map(str::to_owned),
             },
-            // Arguments of the wrong type are a bug of the gateway, not a failure of the database.
+            // A bug of the gateway, not a failure of the database.
             None if std::error::Error::source(&error)
                 .is_some_and(|cause| cause.is::<tokio_postgres::types::WrongType>()) =>
             {
@@ -98,8 +92,8 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// If the caller of a statement is cancelled, the statement may still be running. Its connection is then closed instead
-/// of returned to the pool.
+/// The statement of a cancelled caller may still be running, so its connection is closed instead of returned to the
+/// pool.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -133,8 +127,6 @@ impl Db {
         }
     }
 
-    /// Takes a connection of the pool. If the server refuses to open another one, waits until a connection of this pool
-    /// is free.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -148,8 +140,7 @@ impl Db {
         }
     }
 
-    /// Closes extra connections. Each of the three pools keeps only one, because a gateway must be able to work with
-    /// three connections.
+    /// Each of the three pools keeps one connection, because a gateway must be able to work with three.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
@@ -168,7 +159,6 @@ impl Db {
         Ok(done?)
     }
 
-    /// Returns the numbers of open and of idle connections.
     pub fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)
@@ -177,7 +167,7 @@ impl Db {
     /// Returns the addresses of the database, which the guard refuses to call.
     ///
     /// A database behind a socket or loopback may listen on all addresses of this machine. The unspecified address
-    /// stands for all of them. A host name that is not resolved in time is left out.
+    /// stands for all of them.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -4,7 +4,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub role: String,
-    /// Whether the gateway's role is a superuser or has BYPASSRLS.
+    /// Superuser or BYPASSRLS.
     pub too_mighty: bool,
     pub is_off: bool,
     pub version: Option<String>,
@@ -14,7 +14,7 @@ pub struct Standing {
     pub slot: Option<Duration>,
 }
 
-/// A tenant's job. The gateway's role is a member of the tenant's role.
+/// The gateway's role is a member of the job's role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub name: String,
@@ -28,8 +28,7 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     pg_catalog.quote_ident(r.rolname), pg_catalog.current_setting('awty.enabled', true) OPERATOR(pg_catalog.=) 'off'
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
-/// Finds jobs by the table `awty_http.tenant` and not by their names, because only the owner of awty_http can write
-/// this table.
+/// Uses the table `awty_http.tenant` and not names of jobs, because only the owner of awty_http can write this table.
 const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     FROM awty_http.tenant AS t
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid

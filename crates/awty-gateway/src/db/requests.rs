@@ -12,12 +12,9 @@ pub struct Token {
     pub expired: bool,
 }
 
-/// This statement runs before the search path is set, so its names are qualified with schemas.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
 /// The search path contains only pg_catalog, so that no object of a role runs with the rights of this session.
-///
-/// `lock_timeout` ends waits for row locks, so that other requests get the connections.
 ///
 /// JIT is off, because compiling could take seconds if tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
@@ -29,7 +26,7 @@ const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
 const LONGEST_NAME: usize = 63;
 
-/// Refuses a name that is too long. PostgreSQL would truncate it, and the result may be the name of another role.
+/// PostgreSQL would truncate a longer name, and the result may be the name of another role.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -104,7 +101,6 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// If the rollback fails, the connection is closed and not returned to the pool.
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             let place = self.place.take();

@@ -3,7 +3,7 @@ use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::FromSqlOwned;
 
-/// All lengths of time in a row are in milliseconds.
+/// Lengths of time are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub id: String,
@@ -14,7 +14,7 @@ pub struct Row {
     pub new: bool,
     pub fields: Value,
     pub lengths: Value,
-    /// JSON text of the body, because jsonb allows numbers and nesting that [`Value`] does not allow.
+    /// JSON text, because jsonb allows numbers and nesting that [`Value`] does not allow.
     pub body: Option<String>,
     pub last: Option<Value>,
 }
@@ -35,8 +35,6 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// The subqueries run only for the schedules of one page.
-///
 /// When the definitions of a page exceed 4 MiB, its remaining rows have no fields, so that the memory of a page is
 /// bounded.
 macro_rules! schedules {
@@ -77,7 +75,6 @@ const LIST: &str = schedules!(
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
-/// Computes the schedule's id for the job that awty_http chooses for the current user.
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
@@ -87,7 +84,6 @@ const ROLE: &str = "SELECT pg_catalog.pg_get_userbyid(t.role)::text FROM awty_ht
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
-/// Returns None if the row has no fields, because the page before it was already full.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
     let last: Option<&str> = row.try_get("last")?;
@@ -123,7 +119,6 @@ pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Also returns whether the page was cut because of its size.
 pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
     let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;

@@ -23,7 +23,6 @@ const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.u
     WHERE s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() AND s.key = $1";
 const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
 
-/// Does nothing if the send's key was used before.
 pub async fn send(request: &Request, arguments: &Arguments) -> Result<(), Trouble> {
     arguments::call(request, "awty_http.send", arguments).await
 }

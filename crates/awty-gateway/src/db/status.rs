@@ -17,19 +17,16 @@ const FINDINGS: &str =
     "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'fix', d.fix)
     FROM awty.doctor() AS d";
 
-/// Returns the database's state, the gateways with leases, and the findings of `awty.doctor()`.
 pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>), Trouble> {
     let (database, gateways) = standing(request).await?;
     Ok((database, gateways, findings(request).await?))
 }
 
-/// Returns the database's state and the gateways with leases.
 pub async fn standing(request: &Request) -> Result<(Value, Vec<Value>), Trouble> {
     let database = all(request, STATUS).await?.pop().unwrap_or_default();
     Ok((database, all(request, GATEWAYS).await?))
 }
 
-/// Returns the findings of `awty.doctor()`.
 pub async fn findings(request: &Request) -> Result<Vec<Value>, Trouble> {
     all(request, FINDINGS).await
 }

@@ -6,7 +6,6 @@ use serde_json::Value;
 pub struct Limits {
     pub concurrency: Option<i32>,
     pub rate: Option<f64>,
-    /// After a time without calls, this many calls may begin at once.
     pub burst: Option<i32>,
 }
 
@@ -36,11 +35,11 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// Locks the limits of a tenant. Otherwise another request could change them after this request has checked its
-/// condition, such as `If-Match`.
+/// Without this lock, another request could change the limits after this request has checked its condition, such as
+/// `If-Match`.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// The first item of the list has no name. Its limits hold for all targets together.
+/// The first item has no name. Its limits hold for all targets together.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
@@ -58,7 +57,7 @@ pub async fn limit(request: &Request, origin: &str, limits: Limits) -> Result<()
     request.maybe(LIMIT, &[&origin, &concurrency, &rate, &burst]).await.map(drop)
 }
 
-/// If `until` is `-infinity`, the target is unblocked.
+/// `-infinity` unblocks the target.
 pub async fn block(
     request: &Request,
     origin: &str,

@@ -1,4 +1,4 @@
-//! Reads an HTTP call from the `args` of a check. A missing field gets its default, and an unknown field is an error.
+//! Reads an HTTP call from the `args` of a check.
 
 use crate::duration::Length;
 use awty_core::http::{Method, Statuses};
@@ -29,7 +29,6 @@ pub const fn hyper_method(method: Method) -> hyper::Method {
 #[serde(deny_unknown_fields, default)]
 pub struct Retries {
     pub max_attempts: u32,
-    /// Each further failure doubles the delay.
     pub first_delay: Length,
     pub max_delay: Length,
 }
@@ -45,7 +44,6 @@ impl Default for Retries {
 pub struct Definition {
     pub method: Method,
     pub headers: BTreeMap<String, String>,
-    /// The body is sent exactly as the user wrote it.
     #[serde(deserialize_with = "present")]
     pub body: Option<Box<RawValue>>,
     pub body_text: Option<String>,
@@ -133,7 +131,7 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Moves the body out of the definition, so that memory does not hold two copies during the call.
+    /// Memory must not hold two copies during the call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

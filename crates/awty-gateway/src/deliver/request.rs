@@ -22,12 +22,12 @@ pub struct Delivery {
     pub entity_name: String,
     /// Path and query of the URI. For a send, `#` and the key of the send follow.
     pub entity_key: String,
-    /// Number of failures in a row before this attempt, plus one.
+    /// Failures in a row before this attempt, plus one.
     pub attempt: u32,
     pub check_count: i32,
     pub first_check_at: DateTime<Utc>,
     pub next_check_at: DateTime<Utc>,
-    /// All attempts of a call have the same idempotency key.
+    /// Idempotency key, which all attempts of a call share.
     pub key: String,
 }
 
@@ -45,7 +45,7 @@ const MOST_HEADERS: usize = 1_000;
 
 pub const REFERENCE: &str = "{{secret:";
 pub const MOST_REFERENCES: usize = 16;
-/// All header names and values of a call have at most this many bytes, after secrets are filled in.
+/// In bytes, after secrets are filled in.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
 struct Secrets<'a> {
@@ -61,7 +61,6 @@ impl Secrets<'_> {
         Ok(&self.known[name])
     }
 
-    /// Replaces each `{{secret:NAME}}`. Fails if the result has more than `most` bytes.
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
         let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);

@@ -8,7 +8,7 @@ use std::time::Duration;
 const KEPT: usize = 1_024;
 
 pub struct Facts<'a> {
-    /// Seconds from the planned time to the start of the call.
+    /// In seconds.
     pub lateness: f64,
     pub queue: Duration,
     pub fault: Option<&'static str>,

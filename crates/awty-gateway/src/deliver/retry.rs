@@ -6,7 +6,6 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// `spread` is between -1 and 1. `asked` comes from the endpoint's `Retry-After`.
 pub fn next(
     retries: &Retries,
     attempt: u32,

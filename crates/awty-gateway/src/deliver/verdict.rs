@@ -13,12 +13,7 @@ const LONGEST_NOTE: usize = 200;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    Done {
-        /// The endpoint wants the next call at this time.
-        again: Option<DateTime<Utc>>,
-        stop: Option<String>,
-        note: Option<String>,
-    },
+    Done { again: Option<DateTime<Utc>>, stop: Option<String>, note: Option<String> },
     Failed(Failed),
 }
 
@@ -29,7 +24,6 @@ pub struct Failed {
     /// If `None`, this call of the schedule is not attempted again.
     pub retry_at: Option<DateTime<Utc>>,
     pub not_started: bool,
-    /// Whether the target's circuit breaker counts the failure.
     pub target_down: bool,
     pub block_until: Option<DateTime<Utc>>,
     pub gone: bool,
@@ -70,7 +64,6 @@ fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
     Verdict::Done { again, stop, note }
 }
 
-/// `Awty-Again` has a duration such as `5 min`, or a time.
 fn again(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let length = duration::parse(text).ok().and_then(|length: Length| now.checked_add_signed(length.delta()));
     length.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()))

@@ -1,4 +1,4 @@
-//! Stores ("books") answers in batches. Answers that arrive while one batch is stored form the next batch.
+//! Stores ("books") answers in batches.
 //!
 //! Invariant: an answer is kept until it is stored or the database refuses it. Until then, heartbeats extend the
 //! answer's lease. If a client has locked the check of an answer, other answers wait only briefly.
@@ -13,19 +13,17 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
 const MANY: usize = 500;
-/// Shortest and longest pause between attempts to store a batch. Each failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Longest wait for a lock when the statement stores a whole batch, and when it stores a part of a batch. A statement
-/// never waits for the lock of a check.
+/// For a whole batch, and for a part of a batch. A statement never waits for the lock of a check.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// If a client's lock has prevented the storing of an answer, the next attempt follows after this pause.
+/// Pause before an answer is stored again that a client's lock has held up.
 const ASIDE: Duration = Duration::from_secs(1);
 
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// Whether a client's lock has delayed this batch. Other batches that are due are stored first.
+    /// If a client's lock has delayed this batch, other due batches are stored first.
     is_locked: bool,
 }
 
@@ -34,7 +32,6 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// Returns the unchanged batch as `Err` if it has only one answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -84,8 +81,7 @@ impl Worker {
         }
     }
 
-    /// Splits each batch that cannot be stored into halves, until every answer that causes the failure is alone in its
-    /// batch.
+    /// Splits a batch that cannot be stored, until each answer that causes the failure is alone.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {
@@ -129,7 +125,6 @@ impl Worker {
         rest
     }
 
-    /// Repeats the statement until the database responds. Returns the leases whose checks a client has locked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

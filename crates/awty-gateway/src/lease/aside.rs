@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest and longest time for which a job is skipped. Each further failure doubles the time.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 #[derive(Debug, Default)]
@@ -25,7 +24,7 @@ impl Aside {
     }
 }
 
-/// Returns whether the failure may concern one job, and not the whole database.
+/// Whether the failure may concern one job, and not the whole database.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,
@@ -46,7 +45,6 @@ mod tests {
         assert_eq!(aside.add("a", start + PAUSES.0), PAUSES.0 * 2);
         let later = start + PAUSES.0 * 3;
         assert!(!aside.has("a", later));
-        // If a job does not fail again for as long as its last pause was, its next pause has the shortest length again.
         assert_eq!(aside.add("a", later + PAUSES.0 * 2), PAUSES.0);
         for _ in 0..20 {
             aside.add("c", start);

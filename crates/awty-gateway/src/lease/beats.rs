@@ -29,7 +29,7 @@ pub async fn beat(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Returns a third of the shortest `heartbeat` of all jobs, so that two heartbeats may be lost.
+    /// Two heartbeats may be lost.
     fn rhythm(&self) -> Duration {
         let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
         shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))

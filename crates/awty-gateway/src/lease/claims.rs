@@ -12,18 +12,16 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// awty allows at most this many checks in one claim.
+/// awty's limit for one claim.
 const LARGEST: usize = 1_000;
 pub(super) const PIECE: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
-/// Pause between the storing of an answer and the next claim. The loop does not wait until awty's next slot, because
-/// the target may accept another call earlier.
+/// The loop does not wait until awty's next slot, because the target may accept another call earlier.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// After this many stored answers, the next claim follows without the pause `FOLLOW`.
+/// So many stored answers end the pause `FOLLOW` early.
 const ENOUGH: usize = 100;
-/// Pause if the gateway has no job to claim, or if every job already makes its share of the calls.
+/// If the gateway has no job to claim, or if every job already makes its share of the calls.
 const IDLE: Duration = Duration::from_secs(5);
-/// Shortest and longest pause after a failed turn. Each further failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
 #[derive(Default)]
@@ -58,8 +56,7 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // After a job was removed, the first failed claim only refreshes the list of jobs. A second failure is
-                // reported.
+                // After a job was removed, the first failed claim only refreshes the list of jobs.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -79,8 +76,6 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Waits until an answer is stored, and then for up to `FOLLOW` for further answers. The second wait ends early
-    /// after many answers, or if a job that was left out can be claimed again.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -161,7 +156,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each turn begins with a different chunk of jobs, so that no job always comes last.
+        // No job always comes last.
         let turn = self.delivery.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;

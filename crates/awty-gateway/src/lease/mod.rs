@@ -69,8 +69,7 @@ pub struct View {
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// The worker keeps the last error of each activity, so that a success of one activity does not clear the error of
-/// another.
+/// A success of one activity does not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
     Claims,
@@ -131,7 +130,7 @@ impl Worker {
         self.locked_view().clone()
     }
 
-    /// Counts the calls that run, and those whose answers are not stored yet.
+    /// Also counts ended calls whose answers are not stored yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }

@@ -1,14 +1,12 @@
-//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`]. Answers
-//! have a separate limit.
+//! Invariant: a claim reserves memory before it asks for checks, so that all requests use at most [`ROOM`].
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// The requests of all calls together may take this many KiB of memory.
+/// In KiB, for the requests of all calls together.
 const ROOM: usize = 128 * 1024;
-/// A request of unknown size reserves this many KiB. No call of awty_http needs more. A check that was scheduled by
-/// `awty.schedule()` may need up to 1 MiB, but reserves no more than this.
+/// In KiB, for a request of unknown size. Only a check that was scheduled by `awty.schedule()` may need more.
 const LARGEST: u32 = 512;
 
 #[derive(Clone)]

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// SQLSTATEs of a failed claim: the job was removed, has a function now, or may no longer be claimed by the gateway.
+/// The job was removed, has a function now, or may no longer be claimed by the gateway.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Claims checks of all jobs by one statement. If this statement fails, claims from each job alone and skips jobs
-    /// whose claims fail.
+    /// If one statement for all jobs fails, claims from each job alone and skips jobs whose claims fail.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -92,8 +91,7 @@ impl Worker {
         }
     }
 
-    /// Reads all definitions by one query. If this query fails, reads the definitions job by job, and gives back the
-    /// leases of the jobs that fail.
+    /// If the query of all definitions fails, reads them job by job, and gives back the leases of the jobs that fail.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}

@@ -1,5 +1,3 @@
-//! Counts the connections of each peer. A peer without connections takes no memory.
-
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

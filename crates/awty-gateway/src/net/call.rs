@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const HEAD: usize = 64 * 1024;
-/// A connection is kept for another call only if it is ready again within this time.
+/// A connection that is not ready again within this time is not kept for another call.
 const SETTLE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
@@ -58,7 +58,6 @@ impl Caller {
     }
 
     pub async fn call(&self, mut call: Call) -> Report {
-        // Headers and body are freed once they are sent, before the call ends.
         let sent = (std::mem::take(&mut call.headers), std::mem::take(&mut call.body));
         let (start, mut progress) = (Instant::now(), Progress::default());
         let outcome = timeout(call.timeout, self.attempt(&call, sent, &mut progress)).await;
@@ -156,7 +155,6 @@ type Sent = (HeaderMap, Bytes);
 
 enum Exchanged {
     Answer(Answer),
-    /// The connection was closed before a byte of the request was sent.
     NotSent(Request<Full<Bytes>>),
 }
 

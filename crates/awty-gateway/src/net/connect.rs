@@ -23,8 +23,7 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries the addresses in order, and gives each its share of the remaining time. `tried` becomes the address of the
-/// connection or, without a connection, the address whose failure is returned.
+/// `tried` becomes the address of the connection or, without a connection, the address whose failure is returned.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -40,8 +39,7 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // A failure that came after TCP had connected is kept, even if a later address refuses the connection. For
-            // example, a bad certificate tells the user more than a refused connection.
+            // A bad certificate tells the user more than a connection that a later address refuses.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

@@ -18,7 +18,6 @@ pub type Count = Arc<AtomicU64>;
 const EARLY: u64 = 128 * 1024;
 const ANY: u64 = u64::MAX;
 
-/// Bytes that the peer may still send before the head of its answer is complete.
 #[derive(Clone)]
 pub struct Early(Arc<AtomicU64>);
 

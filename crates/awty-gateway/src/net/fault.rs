@@ -2,7 +2,6 @@ use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The host's name has no address, or no name server answered.
     Name,
     BlockedAddress,
     Connect,

@@ -18,7 +18,6 @@ pub struct Allowed {
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     pub allowed: Vec<Allowed>,
-    /// No network in this list is called, even if `allowed` contains it.
     pub denied: Vec<IpNet>,
     /// The configuration allows this setting only while the gateway listens on loopback.
     pub allow_localhost: bool,
@@ -88,11 +87,8 @@ impl Guard {
         }
     }
 
-    /// Returns whether a connection has reached the address that the guard has judged, and not a listener of the
-    /// gateway.
-    ///
-    /// If both ends of the connection have the same address, the peer is this machine. Then a listener on all addresses
-    /// may have accepted the connection.
+    /// If both ends of a connection have the same address, the peer is this machine, and a listener of the gateway on
+    /// all addresses may have accepted the connection.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();

@@ -1,6 +1,5 @@
 //! Invariant: an idle connection is used again only for the same scheme, host, port and address. A connection that was
-//! idle for 30 s or is 5 minutes old is not used again. At most [`MOST`] connections are idle. A dropped connection is
-//! closed at once.
+//! idle for 30 s or is 5 minutes old is not used again. At most [`MOST`] connections are idle.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -34,8 +33,7 @@ pub struct Ready {
 }
 
 impl Drop for Ready {
-    /// Closes the socket at once. TLS would first write everything, so a peer that does not read could keep the
-    /// connection for ever.
+    /// TLS would first write everything, so a peer that does not read could keep the connection for ever.
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -48,7 +46,7 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// Idle connections by key. Each list begins with the connection that has been idle for longest. No list is empty.
+    /// Each list begins with the connection that has been idle for longest. No list is empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }
@@ -88,10 +86,7 @@ impl Pool {
         fresh
     }
 
-    /// If the pool is full, the connection that has been idle for longest is closed.
-    ///
-    /// A new connection is opened only if no connection with its key is idle. So a key has at most as many connections
-    /// as it had concurrent calls.
+    /// So a key has at most as many connections as it had concurrent calls.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {

@@ -1,10 +1,9 @@
-//! Lists the address blocks of IANA's special-purpose registries, and further addresses that no endpoint has. The
-//! longest prefix that contains an address decides whether the address is globally reachable.
+//! The longest prefix that contains an address decides whether the address is globally reachable.
 //!
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 
-/// A row has a prefix, whether its addresses are globally reachable, and a name.
+/// Prefix, globally reachable, name.
 pub type Row = (&'static str, bool, &'static str);
 
 /// An address that is in no row is reachable.
@@ -13,7 +12,7 @@ pub const IPV4: &[Row] = &[
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // IANA's registry does not have 168.63.129.16. In Azure, a service of the host machine listens at this address.
+    // In Azure, a service of the host machine listens at this address, which IANA's registry does not have.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),

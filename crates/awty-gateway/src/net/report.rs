@@ -14,7 +14,7 @@ pub struct Call {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// The time limit covers everything from the look-up of the host's name to the end of the answer.
+    /// Covers everything from the look-up of the host's name to the end of the answer.
     pub timeout: Duration,
     pub connect_timeout: Duration,
 }

@@ -1,5 +1,4 @@
-//! Resolves the names of endpoints to addresses that the guard allows. Names are cached for their TTL, but for at least
-//! 5 and at most 60 seconds.
+//! Names are cached for their TTL, but for at least 5 and at most 60 seconds.
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
@@ -14,7 +13,7 @@ use url::Host;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 const CACHE: u64 = 10_000;
-/// The gateway uses at most this many addresses of one name, which may have thousands.
+/// A name may have thousands of addresses.
 const ADDRESSES: usize = 64;
 
 pub struct Resolver {
@@ -72,7 +71,7 @@ impl Resolver {
     }
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Failure> {
-        // The final dot keeps the resolver from appending this machine's search domains.
+        // The final dot keeps the resolver from appending search domains.
         let absolute = format!("{}.", name.trim_end_matches('.'));
         let looked_up = tokio::time::timeout(PATIENCE, self.inner.lookup_ip(absolute)).await;
         let found = looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))?;

@@ -1,5 +1,4 @@
 //! Connections to endpoints need TLS 1.2 or later. The system's certificates and configured ones are trusted.
-//! Verification cannot be switched off.
 
 use super::fault::{Failure, Fault};
 use rustls::pki_types::pem::PemObject;

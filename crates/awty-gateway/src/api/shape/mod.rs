@@ -1,4 +1,4 @@
-//! Shapes of requests and answers for `/v1/openapi.json`. Tests compare the shapes with real answers.
+//! Shapes of requests and answers for `/v1/openapi.json`.
 //!
 //! Each list of fields has four uses: the document, the reading of requests (`fields`), the arguments of the SQL
 //! function, and the writing of answers (`show`).
@@ -23,7 +23,6 @@ pub enum Kind {
 
 pub type FieldList = &'static [(&'static str, Kind)];
 
-/// Declares a type for the OpenAPI document, and the [`FieldList`] with the same fields.
 macro_rules! fields {
     ($(#[$doc:meta])* $name:ident, $list:ident: $($(#[$about:meta])* $field:ident: $type:ty = $kind:ident,)*) => {
         $(#[$doc])*
@@ -45,8 +44,7 @@ use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Names of the fields of an answer that it does not share with a request. PUT ignores them, so that it takes what GET
-/// returns.
+/// PUT ignores them, so that it takes what GET returns.
 pub fn only_answers<T: PartialSchema>() -> Vec<String> {
     fn own(schema: &RefOr<Schema>) -> Vec<String> {
         match schema {

@@ -13,7 +13,7 @@ macro_rules! alert {
     };
 }
 
-/// Sorts at most 10,000 open alerts, so that the cost is bounded.
+/// Sorts at most 10,000 alerts, so that the cost is bounded.
 const OPEN: &str = concat!(
     alert!(),
     "FROM (SELECT * FROM awty.alert AS o WHERE o.cleared_at IS NULL AND o.level >= $1 LIMIT 10000) AS a ORDER BY a.due_at, a.id LIMIT $2"
@@ -36,7 +36,6 @@ const PENDING: &str = concat!(
     check!(),
     "FROM awty.future_job AS f WHERE f.entity_name = $1 AND ($2::text IS NULL OR f.entity_key = $2) ORDER BY f.entity_key, f.job LIMIT $3"
 );
-/// Reads the checks of each job by the index on job and slot.
 const IN_SLOT: &str = concat!(
     check!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -58,7 +57,6 @@ macro_rules! ended {
             'http', EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job)) "
     };
 }
-/// Reads the problems of each job by the index on them.
 const PROBLEMS: &str = concat!(
     ended!(),
     "FROM awty.job AS j CROSS JOIN LATERAL (
@@ -85,7 +83,6 @@ const HOLD: &str =
 const RELEASE: &str = "SELECT awty.release($1, $2, $3)";
 const CHECK_NOW: &str = "SELECT awty.check_now($1, $2, $3)";
 
-/// Returns the open alerts that have at least this level, the longest late first.
 pub async fn open_alerts(request: &Request, level: i32, limit: i64) -> Result<Vec<Value>, Trouble> {
     all(request, OPEN, &[&level, &limit]).await
 }
@@ -98,7 +95,6 @@ pub async fn alerts_of(request: &Request, name: &str, key: &str) -> Result<Vec<V
     all(request, ALERTS_OF, &[&name, &key]).await
 }
 
-/// Returns the pending checks of one entity, or of all entities with this name.
 pub async fn pending(request: &Request, name: &str, key: Option<&str>, limit: i64) -> Result<Vec<Value>, Trouble> {
     all(request, PENDING, &[&name, &key, &limit]).await
 }
@@ -115,7 +111,6 @@ pub async fn schedule_of(request: &Request, name: &str, key: &str) -> Result<Opt
     Ok(all(request, SCHEDULE_OF, &[&name, &key]).await?.pop())
 }
 
-/// Returns finished checks, the newest first, from a position in that order on.
 pub async fn ended(
     request: &Request,
     problems: bool,
@@ -126,13 +121,11 @@ pub async fn ended(
     all(request, if problems { PROBLEMS } else { HISTORY }, &[&after, &id, &limit]).await
 }
 
-/// Returns one call of a schedule, which ended at about this time.
 pub async fn one_attempt(request: &Request, schedule: &str, at: &str, lease: i64) -> Result<Option<Value>, Trouble> {
     let row = request.maybe(ATTEMPT, &[&schedule, &at, &lease]).await?;
     Ok(row.map(|row| row.try_get::<_, String>(0)).transpose()?.as_deref().and_then(call))
 }
 
-/// Holds a check or an alert, for a length of time or until it is released.
 pub async fn hold(
     request: &Request,
     (name, key, job): (&str, &str, Option<&str>),

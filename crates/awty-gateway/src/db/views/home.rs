@@ -5,7 +5,6 @@ use crate::db::schedules::ms;
 use crate::db::{Request, Trouble};
 use serde_json::Value;
 
-/// More late rows than this are shown as "more than".
 pub const MANY: i64 = 1_000;
 
 const LATE_COUNT: &str = "SELECT pg_catalog.count(*) FROM (SELECT FROM awty.alert AS a
@@ -22,7 +21,6 @@ const FAILING: &str = "SELECT pg_catalog.jsonb_build_object('job', f.job, 'name'
         'max', f.max_attempts, 'next', f.next_check_at, 'sqlstate', f.sqlstate, 'message', f.message, 'at', f.failed_at)
     FROM (SELECT * FROM awty.failing LIMIT 1000) AS f
     WHERE NOT EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = f.job) ORDER BY f.failed_at DESC LIMIT $1";
-/// Reads the failing endpoints of each tenant by the partial index on them.
 const ENDPOINTS: &str = "SELECT pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'since', e.failing_since)
     FROM awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.id, w.uri, w.failing_since FROM awty_http.endpoint AS w
@@ -47,7 +45,6 @@ pub async fn late_count(request: &Request) -> Result<i64, Trouble> {
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(0))
 }
 
-/// Returns the rows that reach their next reminder or their due time within an hour, the nearest first.
 pub async fn soon(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble> {
     all(request, SOON, &[&limit]).await
 }
@@ -64,7 +61,6 @@ pub async fn behind(request: &Request, limit: i64) -> Result<Vec<Value>, Trouble
     all(request, BEHIND, &[&limit]).await
 }
 
-/// Returns the number of checks by job and step.
 pub async fn ahead(request: &Request, ahead: &str, step: &str) -> Result<Vec<Value>, Trouble> {
     all(request, AHEAD, &[&ahead, &step]).await
 }

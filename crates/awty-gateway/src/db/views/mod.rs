@@ -1,4 +1,4 @@
-//! Reads checks, rules and jobs for the page, and changes them. Each function runs in the transaction of a request.
+//! Reads checks, rules and jobs for the page, and changes them.
 //!
 //! Invariant: each query reads a bounded number of rows, and row security decides which rows the role sees.
 
