@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Identifies a planned call: its path, its planned time in microseconds, and how often the endpoint has asked for the
-/// call again.
+/// Path of a call, its planned time in microseconds, and how often the endpoint has asked for the call again.
 pub type Occurrence = (String, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -22,7 +21,6 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// The gateway must have called `path` once in each `period`, from the time `first` until its pending call.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -46,7 +44,6 @@ pub struct Evidence {
     pub failed: BTreeSet<(String, i64)>,
     pub plans: Vec<Plan>,
     pub sends: BTreeMap<String, Fate>,
-    /// Paths of the job with `at_most_once` begin with this text.
     pub once: &'static str,
     pub first_fault: f64,
 }
@@ -126,9 +123,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Finds calls that were repeated although the receiver had answered them. Before the first fault, a repetition is
-/// allowed only if the database has recorded that the call failed. The reason is that a gateway on a busy machine may
-/// be late with an answer or heartbeat.
+/// Before the first fault, a repetition is allowed only if the database has recorded that the call failed. The reason
+/// is that a gateway on a busy machine may be late with an answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());

@@ -28,7 +28,7 @@ impl Faults {
         Faults { random: StdRng::seed_from_u64(seed), counts: Counts::default() }
     }
 
-    /// Waits for a random time, because a fault directly after another fault would have no effect.
+    /// A fault directly after another fault would have no effect.
     fn pass(&mut self, milliseconds: std::ops::Range<u64>) {
         let until = std::time::Instant::now() + Duration::from_millis(self.random.random_range(milliseconds));
         while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {
@@ -61,7 +61,6 @@ impl Faults {
         self.counts.gateways += 1;
     }
 
-    /// Stops a gateway for so long that its leases become invalid.
     fn freeze(&mut self, world: &mut World) {
         let number = self.random.random_range(0..GATEWAYS);
         world.signal(number, Signal::STOP);

@@ -1,7 +1,6 @@
 //! Kills gateways, the server and the network while the gateways make scheduled and single calls.
 //!
-//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines their order. The
-//! default number takes three minutes.
+//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`). `AWTY_SEED` determines their order.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod checker;
@@ -22,7 +21,6 @@ use world::{GATEWAYS, TENANTS, World};
 const KILLS: u64 = 60;
 const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
-/// Returns NULL once every send has ended and no check is more than 2 s late.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (
     SELECT entity_key, next_check_at FROM awty.future_job WHERE job ^@ 'http' AND (entity_key ~ '#' OR next_check_at < now() - '2 s'::interval)
     ORDER BY next_check_at LIMIT 5) AS late";

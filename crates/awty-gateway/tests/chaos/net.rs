@@ -76,7 +76,7 @@ impl Net {
         Ok(net)
     }
 
-    /// Plugs the cable in or pulls it out. A pulled cable loses packets silently.
+    /// A pulled cable loses packets silently.
     pub fn connect(&self, connected: bool) {
         must(&format!("link set {} {}", self.cable, if connected { "up" } else { "down" }));
     }

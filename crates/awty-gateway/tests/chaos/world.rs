@@ -10,7 +10,6 @@ use std::process::Command;
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 pub const GATEWAYS: usize = 2;
 pub type Tenant = (&'static str, &'static str);
-/// The job of the second tenant has the option `at_most_once`.
 pub const TENANTS: [Tenant; 2] = [("app", "/often"), ("careful", "/once")];
 
 pub struct World {

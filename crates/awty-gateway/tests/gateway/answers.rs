@@ -57,8 +57,7 @@ fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
     let target = receiver.uri("");
     shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http.app', '{target}', concurrency => 1)")]);
     let _gateway = shop.gateway("one");
-    // All calls are due at the same time. If the gateway made one call per second, they would take longer than the test
-    // waits.
+    // One call per second would take longer than the test waits.
     shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 150)"));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "150");
 }
@@ -108,7 +107,6 @@ fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
     shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
 }
 
-/// Only an answer that changes a locked schedule, for example with `Awty-Stop`, must wait for the lock.
 #[test]
 fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

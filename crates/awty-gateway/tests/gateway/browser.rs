@@ -1,5 +1,4 @@
-//! Tests the page in Chromium: the forms as a person uses them, the width of a phone, names of controls, and the
-//! Content-Security-Policy.
+//! Tests the page in Chromium.
 
 use crate::chromium::Chromium;
 use crate::people::open;
@@ -102,7 +101,6 @@ fn a_schedule_lives_in_the_browser() {
     assert!(chromium.errors.is_empty(), "{:?}", chromium.errors);
 }
 
-/// Names that are long, hostile or written from right to left break no view, and each control has a name.
 #[test]
 fn each_view_fits_a_phone_and_breaks_no_policy() {
     let (shop, gateway, _) = open();

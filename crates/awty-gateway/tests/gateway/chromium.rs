@@ -19,7 +19,6 @@ pub struct Chromium {
     messages: Receiver<Value>,
     session: Option<String>,
     last: u64,
-    /// Errors that pages have logged, such as reports of the Content-Security-Policy.
     pub errors: Vec<String>,
     loaded: bool,
     profile: PathBuf,
@@ -103,7 +102,7 @@ impl Chromium {
         self.await_load();
     }
 
-    /// Evaluates JavaScript from outside of the page, which itself runs none.
+    /// The page itself runs no JavaScript.
     pub fn value(&mut self, script: &str) -> Value {
         let found = self.command("Runtime.evaluate", json!({"expression": script, "returnByValue": true}));
         assert!(found["exceptionDetails"].is_null(), "{script}: {found}");
@@ -114,7 +113,6 @@ impl Chromium {
         self.value(script).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Fills the fields of a form in, sends the form and awaits the next page.
     pub fn send(&mut self, form: &str, fields: &[(&str, &str)]) {
         for (name, text) in fields {
             self.value(&format!("document.querySelector({form:?}).elements[{name:?}].value = {}", json!(text)));
@@ -124,7 +122,6 @@ impl Chromium {
         self.await_load();
     }
 
-    /// Names of the controls that have a role, and no name for people who do not see them.
     pub fn nameless(&mut self) -> Vec<Value> {
         self.command("Accessibility.enable", json!({}));
         let tree = self.command("Accessibility.getFullAXTree", json!({}));
@@ -139,7 +136,6 @@ impl Chromium {
         nodes.into_iter().filter(is_nameless).collect()
     }
 
-    /// Writes the whole page as an image below the target directory.
     pub fn picture(&mut self, name: &str) {
         let shot = self.command("Page.captureScreenshot", json!({"captureBeyondViewport": true}));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");

@@ -26,7 +26,6 @@ fn with_three_connections_all_is_answered_and_booked() {
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "0");
 }
 
-/// The synchronous standby does not exist, so clients that commit wait for ever.
 #[test]
 fn calls_wait_for_no_standby() {
     let (mut shop, receiver) = (Shop::open(), Receiver::start());

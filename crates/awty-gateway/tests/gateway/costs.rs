@@ -1,7 +1,7 @@
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Maximum memory of the gateway in KiB. Without limits, a single row could cost 140 MB.
+/// In KiB. Without limits, a single row could cost 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]

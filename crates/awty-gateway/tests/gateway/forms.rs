@@ -1,5 +1,3 @@
-//! Tests signing in and the forms of the page over HTTP.
-
 use crate::people::open;
 use crate::visitor::{Browser, VIEWS};
 

@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// These are more answers than fit. Four answers of 4 MiB fill the memory of one role, and the kernel buffers a few
-/// more.
+/// Four answers of 4 MiB fill the memory of one role, and the kernel buffers a few more.
 const REQUESTS: usize = 40;
 
 #[test]

@@ -53,7 +53,6 @@ fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
     // If a request looked up objects in the role's schema, PostgreSQL would choose these operators instead of its own.
-    // Their functions would run with all rights of the gateway.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
@@ -116,15 +115,13 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Number of clients that send requests at once. On a slow machine, fewer clients would not exceed the allowed rate of
-/// requests.
+/// With fewer clients, a slow machine would not exceed the allowed rate of requests.
 const ASKING: usize = 8;
 
 #[test]
 fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
     let (shop, gateway, client) = open();
     let other = people::client(&shop, &gateway, "app", "write");
-    // The gateway checks the token first, and then refuses the parameter `limit`.
     let ask = |client: &Client| client.get("/v1/schedules?limit=0");
     let (start, told) = (Instant::now(), AtomicBool::new(false));
     let asked = || {

@@ -86,7 +86,6 @@ fn each_operation_asks_for_a_token_a_scope_and_the_right_role() {
         if admins || path.starts_with("/v1/targets/") && !reads {
             assert_eq!(problem(&ask(&client)), is(403, "not-permitted"), "{method} {path}");
         }
-        // A role gets 404 for an object of another role. For a shared resource, it gets an empty answer or a refusal.
         let answer = ask(&stranger);
         let of_one = path.matches('/').count() > 2 || path.contains("?uri=") || path.starts_with("/naptime");
         match (of_one, reads) {
@@ -166,8 +165,7 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
-    // A call that fails after the client's GET changes the ETag of the next GET, but must not make the client's change
-    // fail.
+    // A call that fails after the client's GET changes the ETag of the next GET.
     let tag = client.get(&place).header("etag");
     shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);
     assert_eq!(client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n")).status, 200);

@@ -12,7 +12,7 @@ fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
     until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
 }
 
-/// Makes events of each kind, because a series appears only with its first value.
+/// A series appears only with its first value.
 fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);
@@ -69,7 +69,6 @@ fn each_metric_of_an_alert_is_there() {
 
 #[test]
 fn prometheus_understands_the_alerts() {
-    // scripts/setup installs promtool beside the folder of the build profile.
     let target = std::path::Path::new(env!("CARGO_BIN_EXE_awty-gateway")).ancestors().nth(2).unwrap();
     let own = target.join("prometheus/usr/bin/promtool");
     let run = |program: &std::ffi::OsStr| Command::new(program).args(["check", "rules", RULES]).output();
@@ -91,7 +90,6 @@ fn what_was_missed_is_counted_by_job() {
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
     shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
-    // A counter must not fall when rows of the history are deleted.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
     assert_eq!(value(&gateway, series), Some(3.0));
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // All tests share this setup of TLS, because reading the system's certificates takes longer than most calls.
+    // Reading the system's certificates takes longer than most calls.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -24,11 +24,9 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// Even a busy machine can connect and send within this time.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// The connect timeout is much longer than the timeout of the call, so that one pause of the machine cannot exceed
-/// both.
+/// One pause of the machine must not exceed both timeouts.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
@@ -45,7 +43,7 @@ fn text(text: &str) -> Step {
 
 #[tokio::test]
 async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_sent() {
-    // The listener's queue is full, so the kernel does not answer the request for a connection.
+    // The kernel does not answer a request for a connection while the listener's queue is full.
     let (full, caller) = (Script::full(), Arc::new(caller()));
     let report = caller.call(short(&full.uri("http"))).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, false));

@@ -1,4 +1,4 @@
-//! The tests check the requirements of naptime, another service that schedules HTTP calls.
+//! Requirements of naptime, another service that schedules HTTP calls.
 
 mod calls;
 mod changes;

@@ -1,7 +1,6 @@
 //! Twenty hostile neighbours attack one victim at once. The victim must keep its calls, its alerts and its privacy.
 //!
-//! `AWTY_MINUTES` is the length of a long run (`make neighbours MINUTES=5`). The figures of this run, and of a second
-//! run without attacks, are written to the file `AWTY_PAGE`. A short run checks no times.
+//! `AWTY_MINUTES` is the length of a long run (`make neighbours MINUTES=5`).
 
 mod by_clients;
 mod by_endpoints;
@@ -19,11 +18,9 @@ use hood::Hood;
 use std::time::{Duration, SystemTime};
 use victim::Victim;
 
-/// Maximum memory of the gateway in KiB. The gateway takes 214 MiB while 128 MiB of requests wait (docs/gateway.md),
-/// and 64 MiB for bodies of the API. The rest is for buffers of 1,000 calls and connections. Without limits, the
-/// gateway took 1.68 GB.
+/// In KiB. While 128 MiB of requests wait, the gateway takes 214 MiB (docs/gateway.md), and bodies of the API may take
+/// 64 MiB. Without limits, it took 1.68 GB.
 const MOST: u64 = 320 * 1024;
-/// The victim gets one call per second.
 const CALLS: usize = 25;
 
 #[allow(clippy::disallowed_methods)] // figures compare moments with the receiver's stamps
@@ -37,7 +34,7 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-/// In a short run the gateway has few places, so that the neighbours can fill them all.
+/// The neighbours must be able to fill all places.
 fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);

@@ -38,7 +38,7 @@ fn a_page_of_the_history_reads_no_row_of_another_tenant() {
     assert!((20..=60).contains(&rows), "{rows} rows were read for a page of 20: {plan:#}");
 }
 
-/// The home view shows the next hour on each load, so its cost must not grow with the checks that are due later.
+/// The home view shows the next hour on each load.
 #[test]
 fn the_next_hour_reads_no_check_that_is_due_later() {
     let (shop, _gateway, _app) = open();

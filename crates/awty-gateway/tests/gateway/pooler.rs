@@ -1,6 +1,4 @@
-//! Runs gateways behind PgBouncer, which supports prepared statements in transaction mode since version 1.21.
-//!
-//! `AWTY_PGBOUNCER` names the program if it is not in the PATH. Without PgBouncer, the test only prints the reason.
+//! PgBouncer supports prepared statements in transaction mode since version 1.21.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -9,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// PgBouncer has this many connections to the server. Two gateways need more, so they must share connections.
+/// Two gateways need more connections to the server, so they must share.
 const POOL: i64 = 3;
 
 fn program() -> String {
@@ -44,7 +42,7 @@ impl Pooler {
             users.display(),
         );
         std::fs::write(&ini, settings).unwrap();
-        // PgBouncer refuses to run as root, so it runs as postgres, like the server.
+        // PgBouncer refuses to run as root.
         let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
         let mut command = if is_root {
             let mut runuser = Command::new("runuser");

@@ -1,5 +1,3 @@
-//! Sends random requests to the API. No request may get a 500, and the gateway's memory must not grow.
-
 use crate::client::{Client, encoded};
 use crate::people;
 use rand::rngs::StdRng;
@@ -10,7 +8,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// The gateway's memory may grow by this many KiB, because the allocator keeps some memory of large requests.
+/// In KiB. The allocator keeps some memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {
@@ -198,7 +196,7 @@ fn no_request_is_answered_with_500_and_memory_stays_flat() {
         let method = method(&mut random, &path);
         let answer = client.ask_with(&method, &path, &body, &headers);
         *seen.entry(answer.status).or_default() += 1;
-        // A request may time out, because on a busy machine a row can stay locked for a second.
+        // On a busy machine a row can stay locked for a second.
         let is_good =
             (200..500).contains(&answer.status) || (answer.status, answer.problem().as_str()) == (504, "timed-out");
         assert!(is_good, "{method} {path}\n{headers}{body}\n{} {}\n{}", answer.status, answer.text, gateway.log());

@@ -1,5 +1,3 @@
-//! Tests the reasons why a gateway is not ready.
-
 use crate::people::{self, is, problem};
 use crate::shop::{Gateway, Shop, until};
 

@@ -7,7 +7,7 @@ const WAITING: usize = 4;
 const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
-/// Changes that wait for a locked row use three of the five connections. The other two serve tokens and reads.
+/// Changes use at most three of the five connections.
 #[test]
 fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();
@@ -22,7 +22,7 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     read_while_changes_wait(&shop, &[&app], &app, "2");
 }
 
-/// If no change ends during the read, the read used a connection that changes never use.
+/// If no change ends during the read, the read used a connection that changes leave free.
 fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, locked: &str) {
     let paths: Vec<String> = writers
         .iter()
@@ -40,7 +40,7 @@ fn read_while_changes_wait(shop: &Shop, writers: &[&Client], reader: &Client, lo
         for (client, path) in std::iter::zip(writers, &paths) {
             for _ in 0..WAITING {
                 scope.spawn(move || {
-                    // Each request waits for a second. The number of requests is limited, so that a failing test ends.
+                    // Each request waits for a second. A failing test must end.
                     for _ in 0..60 {
                         let answer = client.ask_once("POST", path, "{}", "");
                         ended.fetch_add(1, Ordering::SeqCst);

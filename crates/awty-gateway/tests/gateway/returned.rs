@@ -1,5 +1,3 @@
-//! Tests values that a client sends back as GET has shown them.
-
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, problem};
 use crate::receiver::Receiver;
@@ -191,7 +189,7 @@ fn statistics_count_failures_by_themselves() {
     });
 }
 
-/// The default follows the period. A jitter that the client has given does not.
+/// The default follows the period, unlike a jitter that the client has given.
 #[test]
 fn the_default_jitter_stays_a_default_when_it_is_sent_back() {
     let (shop, _gateway, client) = open();

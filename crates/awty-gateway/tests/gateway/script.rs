@@ -7,16 +7,14 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),
-    /// The server sends these bytes slowly and repeatedly.
     Drip(Vec<u8>),
-    /// The server sends these bytes repeatedly, as fast as the peer reads.
     Flood(Vec<u8>),
     Hang,
 }
 
 pub struct Script {
     address: SocketAddr,
-    /// These connections fill the listener's queue. The listener accepts none of them.
+    /// Fill the listener's queue, because the listener accepts none of them.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -42,8 +40,7 @@ impl Script {
 }
 
 fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
-    // With plain HTTP, the script waits for a whole request, which ends with a body of four bytes. With TLS, it waits
-    // only for the first byte.
+    // With plain HTTP, a request ends with a body of four bytes. With TLS, its first byte is enough.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();

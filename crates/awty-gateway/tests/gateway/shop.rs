@@ -1,5 +1,3 @@
-//! Starts a throwaway cluster with awty_http, and gateways as separate processes.
-
 pub use awty_testkit::gateway::{Gateway, PATIENCE, until};
 use awty_testkit::{Cluster, gateway};
 use std::io::Write;
@@ -37,7 +35,7 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Allows the secret for the origin. Returns the path of the configuration file, for `--config`.
+    /// Returns the path of the configuration file.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
@@ -86,7 +84,6 @@ impl Shop {
         Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }
 
-    /// The program connects as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);
@@ -107,7 +104,7 @@ impl Shop {
     }
 }
 
-/// Returns a port below the range from which the system assigns ports, so that the system gives it to no other socket.
+/// The system assigns ports above this range, so it gives the port to no other socket.
 pub fn free_port() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
     (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

@@ -23,7 +23,6 @@ fn stop(gateway: &Gateway) {
     });
 }
 
-/// A lease that the gateway does not give back expires only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);
@@ -35,7 +34,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
     holder
 }
 
-/// If the first gateway gave its leases back, the calls of the next gateway count as first attempts.
+/// After a lease is given back, the next attempt counts as the first.
 #[track_caller]
 fn the_next_one_calls_them(shop: &Shop, receiver: &Receiver) {
     let _next = shop.gateway("next");

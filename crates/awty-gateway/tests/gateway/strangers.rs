@@ -4,8 +4,7 @@ use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
 
-/// Any role can take any advisory lock, because the keys of the locks are public. A request must therefore not wait for
-/// an advisory lock.
+/// Any role can take any advisory lock, because the keys are public.
 #[test]
 fn no_advisory_lock_holds_up_a_change_of_limits() {
     let (shop, gateway, _app) = open();
@@ -18,7 +17,6 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// A role takes the name of a former tenant's job before the gateway notices.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -113,7 +111,7 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // Rows that a role writes without the functions of awty_http can stop only its own tenant's calls.
+    // Rows that a role writes itself can stop only its own tenant's calls.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

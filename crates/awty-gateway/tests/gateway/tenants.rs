@@ -1,7 +1,6 @@
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Creates a role that is not a tenant, and whose job the gateway may claim.
 fn with_bob(shop: &Shop) {
     shop.cluster.execute(
         "postgres",
@@ -51,8 +50,7 @@ fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
     assert!(!gateway.log().contains("http.m"), "{}", gateway.log());
 }
 
-/// drop_tenant ends the schedules of the tenant, and add_tenant does not restart them. The schedules keep their ids and
-/// keys.
+/// add_tenant does not restart schedules that drop_tenant has ended.
 #[test]
 fn a_tenant_that_is_dropped_is_called_no_more() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,5 +1,3 @@
-//! Tests what each view of the page shows, and what strangers get.
-
 use crate::client::encoded;
 use crate::people::open;
 use crate::shop::until;

@@ -1,4 +1,4 @@
-//! A browser without JavaScript and styles, for tests of the page over HTTP.
+//! A browser without JavaScript, for tests of the page over HTTP.
 
 use crate::client::{Answer, Client, encoded};
 use crate::people::client;
@@ -7,7 +7,6 @@ use crate::shop::{Gateway, Shop};
 pub const VIEWS: [&str; 10] =
     ["/", "/alerts", "/rules", "/jobs", "/schedules", "/schedules/new", "/slots", "/history", "/targets", "/why"];
 
-/// A browser that is signed in by its cookie.
 pub struct Browser {
     pub client: Client,
     pub cookie: String,

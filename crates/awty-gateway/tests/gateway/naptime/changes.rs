@@ -4,7 +4,7 @@ use crate::shop::until;
 use serde_json::json;
 
 const URI: &str = "http://a.example/x";
-/// Ends the schedule in the same way as the header `Awty-Stop` of an answer.
+/// What the header `Awty-Stop` of an answer does.
 const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]

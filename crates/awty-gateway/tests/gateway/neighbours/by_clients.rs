@@ -4,7 +4,7 @@ use awty_testkit::postgres::Client;
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// All idle connections come from this one address, so that clients with other addresses can still connect.
+/// Only one address, so that clients with other addresses can still connect.
 const PEER: &str = "127.0.0.7:0";
 
 pub fn idle_connections(n: &Neighbour, _: &mut Client) {
@@ -22,7 +22,6 @@ pub fn idle_connections(n: &Neighbour, _: &mut Client) {
     drop(open);
 }
 
-/// With a good token, these requests would change the victim's schedule.
 pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
     let id = &n.target.id;
     for number in 0..50 {
@@ -32,7 +31,7 @@ pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
             [("GET", "/v1/schedules"), ("DELETE", &*format!("/v1/schedules/{id}")), ("GET", "/metrics")]
         {
             let status = client.ask_once(method, path, "", "").status;
-            // The status is 0 if the full listener closed the connection.
+            // 0 if the full listener closed the connection.
             assert!(![200, 204].contains(&status), "{method} {path}: {status}");
         }
     }

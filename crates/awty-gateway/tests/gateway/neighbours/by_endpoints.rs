@@ -34,7 +34,6 @@ pub fn hangs(n: &Neighbour, client: &mut Client) {
     n.hold();
 }
 
-/// The jobs are named like tenants' jobs, and the gateway may claim them.
 pub fn hangs_in_many_jobs(n: &Neighbour, client: &mut Client) {
     let (origin, job) = (n.traps.hang.uri(""), n.job());
     if n.round == 0 {

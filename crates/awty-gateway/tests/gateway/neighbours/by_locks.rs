@@ -2,7 +2,7 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// An attack whose statements fail proves nothing, so the statements must succeed.
+/// An attack whose statements fail proves nothing.
 #[track_caller]
 pub fn must(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
@@ -33,7 +33,7 @@ pub fn unregisters(n: &Neighbour, client: &mut Client) {
     must(client, &format!("SELECT awty.alter_target('{job}', '{origin}', rate => 1, burst => 1)"));
     must(client, &format!("SELECT awty_http.send('{origin}/limited/' || i) FROM generate_series(1, 200) AS i"));
     n.wait(Duration::from_secs(1));
-    // Unregistering may fail, because the gateway may be changing the same rows.
+    // The gateway may be changing the same rows.
     while client.batch_execute(&format!("BEGIN; SELECT awty.unregister('{job}')")).is_err() {
         must(client, "ROLLBACK");
         if !n.wait(Duration::from_millis(50)) {

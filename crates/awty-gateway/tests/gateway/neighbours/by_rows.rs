@@ -3,7 +3,7 @@ use super::hood::Neighbour;
 use awty_testkit::postgres::Client;
 use std::time::Duration;
 
-/// Number of jobs that each round registers, and maximum number of jobs in all rounds.
+/// Jobs of each round, and of all rounds.
 const NAMES: (usize, usize) = (500, 5_000);
 
 pub fn references_to_secrets(n: &Neighbour, client: &mut Client) {
@@ -50,7 +50,6 @@ pub fn job_names(n: &Neighbour, client: &mut Client) {
     n.wait(Duration::from_secs(1));
 }
 
-/// Entity name and key together spell the victim's address in unusual ways. No call may reach the victim's server.
 pub fn other_spellings(n: &Neighbour, client: &mut Client) {
     let (job, origin) = (n.job(), &n.target.origin);
     let (all, last) = origin.split_at(origin.len() - 1);
@@ -82,7 +81,7 @@ pub fn implausible_results(n: &Neighbour, client: &mut Client) {
         r#"{"lateness": "Infinity", "duration": null, "body": [[[]]], "fault": 7}"#,
     ];
     let mut answered = 0;
-    // The loop claims often, because the gateway claims checks of the same job and would otherwise take all of them.
+    // The gateway claims checks of the same job, and would otherwise take all of them.
     for turn in 0.. {
         let (complete, fail) = (results[turn % 3], results[(turn + 1) % 3]);
         let sql = format!(

@@ -3,13 +3,12 @@ use chrono::DateTime;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// All times are in seconds.
+/// Times are in seconds, memory in MiB.
 pub struct Figures {
     pub calls: usize,
     pub longest_gap: f64,
     pub p50: f64,
     pub p99: f64,
-    /// Memory of the gateway in MiB.
     pub memory: u64,
 }
 

@@ -18,11 +18,11 @@ const SHOWING: [&str; 4] = [
     "SELECT d::text FROM awty.doctor() AS d WHERE $1 <> $2",
 ];
 
-/// The searched texts are parameters of the queries. Otherwise a search would find the texts of its own query.
+/// The searched texts are parameters, because a search would otherwise find its own query.
 pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[String], catalog: bool) -> Vec<String> {
     let marks: Vec<String> = marks.iter().map(|mark| format!("%{}%", mark.replace('_', "\\_"))).collect();
     let mut found = Vec::new();
-    // JIT is off, because with thousands of jobs compiling a plan would take longer than running it.
+    // With thousands of jobs, compiling a plan would take longer than running it.
     client.batch_execute("SET jit = off; SET statement_timeout = '2s'").unwrap();
     let readable = client.query(READABLE, &[&catalog]).unwrap();
     assert!(readable.len() > 10, "only {} relations can be read", readable.len());
@@ -33,7 +33,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(row) if row.get(0) => found.push(relation),
             Ok(_) => (),
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take too long. The tables behind these views are searched too.
+            // With thousands of jobs, some views of awty take too long. Their tables are searched too.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }
@@ -82,12 +82,11 @@ fn found_by_api(client: &Client, target: &Target, marks: &[String]) -> Vec<Strin
 
 #[track_caller]
 pub fn assert_nothing_is_seen(shop: &Shop, gateway: &Gateway, hood: &Hood, target: &Target, marks: &[String]) {
-    // If the victim did not find its own texts, the search with a neighbour's rights would prove nothing.
+    // Without this control, the search with a neighbour's rights would prove nothing.
     let own = found_by_sql(&mut shop.cluster.client("postgres", "victim"), target, marks, false);
     for relation in ["awty_http.endpoint", "awty_http_internal.content", "victim.orders"] {
         assert!(own.iter().any(|found| found == relation), "{relation} is not in {own:?}");
     }
-    // All neighbours have equal rights, so two roles are enough.
     for (role, catalog) in [(hood::role(0), true), (hood::role(14), false)] {
         let found = found_by_sql(&mut shop.cluster.client("postgres", &role), target, marks, catalog);
         assert!(found.is_empty(), "{role} sees values of the victim in {found:?}");

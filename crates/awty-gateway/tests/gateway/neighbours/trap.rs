@@ -11,11 +11,10 @@ const KEPT: usize = 16 * 1024;
 pub enum Manner {
     Hang,
     Deaf,
-    /// The trap sends the first text once, and then the second text without end.
+    /// The first text once, and then the second without end.
     Endless(&'static str, &'static str),
-    /// The trap works like `Endless`, but pauses for a tenth of a second after each text.
+    /// As `Endless`, but with a pause of a tenth of a second after each text.
     Slow(&'static str, &'static str),
-    /// The only answer has this status and these headers.
     Answer(&'static str, &'static str),
 }
 
