@@ -1,5 +1,5 @@
--- A small shop that wants an alert for every order that has not shipped 3 seconds after it was placed, and a second one after 5 seconds.
--- (A real shop would use hours.) Run by the role shop, which owns the schema shop and has USAGE on the schema awty.
+-- A small shop wants an alert for every order that has not shipped 3 seconds after it was placed, and a second one
+-- after 5 seconds.
 
 CREATE TABLE shop.orders (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -12,8 +12,7 @@ CREATE INDEX orders_to_ship_idx ON shop.orders (ready_at) WHERE status = 'UNSHIP
 -- The whole rule. Its alerts are in awty.alert.
 SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 seconds', escalate => '{5 seconds}');
 
--- For the demo's own records: the time at which an order shipped. The clock is read after the rule's trigger, which fires first because of its
--- name.
+-- The trigger reads the clock after the rule's trigger, which fires first because of its name.
 CREATE TABLE shop.shipment (
     order_id         bigint PRIMARY KEY REFERENCES shop.orders,
     shipped_at       timestamptz NOT NULL

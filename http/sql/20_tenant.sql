@@ -1,7 +1,6 @@
 -- A tenant is a role whose calls the gateway makes.
 --
--- Only the extension's owner writes awty_http.tenant, so the name of a job gives no right. A role that registers a job "http.app" gets no
--- calls of tenant "app", and cannot derive the tenant's ids and signing keys.
+-- Only the extension's owner writes awty_http.tenant, so the name of a job gives no right.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,
@@ -26,8 +25,7 @@ CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS bool
     RETURN pg_has_role(caller, role, awty_internal.becoming());
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first role SET ROLE to the second?';
 
--- A role has the rights that awty.allow() has given it. A member of the tenant's role has all rights. If a job has the name of the tenant's
--- job but belongs to another role, it gives no right.
+-- A role has the rights that awty.allow() has given it. A member of the tenant's role has all rights.
 --
 -- The function reads the present rights, because an old snapshot may still show a right that was taken back.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
@@ -164,7 +162,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error for locked rows of a tenant';
 
--- lock_timeout limits how long add_tenant and drop_tenant wait for rows that a tenant keeps locked.
+-- A tenant may keep rows locked.
 CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
@@ -220,7 +218,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes; returns the job of its calls; for the owner of extension awty_http';
 
--- gen_random_uuid() reads PostgreSQL's strong source of random numbers. The hash gives 63 random bits.
+-- 63 bits from PostgreSQL's strong source of random numbers.
 CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807

@@ -1,5 +1,3 @@
--- Creates endpoints, which say when and how each URI of a tenant is called.
---
 -- Only functions of the extension's owner write these tables, on behalf of a role that has the right.
 
 CREATE TABLE awty_http_internal.endpoint (
@@ -36,7 +34,6 @@ CREATE TABLE awty_http_internal.endpoint (
     CONSTRAINT endpoint_one_per_uri UNIQUE (entity_name, entity_key, job)
 );
 
--- These indexes find the schedules of one tenant, however many schedules other tenants have.
 CREATE INDEX endpoint_job_idx ON awty_http_internal.endpoint (job, id);
 CREATE INDEX endpoint_failing_idx ON awty_http_internal.endpoint (job, id) WHERE failing_since IS NOT NULL;
 CREATE INDEX endpoint_origin_idx ON awty_http_internal.endpoint (entity_name, id);

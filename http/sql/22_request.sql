@@ -41,8 +41,8 @@ CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'Returns a length of time as the gateway reads it, in milliseconds or whole seconds';
 
--- Splits a call into the request and its content, which has the header values and the body. A role with the right "read" does not see the
--- content. The request has only the names of the headers.
+-- Splits a call into the request and its content, which has the header values and the body. The request has only the
+-- names of the headers.
 CREATE FUNCTION awty_http_internal.request(
     method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,
     max_lateness interval, success text, sign boolean, keep_response boolean, OUT request jsonb, OUT content jsonb)

@@ -1,8 +1,5 @@
--- Creates the function that tells the gateway about the calls of its leases.
-
--- Row security would read the rights to all jobs of the database for each claim, and roles may register thousands of jobs. This function
--- reads the rights to the jobs of the leases. It reads lease, job and tenant in one snapshot, and returns no row for a lease if another role
--- has taken over the name of its job.
+-- Row security would read the rights to all jobs of the database for each claim, and roles may register thousands of
+-- jobs. A lease gets no row if another role has taken over the name of its job.
 CREATE FUNCTION awty_http_internal.claimed(leases bigint[], OUT lease bigint, OUT tenant bigint, OUT role name, OUT id text, OUT failing boolean,
     OUT deleted boolean, OUT args jsonb) RETURNS SETOF record
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';

@@ -1,5 +1,3 @@
--- Creates awty_http.schedule() and awty_http.unschedule().
-
 CREATE FUNCTION awty_http_internal.definition(endpoint awty_http_internal.endpoint) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT to_jsonb(endpoint) - '{version,failing_since,verdict,verdict_at,verdict_note,paused_note,created_by,created_at,changed_at,deleted_at}'::text[]
@@ -29,8 +27,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next occurrences of a plan';
 
--- A single call and a repetition are over when the last call was made. A schedule with "after" is never over, because the same definition
--- starts a new wait.
+-- A schedule with "after" is never over, because the same definition starts a new wait.
 CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN endpoint.after IS NULL

@@ -1,5 +1,4 @@
--- The gateway records an answer and its effects on the schedule in one transaction. It skips schedules that another session has locked, so
--- that no answer waits for a lock.
+-- Skips schedules that another session has locked, so that no answer waits for a lock.
 CREATE FUNCTION awty_http_internal.lock_answered(ids text[]) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.lock_answered(text[]) IS 'Locks schedules whose answers are about to be booked, and returns those that another session has locked; for roles that may claim';

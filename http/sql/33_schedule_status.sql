@@ -1,4 +1,4 @@
--- Creates functions and a view that show the state, the past calls and the next calls of schedules. They read with the caller's rights.
+-- The functions and the view read with the caller's rights.
 
 -- Calls are ordered by (ended_at, lease), so that the next page can begin after the last row of a page. The index has this order.
 -- enable_sort is off, so that reading the first ten of a million calls is as quick as reading the first ten of ten.
@@ -16,7 +16,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.attempts(text, timestamptz, bigint, integer) IS 'Calls of a schedule, the newest first, from a position in that order on; kept for awty.attempt_retention';
 
--- Returns the time of the pending call, and then the times of the plan. Jitter delays all calls of one schedule by the same time.
+-- Jitter delays all calls of one schedule by the same time.
 CREATE FUNCTION awty_http_internal.next_calls(id text, max integer DEFAULT 10) RETURNS SETOF timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -54,8 +54,8 @@ CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 
--- The view has the columns that are cheap to read for many schedules. It also has all columns of awty_http.endpoint, so that a list needs
--- no join. Functions such as awty_http_internal.counts() return more about one schedule.
+-- The view has the columns that are cheap to read for many schedules. It also has all columns of awty_http.endpoint, so
+-- that a list needs no join.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
 SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,

@@ -40,7 +40,7 @@ CREATE FUNCTION awty_http.send(
 COMMENT ON FUNCTION awty_http.send(text, jsonb, text, timestamptz, interval, jsonb, text)
     IS 'Calls a URI once, if this transaction commits; a call with the same key and content is sent only once; returns the number of the check';
 
--- The entity key contains the sender, so that equal keys of two roles are two checks. A slash in the name of a role is escaped.
+-- The entity key contains the sender, so that equal keys of two roles are two checks.
 CREATE FUNCTION awty_http_internal.send_key(path text, caller oid, key text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT send_key.path || '#' || replace(replace(pg_get_userbyid(send_key.caller), '%', '%25'), '/', '%2F') || '/' || send_key.key

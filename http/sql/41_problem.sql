@@ -1,4 +1,3 @@
--- The view has only failed calls, because awty.attempt has the successful ones.
 CREATE VIEW awty_http_internal.problem WITH (security_invoker = true) AS
 SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS uri, h.entity_name, h.entity_key,
     CASE WHEN strpos(h.entity_key, '#') = 0

@@ -10,8 +10,7 @@ CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target 
 $$;
 COMMENT ON FUNCTION awty_http_internal.target(text) IS 'State and limits of a target, as in awty.target';
 
--- The row of the tenant serves as the lock, because any role could take an advisory lock. Only this function and the owner of the extension
--- lock this row.
+-- The row of the tenant serves as the lock, because any role could take an advisory lock.
 CREATE FUNCTION awty_http_internal.lock_limits() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.lock_limits() IS 'Waits until no other transaction changes the limits of this tenant''s targets, and makes others wait until this one ends';

@@ -1,5 +1,3 @@
--- Creates the table of the calls' statistics, and functions for its histograms.
-
 CREATE TABLE awty_http.stat (
     id              text COLLATE "C" NOT NULL,
     width           interval NOT NULL,
@@ -47,7 +45,7 @@ COMMENT ON COLUMN awty_http.stat.duration_max IS 'Largest duration';
 COMMENT ON COLUMN awty_http.stat.duration_steps IS '24 counts of durations, like lateness_steps';
 COMMENT ON COLUMN awty_http.stat.job IS 'Job of the tenant; equal to id in the sums of all its schedules';
 
--- Histograms can be added, because their steps are fixed. Step n counts the lengths below 2^(n-1) ms that no lower step counts.
+-- Step n counts the lengths below 2^(n-1) ms that no lower step counts.
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 1 + width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::interval[]);
@@ -90,7 +88,7 @@ CREATE AGGREGATE awty_http_internal.all_steps(bigint[]) (
 );
 COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histograms';
 
--- A gateway reports seconds as JSON. The value may not be a number, or may be too small or too large for double precision.
+-- The value may not be a number, or may be too small or too large for double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
@@ -103,8 +101,8 @@ CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boo
     RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
 COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call dropped, because it was too late for the occurrence?';
 
--- The result of an attempt has "lateness" and "duration" in seconds, as the gateway measured them. If they are missing, the function uses
--- the times of the lease. The planner inlines this function into each query.
+-- If the gateway did not measure lateness and duration, the function uses the times of the lease. The planner inlines
+-- this function into each query.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
     RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
@@ -131,8 +129,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
 
--- A retry is due before the next slot of the plan, so no slot is counted for two attempts. A plan of days or months, or of cron, is counted
--- up to 1000 slots per call. The plan of the schedule may have been another one when the call was made.
+-- A retry is due before the next slot of the plan, so no slot is counted for two attempts. A plan of days or months, or
+-- of cron, is counted up to 1000 slots per call.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE

@@ -1,7 +1,5 @@
--- Creates the roll-up, which counts the calls of each hour when the hour is over.
---
--- The roll-up works in parts, each in a run of its own, and pauses in between. When it counted 4 million calls in a single run, calls were
--- up to 17 s late.
+-- The roll-up counts the calls of each hour when the hour is over. It works in parts, each in a run of its own, because
+-- calls were up to 17 s late when it counted 4 million calls in a single run.
 
 -- The function overwrites whole buckets, so that running it twice does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
@@ -63,7 +61,6 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_calls_of(text[], timestamptz, timestamptz) IS 'Counts the calls of some endpoints, by hour and by day, and deletes hours that are too old';
 
--- An endpoint whose values cannot be added up is skipped with a warning, so that the roll-up counts the other endpoints.
 CREATE FUNCTION awty_http_internal.count_calls(since timestamptz, until timestamptz, after text) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,3 @@
--- Creates functions that return the statistics of one schedule. They read with the caller's rights.
-
 CREATE FUNCTION awty_http_internal.calls_of(id text, since timestamptz, until timestamptz,
     OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
     OUT left_out bigint, OUT lateness interval, OUT duration interval)
@@ -40,8 +38,7 @@ CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double preci
 $$;
 COMMENT ON FUNCTION awty_http_internal.percentile(bigint[], double precision, interval, interval) IS 'Length below which that share of a histogram lies; NULL: the histogram is empty';
 
--- Buckets of an hour and longer come from awty_http.stat and, for calls that are not counted yet, from awty.attempt. Shorter buckets come
--- from awty.attempt alone.
+-- Buckets of an hour and longer come from awty_http.stat and, for calls that are not counted yet, from awty.attempt.
 CREATE FUNCTION awty_http_internal.stats(id text, width interval, since timestamptz, until timestamptz,
     OUT bucket timestamptz, OUT count bigint, OUT ok bigint, OUT dropped bigint, OUT caught_up bigint, OUT implausible bigint,
     OUT left_out bigint, OUT lateness_p50 interval, OUT lateness_p95 interval, OUT lateness_max interval,
@@ -86,8 +83,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.stats(text, interval, timestamptz, timestamptz) IS 'Statistics of the calls of a schedule, one row per bucket, at most 360; buckets without a call are left out';
 
--- Whole hours come from awty_http.stat, if they are already counted. The other hours, and the hour in which the 24 hours begin, come from
--- awty.attempt.
+-- Whole hours come from awty_http.stat, if they are already counted.
 CREATE FUNCTION awty_http_internal.counts(id text, OUT ok bigint, OUT failed bigint, OUT dropped bigint)
     RETURNS record LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

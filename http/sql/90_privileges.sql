@@ -34,7 +34,7 @@ BEGIN
 END
 $$;
 
--- Roles read rows according to their rights, and write only through functions. All policies are therefore for SELECT.
+-- Roles read rows according to their rights, and write only through functions.
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
 GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
     awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
@@ -68,8 +68,8 @@ ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 
--- The tenant's role reads its row even if the job is gone. Roles that may read the job read the row too. A role that reads the row also
--- reads the tenant's schedules and statistics.
+-- The tenant's role reads its row even if the job is gone. A role that reads the row also reads the tenant's schedules
+-- and statistics.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
@@ -77,7 +77,7 @@ CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
--- Roles that may only read a schedule do not see the content. The policy reads the rights with the same snapshot as the rows.
+-- Roles that may only read a schedule do not see the content.
 CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
     job = ANY (
         SELECT t.job FROM awty_http.tenant AS t
@@ -102,9 +102,9 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A dump shows a dropped role as a number, and another role may have this number on the restored server. So a dump leaves out the tokens
--- and rows of a dropped role. A row is still dumped if only its created_by or sent_by names a dropped role, because these columns give no
--- right. Otherwise the dump could lose a live schedule or a used key.
+-- A dump shows a dropped role as a number, and another role may have this number on the restored server. So a dump
+-- leaves out the tokens and rows of a dropped role. A row is still dumped if only its created_by or sent_by names a
+-- dropped role, because these columns give no right.
 DO $$
 DECLARE
     config record;
