@@ -1,4 +1,4 @@
-//! An administrator may add triggers, rules, columns and keys to awty's tables. They take effect however a check ends.
+//! An administrator's triggers, rules, columns and keys on awty's tables take effect however a check ends.
 
 use awty_testkit::fixture::{NOTE, Shop};
 

@@ -1,5 +1,4 @@
-//! A client may change a check while the check runs. The client does not wait, and its change wins over the result of
-//! the run.
+//! A client's change of a running check does not wait, and wins over the result of the run.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 

@@ -5,8 +5,7 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// awty searches for forgotten checks every minute. The limit is shorter, so the test fails if only that search finds
-/// the check (P5).
+/// Shorter than the minute after which awty searches for forgotten checks (P5).
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -198,7 +198,7 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
     let no_login_needed: bool =
         shop.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000");
     for (key, revoke, grant) in ways {
-        // A worker that is still connected would run the check.
+        // A connected worker would run the check.
         shop.await_workers_gone();
         let position = shop.cluster.log_position();
         shop.cluster.execute("postgres", &[revoke]);
@@ -258,7 +258,7 @@ fn a_database_that_allows_no_connections_keeps_its_checks() {
     await_done_in_d(&shop);
 }
 
-/// Waits for more than a minute, because the launcher reads the list of databases only once a minute.
+/// The launcher reads the list of databases only once a minute.
 fn await_done_in_d(shop: &Shop) {
     let deadline = std::time::Duration::from_secs(150);
     let mut client = shop.cluster.superuser("d");
@@ -282,8 +282,7 @@ fn checks_of_a_role_without_usage_still_run() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// A worker keeps its locks on awty's tables between two short runs. If the worker is terminated then, it must release
-/// these locks.
+/// A worker keeps its locks on awty's tables between two short runs.
 #[test]
 fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
     let shop = Shop::open();

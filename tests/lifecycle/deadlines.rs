@@ -1,8 +1,8 @@
 //! Tests one service level agreement of each of six help desks. Each takes at most two statements, and is proven over a
 //! simulated year with `awty.travel()`.
 //!
-//! A ticket comes every 23 hours, so that tickets come at each hour of the day and week. The customers' and agents'
-//! writes come at the same times. What must be true of each ticket is computed from these writes.
+//! A ticket comes every 23 hours, so that tickets come at each hour of the day and week. What must be true of each
+//! ticket is computed from these writes.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -12,15 +12,14 @@ const OFFICE: &str = "SELECT awty.create_calendar('office', zone => 'Europe/Berl
     closed => ARRAY(SELECT (now() + n * interval '13 days')::date FROM generate_series(1, 40) AS n),
     hours => '{mon-thu 09:00-12:30, mon-thu 13:30-17:30, fri 09:00-14:00}')";
 
-/// Is this local time open, without awty's functions?
+/// Computed without awty's functions.
 const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boolean STABLE LANGUAGE sql AS $$
     SELECT NOT EXISTS (SELECT FROM awty.calendar AS c WHERE l.at::date = ANY (c.closed))
        AND CASE WHEN extract(isodow FROM l.at) <= 4 THEN l.at::time >= '09:00' AND l.at::time < '12:30' OR l.at::time >= '13:30' AND l.at::time < '17:30'
                 WHEN extract(isodow FROM l.at) = 5 THEN l.at::time >= '09:00' AND l.at::time < '14:00' ELSE false END
     FROM (SELECT t AT TIME ZONE 'Europe/Berlin' AS at) AS l $$";
 
-/// A due time that a column or an expression gives counts at the next opening of the rule's calendar. The closing itself is
-/// in closed time.
+/// A due time that a column or an expression gives counts at the next opening of the rule's calendar.
 const OPENING: &str = "CREATE FUNCTION shop.opening(t timestamptz) RETURNS timestamptz STABLE LANGUAGE sql AS $$
     SELECT CASE WHEN shop.is_open(t) THEN t ELSE awty.due(t, interval '0.000001 s', 'office') - interval '0.000001 s' END $$";
 
@@ -44,11 +43,8 @@ const MOVED: &str = "CREATE FUNCTION shop.moved(due timestamptz, ticket bigint) 
 
 struct Agreement {
     product: &'static str,
-    /// The statement beside [`OFFICE`].
     watch: &'static str,
-    /// Time at which the ticket is done, as a column of `ticket`.
     done: &'static str,
-    /// The times of the levels of a ticket `t`, in SQL.
     levels: &'static [&'static str],
     /// The last reminder, as an interval of open time before level 1.
     remind: Option<&'static str>,
@@ -140,8 +136,8 @@ const STEP: &str = "
     ) INSERT INTO waits SELECT id, waiting, awty.now() FROM changed;
     SELECT count(*) FROM awty.travel('23 hours', max => 100000);";
 
-/// The clock runs on while a check runs. With slots of a minute, a run that takes seconds is still in the slot of its due
-/// time, so that it may tell after the closing.
+/// With slots of a minute, a run that takes seconds is still in the slot of its due time, so that it may tell after the
+/// closing.
 fn shop() -> Shop {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").set("awty.slot", "1min").start());
     shop.run(&format!(
@@ -163,12 +159,11 @@ fn faults(client: &mut Client, what: &str, from: &str) -> Vec<String> {
     if found.is_empty() { Vec::new() } else { vec![found] }
 }
 
-/// Returns what is wrong after a year.
 fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     let Agreement { done, levels, remind, .. } = agreement;
     let slot = |time: &str| format!("date_trunc('minute', {time} + interval '59.999999 s')");
     let levels: Vec<String> = levels.iter().map(|level| slot(level)).collect();
-    // A write in the same moment as a level comes after the level, because travel runs what is due at its goal.
+    // Travel runs what is due at its goal, so a write in the same moment as a level comes after the level.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
     // While a row is stopped, its due levels are not raised. The times of travel are not exact, so tickets whose stop begins
@@ -236,14 +231,13 @@ fn the_agreements_of_six_help_desks_hold_for_a_year() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Returns what was told: the rule, the level (or `cleared`), and the local day and time.
+/// Rule, level (or `cleared`), local day and time.
 fn told(client: &mut Client) -> String {
     let sql = "SELECT coalesce(string_agg(format('%s %s %s', rule, what, to_char(at AT TIME ZONE 'Europe/Berlin', 'Dy HH24:MI')), ', ' ORDER BY date_trunc('minute', at), rule, what), '-')
         FROM told";
     client.query_one(sql, &[]).unwrap().get(0)
 }
 
-/// Travels to a time of the first or second week after now.
 fn travel_to(client: &mut Client, week: i32, time: &str) {
     let sql = format!(
         "SELECT awty.travel((date_trunc('week', now() AT TIME ZONE 'Europe/Berlin') + interval '{week} weeks {time}') AT TIME ZONE 'Europe/Berlin' - awty.now())"
@@ -311,7 +305,7 @@ fn each_order_of_a_shop_has_its_own_promise() {
     client
         .batch_execute("INSERT INTO orders (id, promised, warehouse) VALUES (42, '2 days', 'office'), (43, '1 hour', 'night'), (44, '4 days', 'office')")
         .unwrap();
-    // The due time of order 43 is 23:00. It counts at the next opening of the rule's calendar.
+    // It counts at the next opening of the rule's calendar.
     travel_to(&mut client, 1, "2 days 10 hours");
     assert_eq!(told(&mut client), "promise 0 Tue 09:00, promise 1 Tue 09:00, promise 1 Wed 09:00");
     client

@@ -61,8 +61,7 @@ fn a_check_that_asks_too_often_ends_as_exhausted() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(what, ' ' ORDER BY n) FROM shop.note").trim(), "0 1 2");
 }
 
-/// A job makes no progress if it returns the time at which the check was due, or an earlier one. If the job returns a
-/// later time that has already passed, the check is due again at the next slot.
+/// The check's due time or an earlier time is no progress. A later time that has passed is due at the next slot.
 #[test]
 fn a_check_that_makes_no_progress_ends_as_past() {
     let shop = Shop::open();

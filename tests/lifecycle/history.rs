@@ -63,7 +63,7 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
 
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // With a short retention, the maintainer could drop the old day's partition before the reader has locked it.
+    // The maintainer could drop the old day's partition before the reader has locked it.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -200,7 +200,7 @@ fn archive_in_default(shop: &Shop) -> String {
         "inspections to end",
         "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')",
     );
-    // Both statements are in one transaction, so that no inspection makes the partition between them.
+    // No inspection may make the partition between the two statements.
     let mut client = shop.cluster.superuser("postgres");
     client
         .batch_execute(&format!(
@@ -247,7 +247,7 @@ fn a_reader_misses_no_row_that_moves_into_its_partition() {
         counts
     });
     set_enabled(&shop, "on");
-    // A DO block in the server waits for the inspection and commits, because the inspection gives up after 200 ms.
+    // The inspection gives up after 200 ms.
     let commit = format!(
         "DO $$ BEGIN
              WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted) AND to_regclass('{partition}') IS NULL

@@ -5,7 +5,7 @@ use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// The test writes several rows that name the same check, as if workers had taken over checks of each other.
+/// As if workers had taken over checks of each other.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();

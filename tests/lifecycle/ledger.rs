@@ -5,7 +5,6 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 const NOTE_ID: &str = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id); RETURN NULL; END";
 
-/// A check has taken effect if and only if its history row says so.
 #[track_caller]
 fn expect_balanced(shop: &Shop) {
     let wrong = shop.cluster.psql(
@@ -132,8 +131,7 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
             rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
     }
-    // Makes awty's maintainer process inspect the database. The inspection finds checks that a worker missed, because
-    // their rows moved while the worker searched the table.
+    // Makes awty's maintainer process inspect the database, which finds checks that a worker missed.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";

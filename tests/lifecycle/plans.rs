@@ -35,8 +35,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// Each entry names a statement, a table, and the index of the table that the statement must use. Every run or call
-/// executes these statements.
+/// Statements of every run or call: the statement, a table, and the index that it must use.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),

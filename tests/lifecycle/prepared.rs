@@ -4,8 +4,7 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// awty searches for forgotten checks every minute. The limit is shorter, so the test fails if only that search finds
-/// the check.
+/// Shorter than the minute after which awty searches for forgotten checks.
 const SOON: Duration = Duration::from_secs(40);
 
 fn open() -> Shop {
@@ -18,7 +17,7 @@ fn open() -> Shop {
     shop
 }
 
-/// Sends each statement separately, because PostgreSQL would execute a batch as one transaction.
+/// PostgreSQL would execute a batch as one transaction.
 fn prepare(shop: &Shop, name: &str, call: &str) {
     let mut client = shop.client();
     for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {
@@ -59,7 +58,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     for (key, end_it, why, notes) in
         [("rolled back", "ROLLBACK PREPARED", "done", 1), ("committed", "COMMIT PREPARED", "cancelled", 0)]
     {
-        // The job is paused so that the transaction can lock the row before the check runs.
+        // The transaction must lock the row before the check runs.
         shop.run("SELECT awty.pause('note')");
         shop.schedule(key, "note", "after => '0'");
         prepare(&shop, key, &format!("SELECT awty.cancel('orders', '{key}')"));
@@ -84,7 +83,7 @@ fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     shop.cluster.restart();
     assert_eq!(shop.end_of("due").why(), ("done", None));
     shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
-    // After the restart, no process knows of the new check. Only an inspection finds it.
+    // After the restart, only an inspection finds the new check.
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     let end = shop.end_within("new", SOON);
     assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");

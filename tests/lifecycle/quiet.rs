@@ -16,7 +16,6 @@ fn skipping() -> Shop {
     shop
 }
 
-/// Schedules a check of each job for a second before the end of its hold or its pause, and returns that end.
 fn quiet_until(shop: &Shop, make_quiet: &str) -> DateTime<Utc> {
     let end = shop.ahead(
         5,
@@ -60,7 +59,6 @@ fn a_pause_ends_at_its_time() {
     expect_policies(&shop, end);
 }
 
-/// The server is down at the end, so the first inspection after the start finds it.
 #[test]
 fn what_has_ended_while_the_server_was_down_has_ended() {
     let mut shop = skipping();
@@ -141,7 +139,6 @@ fn what_is_refused_leaves_nothing_behind() {
     );
 }
 
-/// A planned pause and a planned hold are no problem, but a pause without an end is one.
 #[test]
 fn a_planned_quiet_is_healthy() {
     let shop = skipping();
@@ -172,8 +169,7 @@ fn a_planned_quiet_is_healthy() {
     assert!(shop.cluster.value::<bool>("postgres", said));
 }
 
-/// A check that is locked at its end keeps its hold until the lock is gone. Other checks do not wait for the lock. The
-/// slot of the locked check comes after the planned end, so it is not missed.
+/// The slot of the locked check comes after the planned end, so it is not missed.
 #[test]
 fn an_end_waits_for_no_client() {
     let shop = skipping();
@@ -193,7 +189,6 @@ fn an_end_waits_for_no_client() {
     shop.end_of("1").is_done();
 }
 
-/// If crashes hold a check that a client holds until a time, only the hold of the client ends.
 #[test]
 fn a_check_stays_held_after_crashes() {
     let shop = skipping();
@@ -207,7 +202,7 @@ fn a_check_stays_held_after_crashes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
 }
 
-/// A role may lock more checks than the maintainer ends at a time. The holds of other checks end all the same.
+/// A role may lock more checks than the maintainer ends at a time.
 #[test]
 fn many_locked_checks_hold_up_no_end() {
     let shop = skipping();
@@ -224,7 +219,6 @@ fn many_locked_checks_hold_up_no_end() {
     shop.await_true("the ends", NOTHING_HELD);
 }
 
-/// An occurrence that is held during its run hands the hold with its end to the next occurrence.
 #[test]
 fn a_hold_of_a_running_occurrence_ends() {
     let shop = Shop::open();
@@ -275,7 +269,7 @@ fn travel_ends_what_it_passes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT paused FROM awty.job WHERE job = 'others'"));
 }
 
-/// Only an adopted copy ends its holds and pauses. `awty.adopt()` ends those whose end has passed meanwhile.
+/// `awty.adopt()` ends those whose end has passed meanwhile.
 #[test]
 fn a_copy_ends_them_when_it_is_adopted() {
     let shop = skipping();
@@ -331,7 +325,7 @@ fn on_a_standby_a_passed_end_shows_as_over() {
     );
 }
 
-/// Without a job, an open alert of a rule counts beside pending checks.
+/// An open alert of a rule counts beside pending checks.
 #[test]
 fn an_open_alert_is_a_candidate() {
     let shop = skipping();

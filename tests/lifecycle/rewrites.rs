@@ -1,7 +1,5 @@
-//! Tables and indexes are rewritten between two runs of a worker.
-//!
-//! A worker chooses several checks in one transaction, and then runs each check in a transaction of its own. A
-//! statement that locks a table exclusively gets its lock between two runs.
+//! A worker chooses several checks in one transaction, and runs each check in a transaction of its own. A statement
+//! that locks a table exclusively gets its lock between two runs.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -224,7 +222,7 @@ fn a_failure_is_booked_where_its_row_has_been_moved() {
     shop.run("CREATE SEQUENCE shop.runs");
     let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
     shop.job("failing", &failing, ", max_attempts => 1");
-    // The cancelled check leaves a free place before this row. The row moves there when its check runs.
+    // The cancelled check leaves a free place, to which the row moves when its check runs.
     shop.run(
         "SELECT awty.pause('failing');
          SELECT awty.schedule('orders', 'before', 'failing', after => '0');

@@ -55,7 +55,6 @@ fn what_is_due_runs_at_once_after_a_promotion() {
     standby.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
 }
 
-/// While a synchronous standby is missing, clients wait for the standby at commit, but awty's runs do not.
 #[test]
 fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     let mut shop = Shop::open();
@@ -87,7 +86,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes commits wait for the named standby, which does not exist. With an empty name, commits do not wait.
+/// The named standby does not exist. With an empty name, commits do not wait.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -96,7 +95,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // Other processes read a new setting later, so the test commits until a commit waits.
+    // Other processes read a new setting later.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);

@@ -69,8 +69,7 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// Arguments of the macro `statement!`. They have one of two forms:
-/// `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
+/// One of two forms: `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
 struct Written {
     name: Ident,
     types: Vec<String>,

@@ -169,7 +169,6 @@ fn the_clock_stands_still_and_comes_back() {
     assert_eq!(refused.as_db_error().unwrap().message(), TRAVELLED);
 }
 
-/// In a parallel query, every row uses the time that `awty.travel()` has set.
 #[test]
 fn slots_follow_the_travelled_clock() {
     let shop = shop();
@@ -192,8 +191,7 @@ fn slots_follow_the_travelled_clock() {
     assert_eq!(runs(&mut client, "2 hours"), []);
 }
 
-/// Each run is a subtransaction. If each run first locked and then wrote the row, each run would have to read a growing
-/// list of lockers.
+/// If each run, a subtransaction, first locked and then wrote the row, it would have to read a growing list of lockers.
 #[test]
 fn runs_of_one_check_leave_no_list_of_lockers() {
     let shop = shop();

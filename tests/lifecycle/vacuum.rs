@@ -4,7 +4,7 @@ use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// awty vacuums the table after this number of ended checks.
+/// Ended checks after which awty vacuums the table.
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
@@ -39,7 +39,7 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // A vacuum may run while checks still end. So the limit for dead rows is a tenth of all ended checks.
+    // A vacuum may run while checks still end.
     let clean = VACUUMED.replace("> 0", &format!("> 0 AND n_dead_tup < {MANY} / 10"));
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
     let size = "SELECT pg_relation_size('awty.future_job')";
@@ -52,7 +52,7 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();
-    // A vacuum cleans the indexes only if there are many dead rows. The first checks end before the reader starts.
+    // A vacuum cleans the indexes only if there are many dead rows.
     shop.run(
         "SELECT awty.schedule('orders', 'first ' || n, 'many', after => '1 s') FROM generate_series(1, 3000) AS n",
     );
@@ -74,7 +74,6 @@ fn a_vacuum_that_is_held_up_gives_up() {
     assert_eq!(shop.end_of("next").outcome, "done");
 }
 
-/// Checks that were rolled back leave dead rows as well.
 #[test]
 fn what_is_rolled_back_is_vacuumed_away() {
     let shop = open();

@@ -5,7 +5,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 struct Cause<'a> {
     cause: &'a [&'a str],
     restart: bool,
-    /// Whether the test locks the check's row, because the check would otherwise run and not stay due.
+    /// The check would otherwise run and not stay due.
     fails: bool,
     mended: &'a [&'a str],
     reason: &'a str,
@@ -31,7 +31,6 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     said("it not to be healthy", &mut admin, "SELECT awty.healthy('5 s')::text", "false");
 }
 
-/// Creates the cause while no worker of the role is connected. Then the check becomes due.
 #[track_caller]
 fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_workers_gone();
@@ -62,7 +61,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 0");
     for cause in [
         Cause {
-            // The launcher reads a new setting later than the session, so the test restarts the server.
+            // The launcher reads a new setting later than the session.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
             fails: false,
@@ -71,8 +70,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // A running server reads the identity of its installation only now and then, so the test restarts the
-            // server.
+            // A running server reads the identity of its installation only now and then.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,
@@ -193,7 +191,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // The job's role does not exist. DROP ROLE can cause this, because it does not know awty's rows.
+    // DROP ROLE does not know awty's rows.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);
@@ -259,15 +257,14 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
     assert!(shop.cluster.value::<bool>("postgres", days));
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job"]);
-    // Until the next inspection, `awty.doctor()` may also report that the last inspection had to wait for a lock of
-    // this test.
+    // Until the next inspection, `awty.doctor()` may also report that the last one waited for this test's lock.
     shop.await_true(
         "the one finding",
         "SELECT array_agg(finding) = ARRAY['the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check'] FROM awty.doctor()",
     );
 }
 
-/// PostgreSQL no longer knows the schedule's time zone, so the views show the pending check as the last one.
+/// The views then show the pending check as the last one.
 #[test]
 fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let shop = Shop::open();

@@ -2,7 +2,7 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Inserts calls. A call has an age in seconds, a success, a message, a lateness in seconds and a duration in seconds.
+/// Age in seconds, success, message, lateness in seconds, duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -58,7 +58,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
         assert!(sum.ends_with(",6,4,1,1,1,00:00:00.012,00:00:00.7)"), "{sum}");
     }
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
-    // The latest calls may be in the current hour, for which no hourly sums exist yet.
+    // The current hour has no hourly sums yet.
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 h')"]);
@@ -85,7 +85,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     }
 }
 
-/// If a query computed all times of a schedule, it could use up the server's memory.
+/// Computing all times of a schedule could use up the server's memory.
 #[test]
 fn no_query_computes_the_moments_of_a_plan_without_end() {
     let http = Http::open();

@@ -91,8 +91,6 @@ fn equal_keys_of_two_roles_are_two_sends() {
     assert_eq!(http.ask("app", SENT), "2");
 }
 
-/// awty_http deletes the content of a successful call at once. Other content is deleted together with the call's
-/// history row.
 #[test]
 fn the_content_of_a_send_goes_with_it() {
     let http = Http::open();

@@ -1,4 +1,4 @@
-//! Tests that the statistics of endpoints are the same however often they are computed.
+//! Statistics are the same however often they are computed.
 
 use super::Http;
 
@@ -9,7 +9,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     let ways = [
         "complete($1, NULL, '{\"lateness\": 0.0015, \"duration\": 0.25}')",
         "complete($1, NULL, '{\"lateness\": 60, \"duration\": 0.75}')",
-        // The statistics ignore a lateness of -1 s and a duration of 3 s, because both are impossible for this lease.
+        // A lateness of -1 s and a duration of 3 s are impossible for this lease.
         "complete($1, NULL, '{\"lateness\": -1, \"duration\": 3}')",
         "fail($1, 'dropped: 12 s late', final => true, not_started => true)",
         "fail($1, 'HTTP 500', final => true, result => '{\"lateness\": 0.0005, \"duration\": 0.5}')",
@@ -69,7 +69,6 @@ fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     assert_eq!(http.ask("app", counted), "2 1");
 }
 
-/// Sums may be too large for an interval.
 #[test]
 fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     let http = Http::open();
@@ -88,7 +87,7 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// Each call ends 8 s after its slot, so two slots of a plan of 3 s pass. A slot of catch_up is called later.
+/// Each call ends 8 s after its slot, so two slots of a plan of 3 s pass.
 #[test]
 fn slots_that_pass_during_a_call_are_counted() {
     let http = Http::open();
@@ -156,7 +155,7 @@ fn calls_of_x(ago: &str) -> String {
     )
 }
 
-/// The last 24 hours begin in the middle of an hour, so the count needs a part of the first hour.
+/// The 24 hours begin in the middle of an hour.
 #[test]
 fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     let http = Http::open();
@@ -199,7 +198,7 @@ const MANY: &str = "
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// A roll-up writes the sums of jobs last, so their absence marks an unfinished hour.
+/// A roll-up writes the sums of jobs last.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();

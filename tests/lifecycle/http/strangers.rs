@@ -34,7 +34,6 @@ fn read(client: &mut Client, table: &str) -> (i64, i64) {
 }
 
 impl Http {
-    /// Makes the server count the calls of all functions except PostgreSQL's own functions.
     fn counting(&self, role: &str) -> Client {
         self.cluster.execute(
             "postgres",
@@ -55,7 +54,7 @@ impl Http {
     }
 }
 
-/// If the rights to each job were checked separately, reading beside 5,000 jobs of other roles would take seconds.
+/// If the rights to each job were checked separately, this would take seconds.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

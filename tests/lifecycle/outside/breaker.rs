@@ -3,7 +3,7 @@ use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Opens the target's circuit breaker for longer than the test takes, by eleven failures in a row.
+/// Eleven failures in a row open the circuit breaker for longer than the test takes.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));

@@ -1,5 +1,3 @@
-//! Tests how claims distribute checks among external workers.
-
 use super::{DUE, claim, claim_one, register, say, shop_with};
 use awty_testkit::fixture::Shop;
 use std::collections::HashSet;

@@ -22,7 +22,7 @@ struct Leased {
     key: String,
 }
 
-/// External workers run the job `mail`, because it has no function.
+/// The job `mail` has no function, so external workers run it.
 fn shop_with(options: &str, checks: i32) -> Shop {
     let shop = Shop::open();
     register(&shop, options, checks);
@@ -54,8 +54,7 @@ fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
     rows.iter().map(leased).collect()
 }
 
-/// Makes the leases expire, except those that an open transaction is answering. Leases with a short lifetime would
-/// expire too early on a slow machine.
+/// Except leases that an open transaction is answering. Short leases would expire too early on a slow machine.
 const EXPIRE: &str = "UPDATE awty_internal.lease SET expires_at = leased_at + interval '1 us'
     WHERE id IN (SELECT id FROM awty_internal.lease FOR UPDATE SKIP LOCKED)";
 

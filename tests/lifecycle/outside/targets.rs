@@ -141,8 +141,7 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // Moves the start of the failures into the future. Otherwise the next ten failures could last ten seconds on a slow
-    // machine and open the breaker.
+    // Otherwise the next ten failures could last ten seconds on a slow machine and open the breaker.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -182,7 +181,7 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// Returns the most blocks and rows that one of ten claims reads.
+/// The most blocks and rows that one of ten claims reads.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -281,8 +280,7 @@ fn the_jobs_of_one_claim_share_the_targets_that_it_looks_at() {
     assert_eq!(wait(), 0.0);
 }
 
-/// The open transaction has deleted the row with the rate limit of the job `mail`. A claim for `mail` would write this
-/// row.
+/// The open transaction has deleted the row with the rate limit of the job `mail`.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);

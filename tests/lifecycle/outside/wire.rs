@@ -1,4 +1,4 @@
-//! Connects to the database through a socket of the test, so that the test can cut the connection.
+//! A socket of the test, so that the test can cut the connection.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, NoTls};

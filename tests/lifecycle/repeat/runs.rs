@@ -47,8 +47,7 @@ fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
     expect_each_has_its_check(&shop);
 }
 
-/// The job returns the time of the next run. If this time is before the next planned check, the same check runs again.
-/// A later time ends the check, and the next planned check follows.
+/// A returned time before the next planned check runs the same check again. A later time ends the check.
 #[test]
 fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     let shop = Shop::open();

@@ -4,7 +4,7 @@ use super::{ORDERS, await_state, await_walked, expect, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// An SQL expression for Friday of next week, 12:00 UTC.
+/// Friday of next week, 12:00 UTC.
 const FRIDAY: &str = "(date_trunc('week', now() AT TIME ZONE 'UTC') + interval '11 days 12 hours') AT TIME ZONE 'UTC'";
 const OFFICE: &str = "SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')";
 
@@ -82,7 +82,6 @@ fn nothing_is_raised_while_the_calendar_is_closed() {
 
 const PROMISED: &str = "ALTER TABLE shop.orders ADD promised interval, ADD hours text";
 
-/// A row whose due time is outside the calendar's hours is due at the next opening.
 #[test]
 fn a_row_is_due_at_its_own_time() {
     let shop = shop(

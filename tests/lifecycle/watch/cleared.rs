@@ -4,7 +4,6 @@ use super::{LATE, ORDERS, await_state, await_walked, state, watch, watched};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// The function fails while `shop.broken` has a row.
 const SOLVED: &str = "CREATE TABLE shop.solved (alert bigint, key text, level integer, cleared boolean, who name);
     CREATE TABLE shop.broken AS SELECT true;
     CREATE FUNCTION shop.solved(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
@@ -82,8 +81,7 @@ fn each_way_to_clear_an_alert_calls_the_function_once() {
     assert!(shop.cluster.value::<bool>("postgres", ends));
 }
 
-/// An alert that was told only as a reminder, or only held, has nothing to take back. A hold does not hide that an alert
-/// was told before.
+/// An alert that was told only as a reminder, or only held, has nothing to take back.
 #[test]
 fn only_an_alert_that_was_told_at_level_1_calls_the_function() {
     let shop = Shop::on(Cluster::builder().set("awty.time_travel", "on").start());

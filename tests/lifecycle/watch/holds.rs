@@ -22,8 +22,7 @@ fn told(shop: &Shop) -> String {
     )
 }
 
-/// Returns the key and level of each held alert, how often the alert was told, its holder, and its note. Alerts of
-/// level 0 are included.
+/// Key, level, number of tellings, holder and note of each held alert.
 fn held(shop: &Shop) -> String {
     shop.cluster.value(
         "postgres",
@@ -32,7 +31,7 @@ fn held(shop: &Shop) -> String {
     )
 }
 
-/// After the last level of an alert, no check is left for the row. A hold of the alert needs no check.
+/// After the last level of an alert, no check is left for the row.
 #[test]
 fn a_held_alert_is_told_again_after_its_release() {
     let shop = telling("");
@@ -149,7 +148,6 @@ fn a_hold_undoes_a_run_that_tells() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT told FROM awty.alert"), 0);
 }
 
-/// The alert is open already, so the hold waits for nothing that the run has written.
 #[test]
 fn a_hold_undoes_a_run_that_tells_a_higher_level() {
     let shop = watched("");

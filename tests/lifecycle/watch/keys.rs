@@ -142,7 +142,6 @@ fn quoted_names_are_watched() {
     shop.run("SELECT awty.unwatch('It''s \"a\" rule')");
 }
 
-/// A key that is too long is an error only if the row needs a check.
 #[test]
 fn a_key_that_is_too_long_fails_the_write() {
     let shop = Shop::open();

@@ -1,9 +1,6 @@
-//! Tests the levels of alerts, silenced rows, and changed rules.
-
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched, watched_on};
 use awty_testkit::Cluster;
 
-/// The check ends after the last level. The alert stays until the row meets the rule.
 #[test]
 fn of_several_overdue_levels_only_the_highest_is_raised_and_told() {
     let shop = watched("escalate => '{200 min}'");
@@ -57,8 +54,6 @@ fn a_check_that_is_asked_early_raises_nothing() {
     assert_eq!((shop.slot_of("1"), state(&shop)), (slot, "late -; pending 1".into()));
 }
 
-/// `awty.cancel()` with the rule's name silences the alerts of a row. Without a job, `awty.cancel()` does not affect
-/// the rule.
 #[test]
 fn a_row_is_silent_until_it_changes() {
     let shop = watched("escalate => '{1 day}'");

@@ -1,5 +1,3 @@
-//! Tests the outcome of rows that met their rule in time and of other rows, and the counts in `awty.job_status`.
-
 use super::{LATE, await_state, state, watched};
 use awty_testkit::fixture::Shop;
 

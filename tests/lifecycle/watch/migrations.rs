@@ -29,8 +29,7 @@ fn is_well(shop: &Shop) {
     assert_eq!(found, 0);
 }
 
-/// The functions of a rule take columns as arguments. PostgreSQL therefore refuses only changes of columns that the
-/// rule uses.
+/// The functions of a rule take columns as arguments.
 #[test]
 fn ordinary_migrations_pass() {
     let shop = watched("");
@@ -76,7 +75,6 @@ fn a_cascade_ends_no_rule_silently() {
     shop.run("DROP TABLE shop.orders CASCADE");
 }
 
-/// A script of `pg_dump --clean` must work on a database with rules.
 #[test]
 fn a_trigger_that_is_dropped_by_name_stops_the_rule_with_a_warning() {
     let shop = watched("");
@@ -259,7 +257,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// The test servers run with RUST_BACKTRACE=1, so the error could have a backtrace.
+/// The test servers run with RUST_BACKTRACE=1.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");

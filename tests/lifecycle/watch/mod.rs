@@ -31,7 +31,7 @@ const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
 const LATE: &str = "now() - interval '4 hours'";
 
-/// `more` is further arguments of `awty.watch()`, such as `"escalate => '{6 hours}'"`.
+/// `more` is further arguments of `awty.watch()`.
 fn watched(more: &str) -> Shop {
     watched_on(Cluster::builder().start(), more)
 }
@@ -49,12 +49,11 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // A row that changes during the walk still has a check afterwards, so the test waits until the walk has ended.
+    // A row that changes during the walk still has a check afterwards.
     await_walked(shop);
 }
 
-/// Returns the row and level of each open alert, and the pending rows that are not silenced: `late 1:2 2:1; pending 1
-/// 3`.
+/// Row and level of each open alert, and the pending rows that are not silenced: `late 1:2 2:1; pending 1 3`.
 fn state(shop: &Shop) -> String {
     state_in(shop, "postgres")
 }

@@ -1,6 +1,6 @@
 //! Clients write to a watched table at random, and the alerts must agree with the rows in each snapshot (P12).
 //!
-//! The server records the commit time of each row. So one statement can compare all rows with all alerts at one moment.
+//! The server records the commit time of each row.
 
 use awty_testkit::PATIENCE;
 use awty_testkit::fixture::Shop;
@@ -22,8 +22,7 @@ const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.l
     WHERE a.open > 1 OR o.id IS NULL OR o.status <> 'UNSHIPPED' OR o.placed_at IS NULL OR o.placed_at + interval '2 s' > now()
         OR a.since <> o.placed_at";
 
-/// A late row without an alert counts as missed if awty has already finished checks that were due $1 seconds later. A
-/// fixed limit would fail on a slow machine.
+/// A fixed limit would fail on a slow machine.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL

@@ -4,7 +4,7 @@ use super::{ORDERS, await_walked};
 use awty_testkit::fixture::Shop;
 use awty_testkit::{Cluster, PATIENCE};
 
-/// Today and the days around it, as an SQL array. Nothing is open on these days after the calendar was replaced.
+/// Nothing is open on these days after the calendar was replaced.
 const CLOSED: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + d FROM unnest('{-10,-9,0,1}'::int[]) AS d)";
 
 fn shop() -> Shop {
@@ -28,7 +28,6 @@ fn watch(shop: &Shop, rule: &str, how: &str) {
     await_walked(shop);
 }
 
-/// Waits until each check is due when the calendar says so.
 #[track_caller]
 fn await_moved(shop: &Shop, rule: &str, keys: &str) {
     let wrong = format!(
@@ -80,7 +79,7 @@ fn a_replaced_calendar_moves_pending_checks_in_both_directions() {
     );
 }
 
-/// A row without `since` starts when it appears, also for the sweep.
+/// A row without `since` starts when it appears.
 #[test]
 fn a_row_keeps_the_start_of_its_clock() {
     let shop = shop();
@@ -115,8 +114,7 @@ fn the_check_of_a_row_that_commits_later_moves_too() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT walk = 'done' AND walk_after IS NULL FROM awty.rule"));
 }
 
-/// The second walk waits for transactions that are older than the new calendar. A client that begins later already uses
-/// the new calendar.
+/// The second walk waits for transactions that are older than the new calendar.
 #[test]
 fn a_walk_keeps_the_newer_time_of_a_client() {
     let shop = shop();

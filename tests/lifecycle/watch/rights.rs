@@ -16,7 +16,6 @@ fn as_mallory(shop: &Shop, script: &str) {
     }
 }
 
-/// A writer needs no right on the schema `awty`.
 #[test]
 fn a_hostile_writer_is_watched_like_any_other() {
     let shop = with_mallory("");
@@ -71,7 +70,6 @@ fn a_function_of_the_same_name_is_not_called() {
     assert_eq!(left, 2, "mallory's own");
 }
 
-/// An ordinary role cannot create a trigger with awty's function. If a superuser creates the trigger, writes fail.
 #[test]
 fn a_copied_trigger_is_useless() {
     let shop = with_mallory("");
@@ -104,8 +102,7 @@ fn a_forged_call_raises_nothing() {
     );
 }
 
-/// awty refuses a table whose policies hide rows from the table's owner. If a policy hides rows later, the run reports
-/// an error.
+/// awty refuses a table whose policies hide rows from the table's owner.
 #[test]
 fn policies_hide_no_row_in_silence() {
     let shop = Shop::open();

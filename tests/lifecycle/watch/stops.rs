@@ -18,7 +18,6 @@ fn shop() -> Shop {
     shop
 }
 
-/// `more` is further arguments of `awty.watch()`.
 #[track_caller]
 fn watch(shop: &Shop, more: &str) {
     shop.run(&format!("SELECT awty.watch('shop.orders', {UNTIL}, {more})"));
@@ -35,7 +34,7 @@ fn is_true(journey: &mut Transaction, what: &str, sql: &str) {
     assert_eq!(found, Some(true), "{what}");
 }
 
-/// Returns the begin and end of each stop of a row, and the begin of its present stop, in minutes since its `placed_at`.
+/// In minutes since `placed_at`: begin and end of each stop, and begin of the present stop.
 fn stops(shop: &Shop, id: i64) -> String {
     shop.cluster.value(
         "postgres",
@@ -101,8 +100,7 @@ fn a_stop_moves_levels_and_tells_nothing() {
     is_true(&mut journey, "it is there", "SELECT there_at IS NOT NULL FROM awty_internal.stop");
 }
 
-/// A level that was due before the stop, but was not raised, is raised after the stop. `until` is stronger than
-/// `stopped`.
+/// A level that was due before the stop, but was not raised, is raised after the stop.
 #[test]
 fn a_missed_level_is_raised_after_the_stop() {
     let shop = shop();
@@ -161,7 +159,6 @@ fn each_row_has_the_stop_of_the_contract() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.stop"), 0);
 }
 
-/// Without `since`, the clock starts when the row appears, and a stop does not start it anew.
 #[test]
 fn a_rule_without_since_keeps_the_start_of_the_clock() {
     let shop = shop();
@@ -203,7 +200,6 @@ fn a_check_sees_what_triggers_have_missed() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// A client that stops a row undoes a run that is about to tell the row's alert.
 #[test]
 fn a_stop_undoes_a_run_under_way() {
     let shop = shop();
@@ -225,8 +221,7 @@ fn a_stop_undoes_a_run_under_way() {
     assert_eq!(failures, 0, "an undone run is no failure");
 }
 
-/// The stop of a transaction that is older than the alert begins when the alert reached its level. So it does not move
-/// that level.
+/// The stop of a transaction that is older than the alert begins when the alert reached its level.
 #[test]
 fn a_stop_of_an_old_transaction_begins_after_the_last_level() {
     let shop = shop();

@@ -37,8 +37,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// The change and the sweep that it starts are in one transaction, so that no crash or delayed process comes between
-/// them.
+/// No crash or delayed process may come between the change and the sweep that it starts.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -61,7 +60,7 @@ fn a_change_of_a_rule_brings_its_sweep_itself() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// A sweep skips an alert that a transaction has locked. Another sweep follows, because that transaction may roll back.
+/// That transaction may roll back.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     let shop = watched("");

@@ -1,5 +1,3 @@
-//! Tests changes of a watched table, and that nothing is left after `awty.unwatch`.
-
 use super::{LATE, ORDERS, await_state, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;
 

@@ -9,7 +9,7 @@ const SET_UP: &str = "CREATE TABLE shop.told (key text, level integer, told bigi
     CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS
         $$ INSERT INTO shop.told VALUES (a.entity_key, a.level, a.told) $$;
     SELECT awty.create_calendar('office', '{mon-fri 09:00-17:00}', 'UTC')";
-/// An SQL expression for Friday of next week, 12:00 UTC.
+/// Friday of next week, 12:00 UTC.
 const FRIDAY: &str = "(date_trunc('week', now() AT TIME ZONE 'UTC') + interval '11 days 12 hours') AT TIME ZONE 'UTC'";
 
 fn shop(rule: &str) -> Shop {
@@ -23,7 +23,7 @@ fn shop(rule: &str) -> Shop {
     shop
 }
 
-/// Returns the level and the time in UTC of each report of an alert.
+/// Level and time in UTC of each report.
 fn told(journey: &mut Transaction) -> String {
     let sql = "SELECT coalesce(string_agg(level || ' ' || to_char(at AT TIME ZONE 'UTC', 'Dy HH24:MI'), ', ' ORDER BY at), '-') FROM shop.told";
     journey.query_one(sql, &[]).unwrap().get(0)
@@ -33,7 +33,6 @@ fn travel(journey: &mut Transaction, ahead: &str) {
     journey.execute(&format!("SELECT awty.travel('{ahead}')"), &[]).unwrap();
 }
 
-/// Each reminder, level and repeated report is sent once, and only in office hours.
 #[test]
 fn a_rule_reminds_tells_and_repeats_in_open_time() {
     let shop = shop(
@@ -43,7 +42,7 @@ fn a_rule_reminds_tells_and_repeats_in_open_time() {
     let mut client = shop.client();
     let mut journey = client.transaction().unwrap();
     travel(&mut journey, "22 days");
-    // Level 1 is due on Monday at 12:00. The reminder one open day before level 1 is due on Friday at 12:00.
+    // The reminder one open day before level 1 is due on Friday at 12:00.
     let tellings = told(&mut journey);
     assert!(
         tellings.starts_with(
@@ -59,8 +58,6 @@ fn a_rule_reminds_tells_and_repeats_in_open_time() {
     assert_eq!(told(&mut journey), "-", "a cleared alert is told no more");
 }
 
-/// A reminder creates an alert of level 0. If the row then meets the rule in time, the alert is cleared and the row
-/// counts as met.
 #[test]
 fn a_reminded_row_may_be_met_in_time() {
     let shop = shop("within => '10 hours', remind => '{4 hours}'");
@@ -77,8 +74,6 @@ fn a_reminded_row_may_be_met_in_time() {
     assert_eq!(journey.query_one(ends, &[]).unwrap().get::<_, String>(0), "1 met, 2 done");
 }
 
-/// While an alert is on hold, awty records a reminder but does not report it. The repeated reports of `every` pause
-/// during the hold and continue after it.
 #[test]
 fn a_hold_silences_reminders_and_repetitions() {
     let shop = shop("within => '10 hours', remind => '{4 hours}', every => '1 hour'");

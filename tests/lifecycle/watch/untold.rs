@@ -3,7 +3,6 @@
 use super::{LATE, await_state, state, watch, watched};
 use awty_testkit::fixture::Shop;
 
-/// The rule's function fails while `shop.broken` has a row.
 fn broken(more: &str) -> Shop {
     let shop = watched("");
     shop.run(

@@ -1,5 +1,3 @@
-//! Tests each kind of write to a watched table.
-
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watched};
 use awty_testkit::fixture::Shop;
 use std::io::Write;
@@ -80,7 +78,6 @@ fn an_alert_is_cleared_in_the_transaction_of_the_write() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// A row that met the rule and then stops meeting it gets the whole time of `within` again.
 #[test]
 fn without_since_the_clock_starts_when_the_row_appears() {
     let shop = Shop::on(awty_testkit::Cluster::builder().with_movable_clock().start());
