@@ -2,8 +2,7 @@ use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};
 
-/// Makes two calls, of which the first keeps its transaction open, so that the second waits. Returns the SQLSTATE of
-/// the second call.
+/// Returns the SQLSTATE of the second call, which waits because the first one keeps its transaction open.
 #[track_caller]
 fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));

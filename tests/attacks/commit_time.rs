@@ -25,7 +25,6 @@ fn a_deferred_trigger_has_the_rights_of_the_job() {
     assert_eq!(noted(&field), "mallory|off");
 }
 
-/// A cursor ends together with its run. So its other rows are never computed with the rights of another role.
 #[test]
 fn a_cursor_with_hold_ends_with_its_run() {
     let field = Field::new();
@@ -36,7 +35,7 @@ fn a_cursor_with_hold_ends_with_its_run() {
     field.run("mallory", "hold").is_done();
 }
 
-/// A run may defer code to its commit. awty executes this code before the worker locks the row of the run's check.
+/// awty executes code that a run defers to its commit before the worker locks the row of the run's check.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();
@@ -81,7 +80,7 @@ fn a_violation_that_was_deferred_undoes_the_run_and_is_archived() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.u"), 0);
 }
 
-/// A rollback does not reset a sequence, so `mallory.tries` counts all attempts to run the check.
+/// A rollback does not reset a sequence, so `mallory.tries` counts all attempts.
 #[test]
 fn a_serialization_failure_is_tried_again() {
     let field = Field::new();

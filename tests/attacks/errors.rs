@@ -101,7 +101,6 @@ fn any_name_comes_back_as_it_was() {
     assert_eq!(kept, names.len() as i64);
 }
 
-/// awty replaces invalid bytes in messages, so that every client can read the row. It does not change names.
 #[test]
 fn any_bytes_are_archived_where_there_is_no_encoding() {
     let field = Field::new();

@@ -4,8 +4,7 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// If a check is at least this many seconds late, it has waited for the long run of another check. A busy machine alone
-/// causes smaller delays.
+/// A check that is so many seconds late has waited for the long run of another check, and not only for a busy machine.
 pub const HELD_UP: f64 = 20.0;
 
 pub const DB: &str = "postgres";
@@ -27,7 +26,6 @@ impl Field {
         field
     }
 
-    /// Every statement has a timeout, which is longer than any test waits for a result.
     #[track_caller]
     pub fn client(&self, role: &str) -> Client {
         let mut client = self.cluster.client(DB, role);

@@ -87,7 +87,6 @@ fn a_calendar_is_not_waited_for_without_end() {
     field.sql("postgres", other);
 }
 
-/// Locked checks of mallory fill whole batches of holds that the maintainer process applies.
 #[test]
 fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let field = Field::new();
@@ -110,7 +109,6 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
 }
 
-/// Leases of mallory's locked checks fill whole batches of leases that the maintainer process ends.
 #[test]
 fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let field = Field::new();
@@ -127,7 +125,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
     field.sql("alice", "SELECT count(*) FROM awty.claim('{alices}', 'w')");
-    // Lease ids are random. The maintainer process ends the lease with the highest id last.
+    // The maintainer process ends the lease with the highest id last.
     field.sql("postgres", "UPDATE awty_internal.lease SET lease = 9223372036854775807 WHERE job = 'alices'");
     field.cluster.await_sql(
         DB,
@@ -136,7 +134,7 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     );
 }
 
-/// Creates a table with a rule and one late row. The check of the row is pending, because a second level comes later.
+/// A second level comes later, so the check of the late row is pending.
 fn watch(field: &Field, role: &str, rule: &str) {
     let table = format!("{role}.{rule}");
     field.sql(

@@ -8,7 +8,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// awty inspects a database every minute. The limit is shorter.
+/// Shorter than the minute between two inspections of a database.
 const SOON: Duration = Duration::from_secs(40);
 
 fn dies_once(role: &str) -> String {
@@ -47,7 +47,7 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// Ends the process of mallory's run. The returned client keeps the row of the run's check locked.
+/// The returned client keeps the row of the run's check locked.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");
@@ -77,7 +77,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// During the crash, alice's job is paused. So mallory's check runs first after the restart.
+/// Because alice's job is paused during the crash, mallory's check runs first after the restart.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());

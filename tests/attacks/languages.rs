@@ -17,8 +17,7 @@ for keep in (GD, SD, sys.__dict__):
 return None
 $$;"#;
 
-/// PL/Perl has one interpreter for each role of a process, but PL/Python has one for all roles. So each process must
-/// serve only one role.
+/// PL/Perl has one interpreter for each role of a process, but PL/Python has one for all roles.
 #[test]
 fn no_interpreter_is_shared_between_roles() {
     let field = Field::new();
@@ -51,7 +50,7 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // Without this assertion, the test would pass even if no interpreter kept any names.
+    // Otherwise the test would pass even if no interpreter kept any names.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

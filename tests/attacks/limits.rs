@@ -95,8 +95,6 @@ fn a_role_has_ten_thousand_jobs_at_most() {
     assert_eq!(field.run("mallory", "job9999").outcome, "done");
 }
 
-/// These numbers are limited, because a query computes the state of every calendar, and a list of targets reads all
-/// targets of a job.
 #[test]
 fn calendars_of_a_role_and_limits_of_a_job_are_bounded() {
     let field = Field::new();

@@ -127,8 +127,6 @@ fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     field.run("alice", "given").is_done();
 }
 
-/// Members of a role may register jobs that run as the role. After a member has left, its functions no longer run as
-/// the role.
 #[test]
 fn a_former_member_runs_no_code_as_the_role() {
     let field = field();

@@ -1,5 +1,4 @@
-//! The documentation has a table that says which roles see failures, runs, figures and forecasts. This file tests each
-//! cell.
+//! Tests each cell of the documentation's table of who sees failures, runs, figures and forecasts.
 
 use crate::field::{DB, Field};
 

@@ -180,7 +180,7 @@ fn thousands_of_changes_of_a_job_end_no_query() {
         "CREATE FUNCTION alice.waits() RETURNS bigint LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_advisory_lock(1); RETURN (SELECT count(*) FROM pg_sequences); END $$",
     );
-    // The test begins after the first inspection, which creates partitions and so causes many messages.
+    // The first inspection creates partitions and so causes many messages.
     field.run("alice", "alices").is_done();
     let [mut alice, mut mallory] = ["alice", "mallory"].map(|role| field.client(role));
     mallory.batch_execute("SELECT pg_advisory_lock(1)").unwrap();
@@ -272,8 +272,7 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     }
 }
 
-/// `awty.status` reads a limited number of due checks of each role (P7). Checks of blocked targets are due, but do not
-/// count as overdue.
+/// Checks of blocked targets are due, but do not count as overdue.
 #[test]
 fn due_checks_of_others_make_no_status_slow() {
     let field = Field::new();

@@ -36,7 +36,6 @@ fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     assert!(!field.one::<bool>("postgres", "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"));
 }
 
-/// Before each run, awty checks again who owns the job's function.
 #[test]
 fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     let field = Field::new();

@@ -1,6 +1,6 @@
 use crate::field::{DB, Field};
 
-/// Alice's names, keys, arguments and error texts contain this word. A test finds a leak by searching for it.
+/// Alice's names, keys, arguments and error texts contain this word.
 const SECRET: &str = "geheim";
 
 fn field() -> Field {
@@ -104,7 +104,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     let leaked: String = field.one("mallory", "SELECT coalesce(string_agg(what, ' '), '') FROM mallory.leaked");
     assert!(!leaked.contains(SECRET), "{leaked}");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
-    // A member of pg_read_all_data, such as a role for backups, reads every row. It still cannot turn row_security off.
+    // Even a member of pg_read_all_data, such as a role for backups, cannot turn row_security off.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     let all: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job");
     assert!(all > 0);
@@ -151,7 +151,8 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
         "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
          SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
     );
-    // Today's partition exists before the UPDATE below moves some rows of the history into the default partition.
+    // The UPDATE below moves some rows of the history into the default partition, so today's partition must exist
+    // before.
     field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1500) AS i");
     field.run("alice", "geheim").is_done();
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
@@ -199,8 +200,6 @@ fn no_text_of_a_role_has_statistics() {
     assert_eq!(known, "delivery existing keep_attempts keep_history last_outcome on_missed outcome scope verdict walk");
 }
 
-/// Every role may execute the functions of `awty_http_internal`. None of them may tell why another role's check is on
-/// hold.
 #[test]
 fn no_function_tells_the_notes_of_others() {
     let field = Field::new();

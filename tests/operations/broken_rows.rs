@@ -48,7 +48,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// Each entry has statements that make a valid row, and a statement that breaks a column by [`break_each`].
+/// Statements that make a valid row, and a statement that breaks one column.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -84,8 +84,7 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Replaces COLUMN, VALUE and NUMBER in the statement with the column, the bad value and a running number. Skips values
-/// that the server refuses.
+/// Skips values that the server refuses.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -111,7 +110,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Tests before and after a crash, because awty reads more rows after a crash.
+/// awty reads more rows after a crash.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {

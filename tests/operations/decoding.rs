@@ -1,7 +1,6 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Lists for each transaction the deleted checks, and the checks that were inserted into the history.
 const TOLD: &str = r"
     SELECT c.xid::text, array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'DELETE'), array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'INSERT')
     FROM pg_logical_slot_get_changes('slot', NULL, NULL, 'skip-empty-xacts', '1') AS c
@@ -31,7 +30,7 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.cluster.execute("postgres", &["VACUUM FULL awty.future_job"]);
     shop.run("SELECT awty.resume('note')");
     shop.await_all_ended();
-    // Decoding shows only changes that were flushed to disk. This commit flushes all earlier changes.
+    // Decoding shows only flushed changes. This commit flushes all earlier ones.
     shop.cluster.execute("postgres", &["CREATE TABLE public.last ()"]);
     let transactions = shop.cluster.superuser("postgres").query(TOLD, &[]).unwrap();
     let mut told: Vec<i64> = Vec::new();

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// SQLSTATEs of calls whose schema, function, table, right USAGE or job is missing.
+/// A schema, function, table, right or job is missing.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
 fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle<(Vec<String>, BTreeSet<String>)> {

@@ -1,15 +1,15 @@
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of the text in bytes. The memory of the process is enough for the text, but not for a copy.
+/// In bytes. The memory of the process is enough for the text, but not for a copy.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// If a function copied the text, its process would crash. A crash ends all sessions of the server.
+/// A copy of the text would crash its process, and with it all sessions of the server.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // The random value keeps the planner from computing the text and copying it as a constant.
+    // Otherwise the planner would compute the text and copy it as a constant.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",

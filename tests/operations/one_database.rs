@@ -3,8 +3,7 @@
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Keeps a worker busy with short runs, because a worker disconnects only between two runs. Together, the runs last
-/// longer than any pause of a busy machine.
+/// A worker disconnects only between two runs. Together, these runs last longer than any pause of a busy machine.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,

@@ -38,10 +38,9 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Number of processes that the server allows for background workers, without the launcher.
+/// Background workers that the server allows, without the launcher.
 const FREE: u32 = 4;
 
-/// Starts as many background workers as the server allows, until the value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -58,7 +57,7 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // A process of awty may end after the first query has started. A later query then takes its place.
+        // A process of awty may end after the first query has started.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {
