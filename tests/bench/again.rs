@@ -1,4 +1,4 @@
-//! Measures recurring checks. One transaction ends a check and inserts the next one.
+//! One transaction ends a check and inserts the next one.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};

@@ -2,7 +2,7 @@
 //! hours.
 //!
 //! One in a hundred of the older orders is late and already reported. In the measured minute, a hundred of a thousand
-//! orders become late. The row `watch` measures the cost for writers.
+//! orders become late.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -13,7 +13,6 @@ use std::time::Instant;
 
 const DUE: u32 = 1000;
 
-/// The ids 1 to `DUE` belong to the orders of the measured minute.
 fn tables(orders: u32) -> String {
     format!(
         "INSERT INTO shop.orders

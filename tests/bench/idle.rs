@@ -20,8 +20,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // Tells the launcher that there are checks. `fill` writes to the table directly, so the launcher does not notice
-    // its checks.
+    // `fill` writes to the table directly, so the launcher does not notice its checks.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -71,11 +70,10 @@ fn connected(client: &mut Client) -> Vec<i32> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// The CPU seconds include ended children of the process.
+/// Includes ended children of the process.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name in brackets may contain any characters, so the fields are counted from the last bracket. utime
-    // is field 14.
+    // The process name in brackets may contain any characters. utime is field 14.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

@@ -3,7 +3,7 @@
 //! `docs/` from `docs/results/*.json`.
 //!
 //! Invariant: every ratio compares two things that are measured in turn in the same run. The ratio is the median of at
-//! least five pairs. A slow result does not fail the program, but the report marks it as "short".
+//! least five pairs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a program for developers: the panic is the report
 

@@ -3,7 +3,7 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Multiplies all sizes. With a factor below 1, the results are stored separately as a try.
+    /// With a factor below 1, the results are stored separately as a try.
     pub scale: f64,
     pub only: Vec<String>,
 }

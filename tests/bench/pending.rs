@@ -5,7 +5,7 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use crate::work::{rates, speeds};
 
-/// Writes rows of awty.future_job directly, because scheduling millions of checks takes much longer.
+/// Scheduling millions of checks takes much longer.
 pub fn fill(shop: &Shop, database: &str, n: u32) {
     say(&format!("   {} pending in {database}", readable(f64::from(n))));
     let insert = format!(
@@ -17,7 +17,6 @@ pub fn fill(shop: &Shop, database: &str, n: u32) {
     shop.cluster.execute(database, &[&insert, "VACUUM ANALYZE awty.future_job", "CHECKPOINT"]);
 }
 
-/// Measures several databases in turn, each with its own number of pending checks.
 pub fn pending(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("pending");
     let due = options.size(10_000, 10_000);

@@ -1,4 +1,4 @@
-//! Writes the results between two markers of a page in docs/. The text around the markers stays.
+//! Writes the results between two markers of a page in docs/.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
@@ -158,7 +158,6 @@ mod tests {
     use super::*;
     use crate::stats::Pairs;
 
-    /// Nobody may edit the figures by hand, because the next measurement would overwrite them.
     #[test]
     fn pages_are_written_from_the_results() {
         for results in pages() {

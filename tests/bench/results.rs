@@ -57,7 +57,7 @@ pub struct Chart {
     pub y: String,
     #[serde(default)]
     pub is_over_time: bool,
-    /// Empty if the results file has no points for this chart. The existing picture then stays.
+    /// If empty, the existing picture stays.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 

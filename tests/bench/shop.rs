@@ -19,7 +19,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // JIT compilation of the statement `CEILING` costs more than it saves.
+    // Compiling the statement `CEILING` costs more than it saves.
     ("jit", "off"),
 ];
 
@@ -102,8 +102,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Some checks may have begun while others were still being scheduled. So all checks are scheduled again,
-            // with more time.
+            // Some checks may have begun while others were still being scheduled.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -183,8 +182,7 @@ impl Shop {
     }
 }
 
-/// Does the work of all due checks in one statement. Unlike awty, it has no limits, no claims, and no isolation between
-/// checks.
+/// Unlike awty, this statement has no limits, no claims, and no isolation between checks.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j

@@ -1,5 +1,4 @@
--- Each job looks up its order by key. If the order is late, the job inserts an alert. In the measurement "two roles", the role `other`
--- works with the functions and tables of the role `shop`.
+-- In the measurement "two roles", the role `other` works with the functions and tables of the role `shop`.
 CREATE SCHEMA IF NOT EXISTS shop AUTHORIZATION shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 GRANT USAGE ON SCHEMA awty TO shop, other;
@@ -19,7 +18,6 @@ CREATE TABLE shop.alert (
 GRANT SELECT ON shop.orders TO PUBLIC;
 GRANT INSERT ON shop.alert TO PUBLIC;
 
--- Every compared program calls this function or does its work in another way.
 CREATE FUNCTION shop.look_at(order_id bigint, level integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE status text;
 BEGIN
@@ -57,7 +55,7 @@ SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');
 RESET ROLE;
 
--- A procedure in the server inserts the orders, so that the client's time is not measured. Triggers run as the inserting role.
+-- A procedure in the server inserts the orders, so that the client's time is not measured.
 CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
 BEGIN
     IF orders = 'shop.watched'::regclass THEN

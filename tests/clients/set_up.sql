@@ -1,5 +1,4 @@
--- Prepares a database for a client of tests/clients. The client gets a role that may create schemas and is no
--- superuser.
+-- A client of tests/clients gets a role that may create schemas and is no superuser.
 CREATE EXTENSION awty;
 CREATE ROLE app LOGIN;
 GRANT USAGE ON SCHEMA awty TO app;

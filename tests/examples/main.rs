@@ -71,7 +71,6 @@ fn expect_true(cluster: &Cluster, pages: &[Page]) {
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
-/// Newcomers read the README first, and their servers have the default slot.
 #[test]
 fn the_readme_is_true_at_the_default_slot() {
     let cluster = Cluster::builder().set("awty.slot", "1min").set("awty.time_travel", "on").start();

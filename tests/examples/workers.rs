@@ -38,7 +38,6 @@ fn try_worker(command: &dyn Fn() -> Command) {
     let ended = "SELECT count(*) = 2 AND bool_and(CASE entity_key WHEN 'good' THEN outcome = 'done' AND attempts = 1
                      ELSE outcome = 'failed' AND attempts = 2 END) FROM awty.future_job_history";
     cluster.await_sql("postgres", "the good one to be done, and the bad one to have failed twice", ended);
-    // The first worker dies, so its lease is short.
     app("SELECT awty.alter('mail', timeout => '3 s')");
     app(
         "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 60}')",
@@ -57,7 +56,6 @@ fn try_worker(command: &dyn Fn() -> Command) {
     assert!(cluster.value::<bool>("postgres", keys));
 }
 
-/// If the tool is missing, the test is skipped.
 fn is_there(what: &str, found: bool) -> bool {
     if !found {
         eprintln!("skipped: {what} is not installed");

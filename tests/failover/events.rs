@@ -10,16 +10,16 @@ use std::time::Duration;
 pub enum Event {
     Switchover,
     KillPostmaster,
-    /// The primary's postmaster and Patroni get SIGKILL. Patroni starts again after the failover.
+    /// SIGKILL of the primary's postmaster and of Patroni, which starts again after the failover.
     KillBoth,
-    /// The primary's Patroni gets SIGSTOP until some time after the failover.
+    /// SIGSTOP of the primary's Patroni until some time after the failover.
     FreezePatroni,
-    /// etcd is killed, and starts again after 40 s.
+    /// etcd is killed for 40 s.
     EtcdAway,
-    /// The cluster is restored to a point in time on another server.
+    /// Restore to a point in time, on another server.
     Pitr,
     PgBackRest,
-    /// Moves awty to another server by logical replication, after all other events.
+    /// Logical replication to another server, after all other events.
     Move,
 }
 

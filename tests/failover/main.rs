@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// The page in docs/ is written only after at least this many minutes.
+/// The page in docs/ is written only after so many minutes.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {

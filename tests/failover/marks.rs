@@ -1,5 +1,4 @@
-//! Runs and promotions leave traces outside the database, because a failover may lose rows. The traces are lines of the
-//! servers' logs, and notifications.
+//! Runs and promotions leave traces outside the database, because a failover may lose rows.
 
 use crate::place::Place;
 use crate::reaper::pass;
@@ -59,7 +58,6 @@ fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// One connection to each member listens for the notifications of runs while the member is the primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,

@@ -78,14 +78,14 @@ impl Member {
         Self::leads(self.rest_port)
     }
 
-    /// Returns `false` for a frozen Patroni, because it does not answer.
+    /// A frozen Patroni does not answer.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // The timeout is needed if Patroni is frozen and its queue of new connections is full.
+    // A frozen Patroni's queue of new connections may be full.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

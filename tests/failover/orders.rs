@@ -56,7 +56,7 @@ pub struct Desk {
     told: Mutex<BTreeMap<i64, Told>>,
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Counts the changes of the primary. A writer ends when this number has changed since the writer began.
+    /// A writer ends when this number has changed since the writer began.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
@@ -104,7 +104,7 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// Starts new writers without waiting for the old ones, because a writer of a lost primary may hang in COMMIT.
+    /// A writer of a lost primary may hang in COMMIT.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {

@@ -36,8 +36,7 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// The ports are below the range of outgoing connections, so that no such connection takes the port of a stopped
-/// server.
+/// Below the range of outgoing connections, so that no such connection takes the port of a stopped server.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -48,8 +47,8 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Returns whether etcd has the v2 interface. With the v3 interface, Patroni 3.0.2 takes the primary's key without
-/// checking who holds it. A thawed Patroni could then take the key from the new primary, whose commits would be lost.
+/// With the v3 interface, Patroni 3.0.2 takes the primary's key without checking who holds it. A thawed Patroni could
+/// then take the key from the new primary, whose commits would be lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
@@ -71,7 +70,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The other members copy the first member, so it must be the primary before they start.
+                // The other members copy the first member.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }
@@ -167,7 +166,6 @@ postgresql:
         self.members[leader].client(&self.folder, "postgres").map_err(|error| error.to_string())
     }
 
-    /// In synchronous mode, one of the two standbys must be synchronous.
     pub fn await_whole(&self) -> Result<usize, String> {
         poll("a primary with two standbys", WHOLE_WITHIN, || {
             let leader = self.leader().ok_or("there is no primary")?;

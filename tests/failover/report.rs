@@ -13,7 +13,7 @@ struct Line {
     times: u64,
     not_whole: u64,
     whole: Vec<f64>,
-    /// Seconds between the log line "ready" and the first run, for each new primary.
+    /// Seconds from the log line "ready" to the first run of each new primary.
     first_run: Vec<f64>,
 }
 
@@ -33,7 +33,7 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// An event that does not finish is neither a success nor a violation.
+    /// Neither a success nor a violation.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;
@@ -111,7 +111,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// Median and maximum, in seconds.
+/// In seconds.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,
@@ -194,7 +194,6 @@ mod tests {
         assert!(tables.contains("| synchronous | Switchover | 2 | 1 | 4.0 / 4.0 | 0.10 / 0.10 |"), "{tables}");
     }
 
-    /// Nobody may edit the figures by hand, because the next measurement would overwrite them.
     #[test]
     fn the_page_is_written_from_the_results() {
         let docs = awty_testkit::checkout().join("docs");

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// Starts a server without processes of awty. Its default privileges reveal an upgrade script that does not revoke
-/// rights.
+/// The default privileges reveal an upgrade script that does not revoke rights.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -29,7 +28,7 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// pg_dump's scripts have this setting, with which awty_http registers no jobs. Jobs would need awty's processes.
+/// pg_dump's scripts have this setting, with which awty_http registers no jobs.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
@@ -140,8 +139,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md). A picture would not show a violation,
-/// so this test does.
+/// ADD COLUMN with a default is forbidden for awty.future_job (CONTRIBUTING.md), but no picture shows it.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

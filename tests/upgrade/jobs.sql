@@ -1,12 +1,10 @@
--- Adds jobs of one role, so that checks in each state exist during the upgrade.
-
 CREATE FUNCTION camp.in_an_hour(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM camp.enter(j, false);
     RETURN CASE WHEN j.check_count = 0 THEN now() + interval '1 hour' END;
 END $$;
 
--- Creates a watched table and drops one of its columns, because an upgrade must keep the numbers of the other columns.
+-- An upgrade must keep the numbers of the other columns.
 CREATE SCHEMA kept AUTHORIZATION alice;
 
 SET ROLE alice;

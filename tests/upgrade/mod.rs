@@ -14,11 +14,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// A database in the old server that was cloned. Nobody has called `awty.adopt()` for it.
+/// A cloned database for which `awty.adopt()` was not called.
 const CLONE: &str = "clone";
 
 const MISSED: [&str; 3] = ["run", "next", "skip"];
-/// The campaign's checker knows these recurring checks.
 const REPEAT: &str = "
     SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
@@ -130,7 +129,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Returns the keys of the checks, and the condition that each check must satisfy until the end.
+/// Keys of the checks, and the condition that each check must satisfy until the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -158,7 +157,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
         }
     }
-    // Disconnects first, because PostgreSQL cannot clone a database that has connections.
+    // PostgreSQL cannot clone a database that has connections.
     leave(old, shared);
     old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
     old.await_sql(CLONE, "the clone to be held", "SELECT database_held FROM awty.status");

@@ -68,7 +68,6 @@ fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
 /// The new SQL version is installed before the restart, so the server still has the old library in memory.
 #[test]
 fn sql_of_a_version_to_come_waits_for_the_restart() {
-    // Replaces the library only in this test's own copy of the installation.
     let before = made_up::directory_for("before").join("libawty.so");
     std::fs::copy(made_up::library(), &before).unwrap();
     let stage = made_up::stage(&before);

@@ -1,7 +1,6 @@
 //! Usage: `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the path of
 //! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database. If
-//! `AWTY_PG_NET` is set, pg_net is installed. Results with smaller numbers than the default are stored separately as a
-//! try.
+//! `AWTY_PG_NET` is set, pg_net is installed.
 //!
 //! Invariant: compared programs are measured in turn in the same run. A lost or doubled call fails the program, but
 //! slowness does not.
@@ -58,7 +57,7 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // A failure, such as a lost call, ends the program only after the page is written.
+        // The page is written even if a call was lost.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }

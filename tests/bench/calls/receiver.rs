@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The path of a request ends with this number of its schedule.
     pub schedule: u32,
-    /// Arrival and due time (`slot`) in µs since 1970.
+    /// In µs since 1970.
     pub at: i64,
     pub slot: i64,
     pub key: u64,
-    /// Seconds by this machine's clock, which the database also uses.
+    /// In seconds.
     pub lateness: f64,
 }
 

@@ -9,12 +9,11 @@ use crate::stats::Pairs;
 
 const TARGETS: usize = 100;
 const BLOCKED: i32 = 100_000;
-/// Seconds before the measurement. Each schedule is called once in this time.
+/// In these seconds before the measurement, each schedule is called once.
 const WARM: f64 = 12.0;
-/// Bad targets may delay calls to other targets by at most this factor.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
-/// Returns p50 and p99 of the lateness of calls to good targets, and the number of these calls.
+/// p50 and p99 of the lateness of calls to good targets, and the number of these calls.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     let mut place = Place::open();
     let well: Vec<String> = (1..TARGETS).map(|_| place.receiver.listen(false)).collect();

@@ -25,7 +25,6 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// The query `is_booked` tells whether the calling program has recorded all calls.
     pub fn run(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<Run, String> {
         poll("all calls to arrive", LONGEST, || {
             let count = self.place.receiver.count() - from;
@@ -36,7 +35,7 @@ impl Field {
             let row = client.query_one(is_booked, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("they are not".into()) }
         })?;
-        // Waits so long that a doubled call would arrive.
+        // A doubled call would arrive in this time.
         pass(0.5);
         let arrivals: Vec<Arrival> = self.place.receiver.since(from);
         each_once(&arrivals, calls)?;

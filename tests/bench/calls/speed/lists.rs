@@ -1,4 +1,4 @@
-//! Does not count the first requests, because they plan the statements.
+//! The first requests plan the statements, so they do not count.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -14,7 +14,7 @@ const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
 const ATTEMPTS: i32 = 10;
-/// Few requests are measured, because a token allows only a hundred requests at once.
+/// A token allows only a hundred requests at once.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);
@@ -25,7 +25,6 @@ const LISTS: [(&str, &str); 4] = [
     ("the calls of one schedule", "/v1/schedules/{7}/attempts"),
     ("the calls of a schedule of a second", "/v1/schedules/{8}/attempts"),
 ];
-/// Calls in a day of a schedule that is due every second.
 const OF_A_DAY: i32 = 86_400;
 
 const ENDPOINTS: &str = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, at, created_by)

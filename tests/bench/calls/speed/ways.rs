@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// awty_http makes at most this many calls to one target at once by default. The other programs get the same limit.
+/// awty_http's default for one target. The other programs get the same limit.
 const AT_ONCE: u32 = 10;
 const BATCH: i32 = 500;
 const FILES: u32 = 10_000;
@@ -114,7 +114,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Measures the bookkeeping without HTTP calls. Each lease is completed with the result of an earlier call.
+/// Completes each lease with the result of an earlier call, without HTTP.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
