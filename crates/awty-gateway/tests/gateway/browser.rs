@@ -1,5 +1,3 @@
-//! Tests the page in Chromium.
-
 use crate::chromium::Chromium;
 use crate::people::open;
 use crate::shop::{Gateway, Shop};
