@@ -1,4 +1,4 @@
--- pgbench: a customer places an order. Most are packed within 3 seconds, 8 in 100 take longer, 4 in 100 get lost.
+-- pgbench: a customer places an order.
 \set luck random(1, 100)
 \set quick random(200, 2500)
 \set slow random(2500, 5500)

@@ -1,4 +1,4 @@
--- The library and the gateway use the same code to compute the normal spelling of a URI and the id of a schedule.
+-- The library and the gateway share this code.
 
 CREATE FUNCTION awty_http_internal.normal_uri(uri text) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'normal_uri_wrapper';

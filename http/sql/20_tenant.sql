@@ -55,8 +55,8 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- Returns the tenant that was chosen for a role, for example by ALTER ROLE web SET awty_http.tenant = 'app'. The function reads the
--- catalog, because SET ROLE does not load the settings of a role.
+-- For example by ALTER ROLE web SET awty_http.tenant = 'app'. The function reads the catalog, because SET ROLE does not
+-- load the settings of a role.
 CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT substr(c.setting, length('awty_http.tenant=') + 1)
@@ -162,7 +162,6 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error for locked rows of a tenant';
 
--- A tenant may keep rows locked.
 CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE

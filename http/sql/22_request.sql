@@ -1,4 +1,4 @@
--- The library and the gateway use the same code to check methods, headers and statuses.
+-- The library and the gateway share the code of these checks.
 CREATE FUNCTION awty_http_internal.is_method(method text) RETURNS boolean
     LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT AS 'MODULE_PATHNAME', 'is_http_method_wrapper';
 COMMENT ON FUNCTION awty_http_internal.is_method(text) IS 'Can a call have this method?';
@@ -41,8 +41,7 @@ CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
 $$;
 COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'Returns a length of time as the gateway reads it, in milliseconds or whole seconds';
 
--- Splits a call into the request and its content, which has the header values and the body. The request has only the
--- names of the headers.
+-- The content has the header values and the body. The request has only the names of the headers.
 CREATE FUNCTION awty_http_internal.request(
     method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,
     max_lateness interval, success text, sign boolean, keep_response boolean, OUT request jsonb, OUT content jsonb)

@@ -1,7 +1,8 @@
 -- The functions and the view read with the caller's rights.
 
--- Calls are ordered by (ended_at, lease), so that the next page can begin after the last row of a page. The index has this order.
--- enable_sort is off, so that reading the first ten of a million calls is as quick as reading the first ten of ten.
+-- Calls are ordered by (ended_at, lease), so that the next page can begin after the last row of a page. The index has
+-- this order. enable_sort is off, so that reading the first ten of a million calls is as quick as reading the first ten
+-- of ten.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
 DECLARE
@@ -54,8 +55,7 @@ CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     RETURN (SELECT s.why FROM awty.future_job AS f JOIN awty_internal.standing AS s ON s.id = f.id WHERE f.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now; NULL: the caller may not read the check';
 
--- The view has the columns that are cheap to read for many schedules. It also has all columns of awty_http.endpoint, so
--- that a list needs no join.
+-- The view has the columns that are cheap to read for many schedules.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
 SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,

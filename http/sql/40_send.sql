@@ -1,5 +1,3 @@
--- Sends: single calls, and the keys by which each is sent once.
-
 -- A key is kept while the call is pending, and then as long as awty.attempt keeps the call.
 CREATE TABLE awty_http_internal.sent (
     job             text COLLATE "C" NOT NULL,

@@ -129,8 +129,7 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';
 
--- A retry is due before the next slot of the plan, so no slot is counted for two attempts. A plan of days or months, or
--- of cron, is counted up to 1000 slots per call.
+-- A retry is due before the next slot of the plan, so no slot is counted for two attempts.
 CREATE FUNCTION awty_http_internal.left_out(endpoint awty_http_internal.endpoint, slot timestamptz, due timestamptz, ended timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN CASE

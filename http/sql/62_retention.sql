@@ -7,7 +7,7 @@ CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) R
 $$;
 COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS 'Deletes the hours of some endpoints that are too old';
 
--- The function never waits, because it leaves rows that another session has locked until the next hour.
+-- Rows that another session has locked stay until the next hour, so that the function never waits.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     -- These statements delete the hours of jobs and of deleted endpoints. For the other endpoints, the roll-up calls forget_hours_of(), a

@@ -83,7 +83,6 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.stats(text, interval, timestamptz, timestamptz) IS 'Statistics of the calls of a schedule, one row per bucket, at most 360; buckets without a call are left out';
 
--- Whole hours come from awty_http.stat, if they are already counted.
 CREATE FUNCTION awty_http_internal.counts(id text, OUT ok bigint, OUT failed bigint, OUT dropped bigint)
     RETURNS record LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

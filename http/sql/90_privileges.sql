@@ -34,7 +34,7 @@ BEGIN
 END
 $$;
 
--- Roles read rows according to their rights, and write only through functions.
+-- Roles write only through functions.
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
 GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
     awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
@@ -77,7 +77,6 @@ CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
--- Roles that may only read a schedule do not see the content.
 CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
     job = ANY (
         SELECT t.job FROM awty_http.tenant AS t
