@@ -125,8 +125,6 @@ fn a_session_cannot_put_names_in_the_way_of_a_call() {
                  SELECT awty.register('more', 'mallory.own'); SELECT awty.unregister('more')"
             ),
         );
-        // PostgreSQL resolved the names in the policies of awty's tables at the installation, so a query calls no
-        // function of mallory.
         field.sql(
             "mallory",
             &format!("SET search_path = {path}; TABLE awty.job; TABLE awty.future_job_history; TABLE awty.status"),

@@ -99,12 +99,11 @@ fn checks_that_stay_locked_keep_no_other_check_from_its_hold() {
     let mut holding = field.client("mallory");
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
-    // Makes the checks look as if clients had put them on hold during a run.
+    // As if clients had put the checks on hold during a run.
     field.sql(
         "postgres",
         "INSERT INTO awty_internal.hold (check_id, held_by, held_at) SELECT id, scheduled_by, now() FROM awty.future_job ORDER BY id",
     );
-    // Makes awty's maintainer process inspect the database.
     field.job("alice", "another", "BEGIN RETURN NULL; END");
     field.cluster.await_sql(DB, "the hold", "SELECT bool_and(held) FROM awty.future_job WHERE job = 'alices'");
 }
@@ -125,7 +124,6 @@ fn leases_of_locked_checks_keep_no_other_lease_from_its_end() {
     let keep = many.replace("after =>", "on_conflict => 'keep', after =>");
     holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
     field.sql("alice", "SELECT count(*) FROM awty.claim('{alices}', 'w')");
-    // The maintainer process ends the lease with the highest id last.
     field.sql("postgres", "UPDATE awty_internal.lease SET lease = 9223372036854775807 WHERE job = 'alices'");
     field.cluster.await_sql(
         DB,

@@ -47,7 +47,6 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// The returned client keeps the row of the run's check locked.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");

@@ -76,7 +76,6 @@ fn stack_strings_and_disk_end_before_the_servers_do() {
     assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
 }
 
-/// The number of jobs is limited, because every inspection reads all jobs.
 #[test]
 fn a_role_has_ten_thousand_jobs_at_most() {
     let field = Field::new();

@@ -10,7 +10,6 @@ fn field_with_notes() -> Field {
     field
 }
 
-/// RESET ROLE gains nothing, because the process of a run has only the rights of the job's role.
 #[test]
 fn reset_role_leads_nowhere() {
     let field = field_with_notes();

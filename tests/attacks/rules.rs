@@ -32,7 +32,6 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// The table's owner controls the functions of a rule, so they run only with this owner's rights.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();

@@ -73,8 +73,7 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// PostgreSQL may apply a user's cheap function before a view's filter. Even then, the function must get no rows of
-/// other roles.
+/// PostgreSQL may apply a user's cheap function before a view's filter.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();

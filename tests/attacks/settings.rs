@@ -113,7 +113,6 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
     field.alice_goes_on();
 }
 
-/// The owner of a database can change the database's settings without being a superuser.
 #[test]
 fn settings_of_a_database_keep_no_check_from_its_end() {
     let field = Field::new();

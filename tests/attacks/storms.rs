@@ -167,8 +167,8 @@ fn two_roles_together_starve_nobody() {
     pulse_was_kept(&field, 4);
 }
 
-/// For each invalidation of an open table, PostgreSQL builds the table's description again, recursively. The test makes
-/// fewer than 4,096 changes, because PostgreSQL replaces a longer queue of invalidations by a single reset.
+/// The test makes fewer than 4,096 changes, because PostgreSQL replaces a longer queue of invalidations by a single
+/// reset.
 #[test]
 fn thousands_of_changes_of_a_job_end_no_query() {
     let field = Field::new();
@@ -272,7 +272,6 @@ fn overdue_jobs_and_ends_of_others_hide_no_finding() {
     }
 }
 
-/// Checks of blocked targets are due, but do not count as overdue.
 #[test]
 fn due_checks_of_others_make_no_status_slow() {
     let field = Field::new();

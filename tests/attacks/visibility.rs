@@ -1,6 +1,5 @@
 use crate::field::{DB, Field};
 
-/// Alice's names, keys, arguments and error texts contain this word.
 const SECRET: &str = "geheim";
 
 fn field() -> Field {
@@ -141,7 +140,7 @@ fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
 
-/// Every role can see the planner's estimates, so estimates must not depend on other roles' names and keys.
+/// Every role can see the planner's estimates.
 #[test]
 fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let field = Field::new();

@@ -16,10 +16,8 @@ pub enum Event {
     FreezePatroni,
     /// etcd is killed for 40 s.
     EtcdAway,
-    /// Restore to a point in time, on another server.
     Pitr,
     PgBackRest,
-    /// Logical replication to another server, after all other events.
     Move,
 }
 

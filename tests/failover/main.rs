@@ -1,7 +1,7 @@
 //! Counts the orders that are lost by failovers, restores and a move to another server, at 200 orders a second.
 //!
 //! Usage: `failover MINUTES SEED [EVENT …]`, by `make failover`. Each mode (`place::Mode`) gets half of the time. With
-//! 0 minutes, each named event happens once, in synchronous mode. `AWTY_ETCD` is the path of etcd.
+//! 0 minutes, each named event happens once, in synchronous mode.
 //!
 //! Invariant: the exit status is 0 only if awty lost, doubled or missed nothing, and at least one event happened.
 

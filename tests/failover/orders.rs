@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The start of each run leaves a log line, which no failover can undo. The run also writes a row, and its commit sends
-/// a notification.
+/// The start of each run leaves a log line, which no failover can undo.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;
@@ -61,7 +60,6 @@ pub struct Desk {
     is_over: AtomicBool,
 }
 
-/// Half of the orders ship in time, a tenth ship late, and the others never ship.
 fn ships_after(seed: u64, order: i64) -> Option<Duration> {
     let mut random = Random::new(seed, order.unsigned_abs());
     match random.below(10) {

@@ -1,5 +1,4 @@
-//! Runs etcd and three members of Patroni on loopback addresses. All processes work in one folder, so that they end
-//! when the folder is removed.
+//! All processes work in one folder, so that they end when the folder is removed.
 
 use crate::member::Member;
 use crate::orders::TABLES;

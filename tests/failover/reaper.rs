@@ -3,8 +3,7 @@ use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Reaps orphaned processes, because a container may have no init process that does so. PostgreSQL believes that an
-/// unreaped process still runs.
+/// A container may have no init process that reaps orphans. PostgreSQL believes that an unreaped process still runs.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {

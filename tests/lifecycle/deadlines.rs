@@ -1,8 +1,5 @@
-//! Tests one service level agreement of each of six help desks. Each takes at most two statements, and is proven over a
-//! simulated year with `awty.travel()`.
-//!
-//! A ticket comes every 23 hours, so that tickets come at each hour of the day and week. What must be true of each
-//! ticket is computed from these writes.
+//! Proves one service level agreement of each of six help desks over a simulated year with `awty.travel()`. A ticket
+//! comes every 23 hours, so that tickets come at each hour of the day and week.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
@@ -23,7 +20,6 @@ const IS_OPEN: &str = "CREATE FUNCTION shop.is_open(t timestamptz) RETURNS boole
 const OPENING: &str = "CREATE FUNCTION shop.opening(t timestamptz) RETURNS timestamptz STABLE LANGUAGE sql AS $$
     SELECT CASE WHEN shop.is_open(t) THEN t ELSE awty.due(t, interval '0.000001 s', 'office') - interval '0.000001 s' END $$";
 
-/// Moves the time of a level by the stops of a ticket, which the ledger `waits` has.
 const MOVED: &str = "CREATE FUNCTION shop.moved(due timestamptz, ticket bigint) RETURNS timestamptz STABLE LANGUAGE plpgsql AS $$
     DECLARE
         stop record;
@@ -166,8 +162,7 @@ fn judge(client: &mut Client, agreement: &Agreement) -> Vec<String> {
     // Travel runs what is due at its goal, so a write in the same moment as a level comes after the level.
     let reached: Vec<String> = levels.iter().map(|at| format!("({at} <= coalesce({done}, awty.now()))::int")).collect();
     let (first, reached) = (&levels[0], reached.join(" + "));
-    // While a row is stopped, its due levels are not raised. The times of travel are not exact, so tickets whose stop begins
-    // near a level are left out.
+    // The times of travel are not exact, so tickets whose stop begins near a level are left out.
     let close = levels.iter().map(|at| format!("w.at BETWEEN {at} - interval '2 min' AND {at} + interval '2 min'"));
     let close = close.collect::<Vec<_>>().join(" OR ");
     let tickets = format!(
@@ -305,7 +300,6 @@ fn each_order_of_a_shop_has_its_own_promise() {
     client
         .batch_execute("INSERT INTO orders (id, promised, warehouse) VALUES (42, '2 days', 'office'), (43, '1 hour', 'night'), (44, '4 days', 'office')")
         .unwrap();
-    // It counts at the next opening of the rule's calendar.
     travel_to(&mut client, 1, "2 days 10 hours");
     assert_eq!(told(&mut client), "promise 0 Tue 09:00, promise 1 Tue 09:00, promise 1 Wed 09:00");
     client
@@ -324,8 +318,7 @@ fn each_order_of_a_shop_has_its_own_promise() {
     assert_eq!(told(&mut client), "promise cleared Thu 13:00");
 }
 
-/// If the hash of a calendar's zone differs at a start, the calendar counts as replaced. The check is moved by hand to a
-/// time that old zone data could have given.
+/// The check is moved by hand to a time that old zone data could have given.
 #[test]
 fn new_zone_data_moves_checks_of_rules() {
     let mut shop = Shop::open();

@@ -1,4 +1,4 @@
-//! A run's effects belong to the job's role. They exist if and only if the run's history row exists.
+//! A run's effects exist if and only if the run's history row exists.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;

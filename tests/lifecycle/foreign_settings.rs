@@ -35,8 +35,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
     assert_eq!(shop.cluster.value::<String>("postgres", modes), "force_custom_plan");
 }
 
-/// A restore or a subscription changes `awty.job` without firing ordinary triggers. Sessions and workers must still use
-/// the changed job at once.
+/// A restore or a subscription changes `awty.job` without firing ordinary triggers.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
     // A second worker would run the second check while the first check waits.

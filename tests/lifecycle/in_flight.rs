@@ -1,5 +1,4 @@
-//! Before a worker runs checks, it writes their ids to `awty_internal.in_flight`. After a crash, the table names the
-//! checks that may have caused the crash.
+//! Before a worker runs checks, it writes their ids to `awty_internal.in_flight`.
 
 use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};

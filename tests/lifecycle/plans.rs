@@ -1,5 +1,5 @@
-//! Each of awty's statements must find its rows by an index, even if it was planned while the tables were empty. The
-//! tables may have millions of rows before the next ANALYZE.
+//! A statement must find its rows by an index even if it was planned while the tables were empty, because they may have
+//! millions of rows before the next ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;

@@ -169,7 +169,6 @@ fn a_planned_quiet_is_healthy() {
     assert!(shop.cluster.value::<bool>("postgres", said));
 }
 
-/// The slot of the locked check comes after the planned end, so it is not missed.
 #[test]
 fn an_end_waits_for_no_client() {
     let shop = skipping();
@@ -269,7 +268,6 @@ fn travel_ends_what_it_passes() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT paused FROM awty.job WHERE job = 'others'"));
 }
 
-/// `awty.adopt()` ends those whose end has passed meanwhile.
 #[test]
 fn a_copy_ends_them_when_it_is_adopted() {
     let shop = skipping();

@@ -69,8 +69,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// A worker must check that a row's place in the table still exists before it reads the row. Otherwise, a page of
-/// another table can become a page of this table (PostgreSQL 16 and later).
+/// Without a check that the row's place still exists, a page of another table can become a page of this table
+/// (PostgreSQL 16 and later).
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();

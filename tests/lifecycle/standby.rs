@@ -139,7 +139,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1);
 }
 
-/// A run whose commit waits for the standby has not ended. Its timeout must not make the commit visible.
+/// A run whose commit waits for the standby has not ended.
 #[test]
 fn a_timeout_ends_no_wait_for_a_standby() {
     let shop = counting();

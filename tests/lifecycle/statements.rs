@@ -1,5 +1,3 @@
-//! Reads all calls of the macro `statement!` in awty's source, with `syn`.
-
 use awty_testkit::checkout;
 use std::path::{Path, PathBuf};
 use syn::parse::{Parse, ParseStream};

@@ -264,7 +264,6 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     );
 }
 
-/// The views then show the pending check as the last one.
 #[test]
 fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! A superuser may write rows that awty's functions would never write.
-//!
 //! The test writes NULL, the limits of the type, and nonsense to each column, each time in a row of its own. All rows
 //! are broken at once, because the server log names the row that fails.
 
@@ -48,7 +46,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// Statements that make a valid row, and a statement that breaks one column.
+/// A valid row, and a statement that breaks one of its columns.
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -165,7 +163,7 @@ fn a_broken_row_stops_only_itself() {
     assert!(
         named(["invalid row in awty.job", "job \"bad "]) && named(["awty: check ", "invalid row in awty.future_job"])
     );
-    // A log entry of awty about a failed run contains the error, cut at 4096 bytes.
+    // A log entry about a failed run contains the error, cut at 4096 bytes.
     let long: Vec<&str> = log.lines().filter(|line| line.len() > 4200 && line.contains("awty worker")).collect();
     assert!(long.is_empty(), "a message has no end: {long:?}");
 }
@@ -209,8 +207,7 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// `-infinity` is earlier than any time. A check with this due time must not hide the role's other checks from the
-/// launcher.
+/// `-infinity` is earlier than any time.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();

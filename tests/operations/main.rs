@@ -1,4 +1,4 @@
-//! Tests an administrator's work on a busy server. Tests of single databases and their dumps are in `tests/lifecycle`.
+//! Tests an administrator's work on a busy server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 

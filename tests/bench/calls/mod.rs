@@ -2,8 +2,7 @@
 //! awty-gateway. `AWTY_CALLER` is the path of a program that makes the gateway's calls without a database. If
 //! `AWTY_PG_NET` is set, pg_net is installed.
 //!
-//! Invariant: compared programs are measured in turn in the same run. A lost or doubled call fails the program, but
-//! slowness does not.
+//! A lost or doubled call fails the program, but slowness does not.
 
 mod place;
 mod receiver;

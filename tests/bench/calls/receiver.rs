@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub schedule: u32,
-    /// In µs since 1970.
+    /// Microseconds since 1970.
     pub at: i64,
     pub slot: i64,
     pub key: u64,

@@ -13,7 +13,6 @@ const BLOCKED: i32 = 100_000;
 const WARM: f64 = 12.0;
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
-/// p50 and p99 of the lateness of calls to good targets, and the number of these calls.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     let mut place = Place::open();
     let well: Vec<String> = (1..TARGETS).map(|_| place.receiver.listen(false)).collect();

@@ -118,7 +118,6 @@ fn an_old_snapshot_lends_no_right_to_calls() {
     assert_eq!(refused(&mut web, "SELECT awty_http.send('https://api.example.com/x')"), "42501");
 }
 
-/// Such a role could occupy the name, the ids or the keys of a future tenant.
 #[test]
 fn only_the_owner_of_the_extension_makes_tenants() {
     let http = Http::open();
@@ -214,7 +213,6 @@ fn a_role_schedules_for_the_tenant_whose_member_it_is() {
     web.batch_execute(&format!("SET ROLE app; SELECT awty_http.schedule('{URI}', '1 h')")).unwrap();
 }
 
-/// Any tenant can allow another role to schedule calls for it.
 #[test]
 fn a_right_that_nobody_asked_for_draws_no_calls() {
     let http = Http::open();

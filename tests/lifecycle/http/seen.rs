@@ -98,7 +98,7 @@ fn no_query_computes_the_moments_of_a_plan_without_end() {
     );
 }
 
-/// The computation assumes that half of the calls in a histogram step are below the step's middle.
+/// Half of the calls in a histogram step count as below the step's middle.
 #[test]
 fn percentiles_lie_within_what_was_seen() {
     let http = Http::open();

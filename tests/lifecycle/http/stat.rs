@@ -41,8 +41,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     http.cluster.execute("postgres", &[roll_up, roll_up]);
     assert_eq!(http.ask("app", all), before);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
-    // awty_http deletes hourly statistics after 90 days, daily statistics after five years, and then the unused
-    // endpoint.
+    // awty_http deletes hourly statistics after 90 days and daily statistics after five years.
     http.ask("app", "SELECT awty_http.unschedule('https://a.example.com/x')");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '100 days')"]);
     assert_eq!(http.ask("app", "SELECT string_agg(DISTINCT width::text, ' ') FROM awty_http.stat"), "24:00:00");
@@ -51,7 +50,6 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// Impossible numbers come from a wrong report of a worker. Hours in the future come from a clock that was ahead.
 #[test]
 fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     let http = Http::open();

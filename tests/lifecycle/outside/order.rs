@@ -2,7 +2,6 @@ use super::{claim, register};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Gives the leases back.
 fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     let leased: Vec<_> = (0..claims).flat_map(|_| claim(client, max)).collect();
     let leases: Vec<i64> = leased.iter().map(|one| one.lease).collect();

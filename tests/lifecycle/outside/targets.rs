@@ -130,8 +130,6 @@ fn failures_are_forgotten_a_day_after_the_last() {
     });
 }
 
-/// Ten failures in a row over at least ten seconds open the circuit breaker. Then a claim gets one lease at a time, and
-/// a successful answer closes the breaker.
 #[test]
 fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 30)]);

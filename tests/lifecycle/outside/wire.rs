@@ -1,4 +1,4 @@
-//! A socket of the test, so that the test can cut the connection.
+//! The connection runs through a socket of the test, which can cut it.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, NoTls};

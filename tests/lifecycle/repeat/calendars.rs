@@ -9,7 +9,6 @@ fn calendar(shop: &Shop, hours: &str, closed: &str) {
 const NONE: &str = "'{}'";
 const NOW: &str = "ARRAY(SELECT (now() AT TIME ZONE 'UTC')::date + day FROM generate_series(-1, 1) AS day)";
 
-/// Each start compares the hash of each calendar's zone.
 #[test]
 fn new_zone_data_is_noticed_at_a_start() {
     let mut shop = Shop::open();

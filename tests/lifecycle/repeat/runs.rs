@@ -47,7 +47,6 @@ fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
     expect_each_has_its_check(&shop);
 }
 
-/// A returned time before the next planned check runs the same check again. A later time ends the check.
 #[test]
 fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     let shop = Shop::open();

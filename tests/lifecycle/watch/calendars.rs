@@ -1,5 +1,3 @@
-//! Tests rules that count only the open time of a calendar, and rows that have due times of their own.
-
 use super::{ORDERS, await_state, await_walked, expect, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;

@@ -1,5 +1,3 @@
-//! Tests that the `call` and `notify` of a rule run in the transaction that raises the alert.
-
 use super::{LATE, await_state, state, watch, watched};
 use awty_testkit::PATIENCE;
 use awty_testkit::fixture::{GATE, Shop};

@@ -1,4 +1,4 @@
-//! Tests that each cleared alert that was told at level 1 or above is followed by one call of `call_cleared` (P15).
+//! Each cleared alert that was told at level 1 or above is followed by one call of `call_cleared` (P15).
 
 use super::{LATE, ORDERS, await_state, await_walked, state, watch, watched};
 use awty_testkit::Cluster;

@@ -1,5 +1,3 @@
-//! Tests rules in a dump, in a restored database, and on a server without the library.
-
 use super::{LATE, await_state, await_state_in, state, state_in, watched};
 use crate::dump::{dump, restore};
 

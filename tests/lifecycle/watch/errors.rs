@@ -1,4 +1,4 @@
-//! Tests that errors of a user's code in a rule keep their SQLSTATE and CONTEXT (P9).
+//! Errors of a user's code in a rule keep their SQLSTATE and CONTEXT (P9).
 
 use super::{LATE, await_state, watched};
 use awty_testkit::Cluster;

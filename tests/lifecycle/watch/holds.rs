@@ -1,5 +1,4 @@
-//! A hold of a watched row acknowledges the row's alert. The alert still rises to higher levels, but the rule's `call`
-//! does not run.
+//! A hold of a watched row acknowledges the row's alert.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
 use awty_testkit::fixture::Shop;
@@ -31,7 +30,7 @@ fn held(shop: &Shop) -> String {
     )
 }
 
-/// After the last level of an alert, no check is left for the row.
+/// After the last level of an alert, the row has no check.
 #[test]
 fn a_held_alert_is_told_again_after_its_release() {
     let shop = telling("");

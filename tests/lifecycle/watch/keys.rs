@@ -1,5 +1,3 @@
-//! Tests keys of any type and of several columns, with any settings of the writing session.
-
 use super::{LATE, await_state, expect, state};
 use awty_testkit::fixture::Shop;
 

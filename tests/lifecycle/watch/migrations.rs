@@ -1,4 +1,4 @@
-//! Tests that no migration of a watched table stops its rule silently.
+//! No migration of a watched table may stop its rule silently.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, refusal, state, watched};
 use crate::dump::{dump, restore};

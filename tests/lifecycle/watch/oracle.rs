@@ -1,6 +1,4 @@
 //! Clients write to a watched table at random, and the alerts must agree with the rows in each snapshot (P12).
-//!
-//! The server records the commit time of each row.
 
 use awty_testkit::PATIENCE;
 use awty_testkit::fixture::Shop;

@@ -1,4 +1,4 @@
-//! Tests that a session uses a changed rule, even if the session has already written to the watched table.
+//! A session must use a changed rule even after it has written to the watched table.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;

@@ -1,5 +1,3 @@
-//! Tests that the checks of rules move when their calendar is replaced.
-
 use super::{ORDERS, await_walked};
 use awty_testkit::fixture::Shop;
 use awty_testkit::{Cluster, PATIENCE};
@@ -43,8 +41,6 @@ fn await_moved(shop: &Shop, rule: &str, keys: &str) {
     });
 }
 
-/// Order 1 is not late. Order 2 is late, but not after the calendar was replaced. Order 3 stays late. Order 4 is
-/// silenced.
 #[test]
 fn a_replaced_calendar_moves_pending_checks_in_both_directions() {
     let shop = shop();

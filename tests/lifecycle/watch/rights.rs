@@ -1,4 +1,4 @@
-//! Tests that roles that distrust each other can share a watched table (promise P6).
+//! Roles that distrust each other can share a watched table (P6).
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watched};
 use awty_testkit::fixture::Shop;
@@ -102,7 +102,6 @@ fn a_forged_call_raises_nothing() {
     );
 }
 
-/// awty refuses a table whose policies hide rows from the table's owner.
 #[test]
 fn policies_hide_no_row_in_silence() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! Tests that silenced rows stay silent until an UPDATE changes them.
-
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watch, watched};
 use awty_testkit::fixture::Shop;
 

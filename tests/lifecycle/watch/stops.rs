@@ -1,5 +1,3 @@
-//! Tests rows whose clock is stopped.
-
 use super::{ORDERS, await_state, await_walked, refusal, state};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
@@ -100,7 +98,6 @@ fn a_stop_moves_levels_and_tells_nothing() {
     is_true(&mut journey, "it is there", "SELECT there_at IS NOT NULL FROM awty_internal.stop");
 }
 
-/// A level that was due before the stop, but was not raised, is raised after the stop.
 #[test]
 fn a_missed_level_is_raised_after_the_stop() {
     let shop = shop();
@@ -221,7 +218,6 @@ fn a_stop_undoes_a_run_under_way() {
     assert_eq!(failures, 0, "an undone run is no failure");
 }
 
-/// The stop of a transaction that is older than the alert begins when the alert reached its level.
 #[test]
 fn a_stop_of_an_old_transaction_begins_after_the_last_level() {
     let shop = shop();

@@ -1,4 +1,4 @@
-//! Tests rows that changed without firing awty's triggers: because of disabled triggers, a policy or a restore.
+//! Disabled triggers, a policy or a restore keep awty's triggers from firing.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
@@ -60,7 +60,6 @@ fn a_change_of_a_rule_brings_its_sweep_itself() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// That transaction may roll back.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     let shop = watched("");

@@ -1,5 +1,3 @@
-//! Tests reminders before the first level, and alerts that are reported again and again after the last level.
-
 use super::{ORDERS, await_walked};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;

@@ -1,4 +1,4 @@
-//! Tests that an alert never waits for the `call` function of its rule.
+//! An alert never waits for the `call` function of its rule.
 
 use super::{LATE, await_state, state, watch, watched};
 use awty_testkit::fixture::Shop;

@@ -1,4 +1,4 @@
-//! Tests rows that existed before their rule. awty reads them in portions.
+//! awty reads the rows that existed before their rule in portions.
 
 use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
 use awty_testkit::Signal;

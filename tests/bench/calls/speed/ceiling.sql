@@ -1,4 +1,4 @@
--- Does the bookkeeping of successful calls in plain SQL. Each call gets a lease, and then a row for its attempt. Targets have no limits.
+-- Does the bookkeeping of successful calls in plain SQL.
 CREATE SCHEMA plain;
 CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);

@@ -8,8 +8,6 @@ use crate::results::{Outcome, Wanted};
 const A_SECOND: u32 = 1_000;
 const WANTED: Wanted = Wanted::AtMost(0.5);
 
-/// The calls of the first load are spread over seconds. The second load has half as many calls, which are all due at
-/// once.
 fn loads(options: &Options) -> [Calls; 2] {
     let all = options.schedules;
     [Calls { count: all, a_second: Some(A_SECOND) }, Calls { count: all / 2, a_second: Some(all / 2) }]

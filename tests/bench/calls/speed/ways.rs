@@ -114,7 +114,6 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Completes each lease with the result of an earlier call, without HTTP.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
