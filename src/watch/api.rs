@@ -128,8 +128,7 @@ fn watch_table(args: &Args) -> Result<Text> {
     Ok(name)
 }
 
-/// Returns the existing rule of this name, if the caller may change it. Ends the rule instead if its table no longer
-/// exists.
+/// Ends the rule instead if its table no longer exists.
 fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     let Some(old) = rule::find(name) else { return Ok(None) };
     if !may_change(&old) {
@@ -142,7 +141,6 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     Ok(None)
 }
 
-/// Refuses the rule if other objects already have the names of its functions and triggers.
 fn check_room(name: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Result<()> {
     if !table::may_create_in(&table.schema, table.owner) {
         let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
@@ -154,7 +152,6 @@ fn check_room(name: &Text, table: &Described, expressions: &[(&str, &Expression)
     }
 }
 
-/// Returns an error if the caller may not become the table's owner.
 fn own_table(args: &Args) -> Result<Described> {
     let oid = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
     let judge = || -> Result<Described> {
@@ -178,8 +175,8 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // The caller's right is checked before the lock, so that a caller cannot lock other users' tables. The right is
-    // checked again under the lock.
+    // The first check keeps a caller without the right from locking other users' tables. The second check, under the
+    // lock, decides.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -193,7 +190,6 @@ fn key_of(table: &Described) -> Result<Vec<KeyColumn>> {
     Ok(key)
 }
 
-/// The expressions of a rule.
 struct Expressions {
     until: Text,
     since: Option<Text>,
@@ -255,7 +251,6 @@ fn terms(
     })
 }
 
-/// Returns schema and name of a function that is called with alerts.
 fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) -> Result<Option<(Text, Text)>> {
     let Some(name) = args.optional_name(index, argument, MAX_FUNCTION)? else { return Ok(None) };
     let (schema, name) = function::parse(&name, &[relations::alert_type()]).map_err(|error| match error {
@@ -266,7 +261,7 @@ fn called(args: &Args, index: usize, argument: &'static str, role: pg_sys::Oid) 
     Ok(Some((schema, name)))
 }
 
-/// Refuses the rule if the search of the calendar ends before a row that starts now has reached each level.
+/// Refuses the rule if the search in the calendar ends before a row that starts now has reached each level.
 fn refuse_unreachable(terms: &Definition, levels: &Levels<Local>, now: Time) -> Result<()> {
     let Some(calendar) = &terms.calendar else { return Ok(()) };
     match times(levels, now).any(|time| time == Time::MAX_UTC) {
@@ -279,8 +274,7 @@ fn times(levels: &Levels<Local>, start: Time) -> impl Iterator<Item = Time> {
     (1..).map_while(move |level| levels.time(level, start))
 }
 
-/// Tells the client that a length is shorter than a slot. Shows when a row that starts now would reach each level, if
-/// these times depend on a calendar.
+/// Times are shown only if they depend on a calendar.
 fn tell_times(terms: &Definition, levels: &Levels<Local>, now: Time) {
     let slot = crate::settings::slot().delta();
     let is_short = |length: &Length| matches!(length, Length::Time(time) if TimeDelta::microseconds(*time) < slot);
@@ -321,8 +315,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
         check_quota(terms.role)?;
         origin::claim_if_new();
         let mut options = Options::defaults(crate::settings::slot());
-        // The numbers of checks and attempts are not limited. Otherwise an alert could miss a level if its row is
-        // checked often, or if a function fails for a while.
+        // Otherwise an alert could miss a level if its row is checked often, or if a function fails for a while.
         (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),
@@ -349,7 +342,7 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// Schedules a sweep, which compares open alerts with their rows under the new terms.
+/// A sweep compares open alerts with their rows under the new terms.
 fn sweep(rule: &Rule, now: Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);

@@ -9,7 +9,6 @@ use crate::pg::text::Text;
 use crate::store::check_row;
 use pgrx::pg_sys;
 
-/// Calls a function of the rule with rows of `awty.alert`.
 pub fn with_alerts(
     watched: &Watched,
     (schema, name): &(Text, Text),

@@ -2,9 +2,6 @@
 //!
 //! Invariant: the transaction that clears an alert also writes the check that calls the function. So the function never
 //! runs in the transaction of a client, and its error never undoes the clearing.
-//!
-//! Does not: write such a check when a rule ends (see `end_rule`), or for an alert that was never told at level 1 or
-//! above.
 
 use super::statements::alert::{self, Open};
 use super::statements::cleared_alert;
@@ -15,10 +12,8 @@ use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::shmem::wakeup;
 
-/// Number of alerts that one step of [`clear_all`] clears.
 const ALERTS: i64 = 5_000;
 
-/// Clears the open alerts of these rows.
 pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let name = &watched.rule.name;
     if keys.is_empty() {
@@ -35,7 +30,7 @@ pub fn clear(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     }
 }
 
-/// Clears the open alerts of these rows. Skips alerts that another transaction has locked, and returns their keys.
+/// Skips alerts that another transaction has locked, and returns their keys.
 pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();
@@ -47,7 +42,6 @@ pub fn clear_free(watched: &Watched, keys: &[Text], by: ScheduledBy) -> Vec<Text
     keys_of(others)
 }
 
-/// Clears all open alerts of the rule.
 pub fn clear_all(watched: &Watched, by: ScheduledBy) {
     let name = &watched.rule.name;
     if watched.rule.terms.call_cleared.is_none() {
@@ -64,7 +58,7 @@ pub fn clear_all(watched: &Watched, by: ScheduledBy) {
     }
 }
 
-/// Calls `call_cleared` with these alerts. Without the function, the checks end.
+/// Without the function, the checks end.
 pub fn tell(watched: &Watched, ids: &[i64]) -> Result<()> {
     let function = watched.rule.terms.call_cleared.as_ref().filter(|_| !ids.is_empty());
     let Some(function) = function else { return Ok(()) };

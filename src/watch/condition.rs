@@ -1,5 +1,4 @@
-//! Validates a rule's expressions. An expression may read only one row, and its value may change only when the row is
-//! written.
+//! An expression may read only one row, and its value may change only when the row is written.
 
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;
@@ -12,7 +11,6 @@ use pgrx::pg_sys;
 /// SQLSTATEs of aggregates, window functions, system columns, parameters and subqueries.
 const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"];
 
-/// A function has at most 100 arguments (`FUNC_MAX_ARGS`).
 const MAX_COLUMNS: usize = 100;
 
 pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Expression> {
@@ -38,8 +36,8 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Ex
     if let Some(clock) = read.clock {
         return Err(WatchError::NotStable { argument, what: clock }.into());
     }
-    // The result of a function that reads calendars changes when a calendar is replaced. A rule follows this change
-    // only in `due`.
+    // Replacing a calendar changes what a function that reads calendars returns. A rule follows this change only in
+    // `due`.
     if let Some(function) = read.calendar.clone().filter(|_| argument != "due") {
         return Err(WatchError::NotStable { argument, what: function }.into());
     }

@@ -9,7 +9,7 @@ use crate::shmem::wakeup;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
-/// This transaction's snapshot cannot see an open alert, so the rule cannot be ended.
+/// The snapshot is too old to see an open alert, so the rule cannot be ended.
 pub struct Unseen;
 
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
@@ -27,8 +27,7 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Ends a rule whose table no longer exists. The job is locked first, because a call of `awty.watch()` may change the
-/// rule to another table meanwhile.
+/// The job is locked first, because a call of `awty.watch()` may change the rule to another table meanwhile.
 pub fn without_table(name: &Text) -> Result<(), Unseen> {
     drop(job::lock(name));
     match rule::find(name) {
@@ -37,17 +36,15 @@ pub fn without_table(name: &Text) -> Result<(), Unseen> {
     }
 }
 
-/// Returns an error if an alert of the rule is still open, because the snapshot is too old.
+/// Returns an error if an alert of the rule is still open.
 pub fn seen_all(rule: &Text) -> Result<(), Unseen> {
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
-/// Cancels all pending checks of a job, and returns their number.
 pub fn checks(job: &Text) -> i64 {
     checks_except(job, None)
 }
 
-/// Cancels the pending checks of a job, except those of the entity name `spared`. Returns their number.
 pub fn checks_except(job: &Text, spared: Option<&Text>) -> i64 {
     let ids = future_job::lock_job(job, spared);
     wakeup::count_ended(ids.len() as u64);

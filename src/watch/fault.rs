@@ -11,17 +11,11 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The table has lost its primary key.
     NoKey,
-    /// A column that an expression uses no longer exists.
     Column(String),
-    /// An expression's function no longer exists, or its signature has changed.
     Function(String),
-    /// The function's owner is not the table's owner.
     NotOwners { function: String, table_owner: pg_sys::Oid },
-    /// A trigger of the rule no longer exists.
     Triggers,
-    /// A trigger of the rule is disabled.
     Disabled(Vec<String>),
 }
 
@@ -108,8 +102,7 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// Returns a length as text that PostgreSQL can read, in the largest unit that is exact. A day of open time is not 24
-/// hours.
+/// A day of open time is not 24 hours.
 fn interval(length: Length, is_open_time: bool) -> String {
     let micros = match length {
         Length::Days(days) => return format!("{days} days"),

@@ -1,5 +1,3 @@
-//! Finds the functions of a rule, and the first part that the rule lacks.
-//!
 //! Invariant: a function is used only if the table's owner owns it. It is found by its OID, or by its name and
 //! signature if OIDs have changed, but never through a trigger, because any trigger could be the table owner's own.
 
@@ -26,7 +24,6 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     Ok(Functions { until, start, stopped })
 }
 
-/// Returns the first missing part, or `None` if the rule is complete.
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     if table::primary_key(table.oid).is_none() {
         return Some(Fault::NoKey);
@@ -70,8 +67,7 @@ fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<Ro
     Ok(RowFunction { argument: stored.argument.clone(), oid: function.oid, name: function.qualified(), columns })
 }
 
-/// Finds a function of this name that `fits` accepts. Functions of the table's owner come first, and then functions in
-/// the table's schema.
+/// Functions of the table's owner come first, and then functions in the table's schema.
 fn by_signature(name: &str, table: &Described, fits: impl Fn(&Procedure) -> bool) -> Option<Procedure> {
     let mut found: Vec<Procedure> = procedure::by_name(name).into_iter().filter(fits).collect();
     found.sort_by_key(|function| (function.owner != table.owner, function.schema != table.schema));

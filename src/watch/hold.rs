@@ -1,10 +1,8 @@
 //! Implements `awty.hold()` and `awty.release()` for the alerts of watched rows.
 //!
-//! While an alert is on hold, its level still rises, but the alert is not reported. At `held_until`, the row's check
-//! ends the hold. If the row is still late, the check also reports the alert.
+//! While an alert is on hold, its level still rises, but the alert is not reported.
 //!
 //! Invariant: the check is locked before the alert. The check is also written, so that a run in progress is undone.
-//! This module does not check rights, and does not end a silence.
 
 use super::statements::alert::{self, Held};
 use super::statements::rule_check::{self, ScheduledBy};
@@ -18,14 +16,12 @@ use crate::store::job::Job;
 use awty_core::Time;
 use awty_core::watch::RowState;
 
-/// Returns the rule of a job, if the entity is a row of the rule's table.
 pub fn rule_of(job: &Job, entity_name: &Text) -> Option<Watched> {
     let watched = silence::applies(job, entity_name).then(|| Watched::find(&job.name).ok()).flatten();
     watched.filter(|watched| watched.rule.entity_name == *entity_name)
 }
 
-/// Puts the alert of a row on hold. A row that is not late yet gets an alert of level 0. Returns `false` if the row has
-/// neither an alert nor a check.
+/// A row that is not late yet gets an alert of level 0. Returns `false` if the row has neither an alert nor a check.
 pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Text>) -> bool {
     let (by, rule) = (catalog::current_role(), &watched.rule);
     let keys = std::slice::from_ref(key);
@@ -45,8 +41,7 @@ pub fn hold(watched: &Watched, key: &Text, until: Option<Time>, note: Option<&Te
     true
 }
 
-/// Ends the hold on the alert of a row. If the row is still late, the alert is reported again. Returns `false` if the
-/// alert is not on hold.
+/// If the row is still late, the alert is reported again. Returns `false` if the alert is not on hold.
 pub fn release(watched: &Watched, key: &Text) -> bool {
     let check = rule_check::lock(&watched.rule, std::slice::from_ref(key)).pop();
     let Some(held) = alert::release(&watched.rule.name, key) else { return false };
@@ -65,11 +60,10 @@ fn add_level_0(watched: &Watched, key: &Text) -> bool {
     true
 }
 
-/// Makes the row's check due at `slot` or earlier. The check is written even if its due time stays, so that a run in
-/// progress is undone.
+/// The check is written even if its due time stays, so that a run in progress is undone.
 ///
 /// If the check has ended at the last level, a new check is inserted. The new check keeps the time from which the row's
-/// lateness counts. For a rule without `since`, this is `scheduled_at`.
+/// lateness counts.
 fn move_check(watched: &Watched, key: &Text, check: Option<i64>, slot: Option<Time>, held: &Held) {
     match (check, slot) {
         (Some(check), _) => rule_check::advance(check, slot),

@@ -1,8 +1,7 @@
 //! Runs a rule's job: reads the rows of its checks, and raises alerts for late rows.
 //!
-//! Invariant: this code waits for no client. It locks open alerts only after the rule's function has returned, so that
-//! no client waits for the function. If a client changes a row meanwhile, it locks the row's check, and this run is
-//! then rolled back.
+//! It locks open alerts only after the rule's function has returned, so that no client waits for the function. If a
+//! client changes a row meanwhile, it locks the row's check, and this run is then rolled back.
 
 use super::statements::alert::{self, Open};
 use super::statements::raised::{self, Raised};
@@ -17,10 +16,9 @@ use awty_core::Time;
 use awty_core::watch::{Alert, RowState, Verdict, judge};
 use std::collections::HashMap;
 
-/// Answer for a check whose row met the rule in time.
 pub const MET: Time = Time::MIN_UTC;
 
-/// Returns when to look at each check again.
+/// For each check, returns when to look at its row again.
 pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     untold::forget();
     stops::was_overtaken();
@@ -54,7 +52,6 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     let open: HashMap<Text, Open> =
         alert::open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
     let (mut answers, mut clear, mut over) = (Vec::new(), Vec::new(), Vec::new());
-    // Alerts to report, and held alerts whose level rises without a report.
     let (mut raised, mut silent) = (Vec::new(), Vec::new());
     for (row, place) in places.iter().enumerate() {
         let key = &keys[row];
@@ -120,8 +117,7 @@ fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -
     }
     let became_late = raised.iter().chain(&silent).filter(|raised| raised.from == 0 && raised.level > 0).count();
     wakeup::count_rows(rule.name.as_bytes(), 0, became_late as u64);
-    // If another session has locked the alert, the row is checked again, because the other session may leave the alert
-    // open.
+    // Another session that has locked the alert may leave it open, so the row is checked again.
     let left = cleared::clear_free(watched, &clear, ScheduledBy { role: watched.job.role, at: now });
     for (place, again) in &mut answers {
         if left.contains(&given[*place].key) {

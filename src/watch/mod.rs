@@ -1,10 +1,10 @@
-//! Rules watch tables. A rule has a check for each row that does not meet its condition yet, and an alert for each late
-//! row.
+//! A rule watches a table. A rule has a check for each row that does not meet its condition yet, and an alert for each
+//! late row.
 //!
 //! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs; [`untold`] raises the alert if the run that reports it fails.
-//! - [`call`] calls the functions of a rule; [`cleared`] clears alerts, and calls the rule's `call_cleared` afterwards.
+//! - [`call`] calls the functions of a rule; [`cleared`] clears alerts.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
 //! - [`silence`] silences rows; [`stops`] has the stopped clocks of rows.
 //! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes missing
@@ -52,20 +52,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The job function of all rules.
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// The `entity_name` of the check that walks through the rows that existed before the rule.
+/// `entity_name` of the check that walks through the rows that existed before the rule.
 pub const BACKFILL: &str = "awty.backfill";
-/// The `entity_name` of the check that compares open alerts with their rows.
+/// `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
-/// The `entity_name` of the checks that call `call_cleared`. Their keys are the numbers of cleared alerts.
 pub const CLEARED: &str = "awty.cleared";
 
-/// Largest number of rules that an error names.
 const MOST_NAMED: usize = 20;
 
 thread_local! {
-    /// Cached rules, each with the counts of changes when it was read.
+    /// The rules, each with the counts of changes when it was read.
     static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
 }
 
@@ -77,16 +74,14 @@ pub struct Watched {
     pub levels: Rc<Levels<Local>>,
 }
 
-/// Reason why a rule watches nothing.
 pub enum Missing {
     Rule,
     Table,
-    /// The table exists, but a function or trigger of the rule, the primary key or a column is missing.
     Part(Rc<Rule>, Box<Described>, Fault),
 }
 
 impl Watched {
-    /// Finds a rule and its parts. The rule is cached until a catalog, a job or a rule changes.
+    /// The rule is cached until a catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
         // `job::find` also receives pending invalidations, so it is called before the counts are read.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
@@ -104,12 +99,11 @@ impl Watched {
         Ok(found)
     }
 
-    /// Returns the `since` of an alert: the start of the row's clock, or `None` if the row has a due time.
+    /// Returns `None` if the row has a due time instead of a start.
     fn since(&self, start: Time) -> Option<Time> {
         self.rule.terms.due.is_none().then_some(start)
     }
 
-    /// Returns when a row becomes late.
     fn due_at(&self, start: Time, stops: &Stops) -> Time {
         self.levels.moved(self.levels.due(start), stops, Time::MIN_UTC)
     }
@@ -128,7 +122,7 @@ impl Watched {
     }
 }
 
-/// Returns the rules that use a calendar: those that the caller may see, and the number of the others.
+/// Returns the rules that the caller may see, and the number of the others.
 pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     let all = rule::of_calendar(calendar);
     let is_visible = |name: &&Text| job::find(name).and_then(Result::ok).is_some_and(|job| rights::may_read(&job));
@@ -138,7 +132,7 @@ pub fn users(calendar: &Text) -> (Vec<String>, usize) {
     (named, others)
 }
 
-/// Moves the pending checks of the rules that use a calendar that was replaced. The checks move in runs of these rules.
+/// A run of each rule moves its checks.
 pub fn follow_calendar(name: &Text, now: Time) {
     let mut names = rule::of_calendar(name);
     if let Some(known) = calendar::find(name) {

@@ -2,8 +2,6 @@
 //!
 //! The check of a silenced row stays pending and is held, so that it is not scheduled again. The silence ends when an
 //! UPDATE changes the row's key, its `since`, or whether it meets the rule.
-//!
-//! This module does not check rights, and does not clear an open alert.
 
 use super::statements::rule_check::{self, ScheduledBy};
 use super::{BACKFILL, CLEARED, SWEEP, Watched};
@@ -15,13 +13,12 @@ use crate::store::job::Job;
 use awty_core::Time;
 use awty_core::watch::{self, Alert, Stops};
 
-/// Whether cancelling a check of this job and entity name silences a row.
 pub fn applies(job: &Job, entity_name: &Text) -> bool {
     let is_row = ![BACKFILL, SWEEP, CLEARED].map(str::as_bytes).contains(&entity_name.as_bytes());
     is_row && super::is_rules(job) && Watched::find(&job.name).is_ok()
 }
 
-/// Silences rows of a rule. Returns the number of rows that were not silenced before.
+/// Returns the number of rows that were not silenced before.
 pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     let Ok(watched) = Watched::find(&job.name) else { return 0 };
     if watched.rule.entity_name != *entity_name {
@@ -42,7 +39,7 @@ pub fn rows(job: &Job, entity_name: &Text, keys: &[Text]) -> i64 {
     count
 }
 
-/// Writes checks of those rows that the walk through the existing rows has not reached yet.
+/// The walk through the existing rows has not reached these rows yet.
 fn add_unwalked(watched: &Watched, keys: &[Text], by: ScheduledBy) {
     let seen = reported(|| watched.source.by_keys(keys));
     let limits = &watched.job.options.limits;

@@ -1,6 +1,5 @@
-//! Implements the functions that show in views whether a rule works, and which triggers belong to a rule.
-//!
-//! They only read, and also work on a standby and without the preloaded library.
+//! Implements the functions by which views show whether a rule works, and when an alert reaches its next level. They
+//! only read, and also work on a standby and without the preloaded library.
 
 use super::statements::{alert, rule, rule_objects, stop};
 use super::{fault, functions};
@@ -17,10 +16,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 calls! {
-    /// Returns why a rule has stopped, and the command that repairs it. A rule without a table is not reported, because
-    /// the maintainer ends it.
+    /// A rule without a table is not reported, because the maintainer ends it.
     fn cannot_watch -> Option<Vec<String>> = rule_trouble;
-    /// Returns when the alert of a late row reaches its next level.
     fn next_level_at -> Option<TimestampWithTimeZone> = next_level;
 }
 
@@ -38,8 +35,7 @@ fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorR
     Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
 }
 
-/// Returns the time of an alert's next level. Returns `None` after the last level, if the rule is gone, or if the
-/// calendar does not reach the time.
+/// Returns `None` after the last level, if the rule is gone, or if the calendar does not reach the time.
 fn next_level(args: &Args) -> Result<Option<TimestampWithTimeZone>> {
     let Some(rule) = rule::find(&args.name(0, "rule", MAX_JOB)?) else { return Ok(None) };
     let (Some(level), Some(start)) = (args.get::<i32>(1), args.get::<TimestampWithTimeZone>(2)) else {

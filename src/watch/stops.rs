@@ -2,8 +2,6 @@
 //!
 //! Invariant: a row's stops are written only by a transaction that has locked the row's check, or by the run of that
 //! check. A stop begins and ends at the start of the transaction that changes the row.
-//!
-//! Does not: decide what a stop moves (see `awty_core::watch::Stops`), or store anything of a silenced row.
 
 use super::Watched;
 use super::statements::rule_check;
@@ -21,36 +19,32 @@ thread_local! {
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the error of a run only says that a client has stopped or continued a row meanwhile. The run is then undone
-/// as if it had never started.
+/// Whether the error of a run only says that a client has stopped or continued a row meanwhile.
 pub fn was_overtaken() -> bool {
     OVERTAKEN.take()
 }
 
-/// The clocks of rows, as they are after this transaction has seen the rows.
 #[derive(Default)]
 pub struct Clocks {
     known: HashMap<Text, Known>,
-    /// Rows that were seen; `None` if awty stores nothing of a row.
+    /// `None` if awty stores nothing of the row.
     now: HashMap<Text, Option<Clock>>,
     put: Vec<Stored>,
     removed: Vec<Text>,
 }
 
-/// How a transaction comes to see a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Seeing {
-    /// The row is new, so a stop begins with the row's clock.
     Inserted,
-    /// The row has another key than before, so its stops are forgotten, and it counts as inserted.
+    /// The row has another key than before. Its stops are forgotten, and it counts as inserted.
     Renamed,
     /// The row was watched before. A stop begins or ends at this time.
     Known(Time),
 }
 
 impl Clocks {
-    /// Reads the clocks of rows. The rows of a rule without `stopped` have none. A client has locked the rows' checks. A
-    /// run reads the clocks before the rows, so that [`Clocks::store_of_run`] notices a change in between.
+    /// A client has locked the rows' checks. A run reads the clocks before the rows, so that [`Clocks::store_of_run`]
+    /// notices a change in between.
     pub fn read(watched: &Watched, keys: &[Text]) -> Self {
         if watched.source.stopped.is_none() || keys.is_empty() {
             return Self::default();
@@ -59,7 +53,6 @@ impl Clocks {
         Self { known, ..Self::default() }
     }
 
-    /// Returns a row's stops, with the present one.
     pub fn stops(&self, key: &Text) -> &Stops {
         let clock = match self.now.get(key) {
             Some(now) => now.as_ref(),
@@ -68,18 +61,16 @@ impl Clocks {
         clock.map_or(Stops::never(), |clock| &clock.stops)
     }
 
-    /// Whether awty has stored a clock of the row.
     pub fn has(&self, key: &Text) -> bool {
         self.known.get(key).is_some_and(|known| known.clock.is_some())
     }
 
-    /// Returns the start of the clock of a row without `since`, if awty knows it.
     pub fn start(&self, key: &Text) -> Option<Time> {
         let known = self.known.get(key)?;
         known.clock.as_ref().map(|clock| clock.start).or(known.alert_since)
     }
 
-    /// Takes in a row as it is now, or a missing row. `appeared` is the start of the clock of a row without `since`.
+    /// `appeared` is the start of the clock of a row without `since`.
     pub fn see(&mut self, watched: &Watched, key: &Text, row: Option<&WatchedRow>, appeared: Time, seeing: Seeing) {
         if watched.source.stopped.is_none() {
             return;
@@ -126,7 +117,6 @@ impl Clocks {
         self.now.insert(key.clone(), clock);
     }
 
-    /// Whether [`Clocks::store`] writes anything.
     pub fn is_changed(&self) -> bool {
         !self.put.is_empty() || !self.removed.is_empty()
     }
@@ -138,7 +128,7 @@ impl Clocks {
         }
     }
 
-    /// Stores the clocks that a run has seen. The run has locked its checks and alerts.
+    /// The run has locked its checks and alerts.
     ///
     /// # Errors
     /// Undoes the run if a client has stored one of the clocks meanwhile, or has locked it.
@@ -151,7 +141,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// Stores the clocks that a walk has seen, except those that a client has stored meanwhile.
+    /// Leaves out clocks that a client has stored meanwhile.
     pub fn store_of_walk(&mut self, watched: &Watched) {
         if !self.is_changed() {
             return;
@@ -164,7 +154,7 @@ impl Clocks {
         self.store(watched);
     }
 
-    /// Locks the stored clocks of rows. Returns the rows whose clock has changed since it was read, or is locked.
+    /// Returns the rows whose clock has changed since it was read, or is locked by another session.
     fn overtaken(&self, watched: &Watched, keys: &[Text]) -> Vec<Text> {
         let name = &watched.rule.name;
         let locked = stop::lock_free(name, keys);
@@ -176,7 +166,6 @@ impl Clocks {
     }
 }
 
-/// Forgets the stops of all rows of the rule.
 pub fn forget_all(watched: &Watched) {
     stop::remove_all(&watched.rule.name);
 }

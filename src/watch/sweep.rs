@@ -1,5 +1,4 @@
-//! Compares a rule's open alerts with their rows. The comparison is needed because writes can bypass the triggers. Only
-//! the row's present state decides whether its alert is cleared.
+//! Compares a rule's open alerts with their rows. The comparison is needed because writes can bypass the triggers.
 
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
@@ -17,12 +16,9 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 use std::collections::HashMap;
 
-/// Time between two sweeps of a rule's alerts.
 const EVERY: TimeDelta = TimeDelta::days(1);
-/// Number of alerts that one step compares.
 const ALERTS: i64 = 5_000;
 
-/// Schedules a sweep of each rule that was not swept for a day. The maintainer calls this function.
 pub fn schedule_due(now: Time) {
     let Some(then) = now.checked_sub_signed(EVERY) else { return };
     let jobs = rule::to_sweep(then).into_iter().filter_map(|name| job::find(&name)?.ok());
@@ -33,9 +29,7 @@ pub fn schedule_due(now: Time) {
     });
 }
 
-/// Clears open alerts whose rows meet the rule, no longer exist, or are no longer late. Schedules a check for each row
-/// that will be late again. Another session that has locked an alert may leave the alert open. In this case, returns
-/// when to sweep again.
+/// Another session that has locked an alert may leave the alert open. In this case, returns when to sweep again.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
     let mut is_over = true;
@@ -82,7 +76,6 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     None
 }
 
-/// Schedules checks of rows, each with the time of its `scheduled_at`.
 fn keep(watched: &Watched, rows: Vec<(Text, Time, Time)>, role: pg_sys::Oid) {
     let mut by_time: HashMap<Time, (Vec<Text>, Vec<Time>)> = HashMap::new();
     for (key, slot, at) in rows {

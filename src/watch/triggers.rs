@@ -1,4 +1,4 @@
-//! PostgreSQL calls these functions: the trigger functions of rules, and the job function of all rules.
+//! The trigger functions of rules, and the job function of all rules.
 
 use super::fault::stopped;
 use super::statements::{alert, rule_check};
@@ -16,8 +16,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 
-// pgrx's macro is not used for these functions. It would raise the errors of users' expressions and functions without
-// their SQLSTATE and CONTEXT.
+// pgrx's macro is not used, because it raises the errors of users' functions without their SQLSTATE and CONTEXT.
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
 #[unsafe(no_mangle)]
@@ -30,8 +29,6 @@ pub extern "C" fn pg_finfo_check_rows_wrapper() -> &'static pg_sys::Pg_finfo_rec
     &PLAIN
 }
 
-/// Trigger function that runs after rows of a watched table were written.
-///
 /// # Safety
 /// Only PostgreSQL may call this function.
 #[unsafe(no_mangle)]
@@ -42,8 +39,6 @@ pub unsafe extern "C-unwind" fn row_changed_wrapper(fcinfo: pg_sys::FunctionCall
     })
 }
 
-/// The job function that all rules use.
-///
 /// # Safety
 /// Only PostgreSQL may call this function.
 #[unsafe(no_mangle)]
@@ -82,8 +77,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// Warns once per session that a rule has stopped or no longer exists. A warning is used, because the write itself must
-/// not fail.
+/// A warning once per session, because the write itself must not fail.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };
@@ -107,14 +101,13 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     let given = args.datum(0).map(rule_check::given).unwrap_or_default();
     let Some(first) = given.first() else { return Ok(Vec::new()) };
     let job = rights::job(&first.job)?;
-    // Only members of the job's role may call this function.
     if !rights::owns(&job) || given.iter().any(|check| check.job != first.job) {
         return Err(Error::NotOwner { job: job.name.to_string() });
     }
     let answers = match Watched::find(&first.job) {
         Ok(watched) => judge::answers(&watched, &given)?,
         Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
-        // The check of each row ends, because the rule or its table no longer exists.
+        // The rule or its table no longer exists, so the checks end.
         Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
     Ok(answers.into_iter().map(|answer| answer.and_then(alert::moment)).collect())

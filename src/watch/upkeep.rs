@@ -1,4 +1,4 @@
-//! Ends rules without a table, deletes old alerts, and repairs the functions of rules. The maintainer calls this code.
+//! Maintains rules for the maintainer: ends rules without a table, deletes old alerts, repairs functions.
 
 use super::statements::rule::{self, Rule};
 use super::statements::{cleared_alert, rule_function, rule_objects, stop};
@@ -16,20 +16,18 @@ use std::time::Duration;
 const ALERTS: i64 = 10_000;
 const MOST: Duration = Duration::from_secs(1);
 
-/// Ends rules without a table. For other rules, stores the functions' current OIDs, and restores the dependency of the
-/// functions on their table. A dump does not include this dependency.
+/// A dump does not include the OIDs of the functions, or their dependency on the table.
 pub fn repair(_now: Time) {
     let rules = rule::names().into_iter().filter_map(|name| rule::find(&name));
     for_each(rules.map(|rule| (rule.terms.role, rule)), |rule| match table::describe(rule.relation) {
-        // `without_table` fails only under an older snapshot. An inspection always has a new snapshot, so the result is
-        // ignored.
+        // `without_table` fails only under an older snapshot, and an inspection has a new one.
         None => unless_locked(|| drop(end_rule::without_table(&rule.name))),
         Some(table) => mend_functions(rule, &table),
     });
 }
 
-/// Calls `act` for each rule. If `act` returns `None`, because a role keeps rows of its rule locked, the other rules of
-/// that role are left for the next inspection. So such a role delays the rules of other roles only once.
+/// `act` returns `None` if a role keeps rows of its rule locked. The other rules of that role are then left for the
+/// next inspection, so that the role delays other roles only once.
 pub fn for_each<R>(rules: impl Iterator<Item = (pg_sys::Oid, R)>, act: impl Fn(&R) -> Option<()>) {
     let mut locked = HashSet::new();
     for (role, rule) in rules {

@@ -19,12 +19,11 @@ use chrono::TimeDelta;
 use std::collections::{HashMap, HashSet};
 
 const ROWS: i64 = 5_000;
-/// Time until a walk looks again whether transactions have ended.
 const POLL: TimeDelta = TimeDelta::seconds(5);
-/// Number of rows in the first piece. It is small, because `until` may be slow. Pieces grow as long as they are quick.
+/// It is small, because `until` may be slow. Pieces grow as long as they are quick.
 const FIRST_ROWS: i64 = 100;
 
-/// Visits rows for at most half of the job's timeout. Returns when to continue, or `None` if all rows were visited.
+/// Returns when to continue, or `None` if all rows were visited.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let adds_rows = rule.walk.adds_rows();
@@ -67,7 +66,7 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     }
 }
 
-/// Ends a walk. After a replaced calendar, a sweep follows, and then another walk.
+/// After a replaced calendar, a sweep follows, and then another walk.
 fn end(watched: &Watched, now: Time) -> Option<Time> {
     let rule = &watched.rule;
     let comes_again = rule.walk != Walk::Again && rule.walk_after.is_some();
@@ -80,11 +79,10 @@ fn end(watched: &Watched, now: Time) -> Option<Time> {
     comes_again.then_some(now)
 }
 
-/// Uses the given rows only if the walk moves no checks.
 fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
-    // A check that is moved is locked before its row is read, so that a client's newer time is never overwritten. The
-    // client that has locked a check computes its time itself.
+    // The check is locked before its row is read, so that a client's newer time is never overwritten. A client that has
+    // locked a check computes its time itself.
     let moves = rule.walk != Walk::New;
     let free: HashSet<Text> =
         if moves { rule_check::lock_free(rule, keys).into_iter().collect() } else { HashSet::new() };
@@ -92,7 +90,6 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
         rule_check::pending(rule, keys).into_iter().map(|check| (check.key.clone(), check)).collect();
     let mut clocks = Clocks::read(watched, keys);
     if moves || watched.source.stopped.is_some() {
-        // The checks are locked and the clocks are read before the rows.
         rows = watched.source.by_keys(keys).into_iter().map(|(_, row)| row).collect();
     }
     let open: HashMap<Text, Alert> = match rule.walk {
@@ -149,7 +146,7 @@ fn take(watched: &Watched, keys: &[Text], mut rows: Vec<WatchedRow>, now: Time) 
     }
 }
 
-/// Whether the row's first level is still in the future. It is, if the row was stopped before it was late.
+/// A row that was stopped before it was late has its first level in the future.
 fn is_ahead(watched: &Watched, found: RowState<'_>, stops: &Stops, now: Time) -> bool {
     let RowState::Waiting { start, .. } = found else { return false };
     let due_at = watched.due_at(start, stops);

@@ -23,9 +23,9 @@ use std::collections::HashMap;
 const PIECE: i64 = 10_000;
 
 pub enum Refusal {
-    /// The key is too long. The value is the maximum length in bytes.
+    /// The value is the maximum length in bytes.
     KeyTooLong(usize),
-    /// Another transaction has written the row's check or alert, and this transaction's snapshot cannot see the change.
+    /// This transaction's snapshot cannot see another transaction's change of the check or alert.
     Changed,
 }
 
@@ -69,7 +69,6 @@ fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<()
     Ok(())
 }
 
-/// Stores the stops of stopped rows that were inserted.
 fn stop(watched: &Watched, rows: &[WatchedRow], seeing: Seeing, by: ScheduledBy) {
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
     let mut clocks = Clocks::read(watched, &keys);
@@ -80,7 +79,7 @@ fn stop(watched: &Watched, rows: &[WatchedRow], seeing: Seeing, by: ScheduledBy)
     clocks.store(watched);
 }
 
-/// Updates a row's stops after an UPDATE that has only stopped the row or continued its clock.
+/// The UPDATE has only stopped the row or continued its clock.
 pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
@@ -91,7 +90,7 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
         return Ok(());
     }
     let row = watched.source.by_keys(&keys).into_iter().map(|(_, row)| row).find(|row| row.key == *key);
-    // An alert is locked before the row's stops. The begin of a stop changes no alert.
+    // An alert is locked before the row's stops.
     let open = match &row {
         Some(row) if !row.is_stopped => alert::lock_open(&rule.name, &keys).pop().map(|(open, _)| open.alert),
         _ => None,
@@ -118,7 +117,6 @@ pub fn stopped(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Updates checks and alerts after an UPDATE or a DELETE, or after an INSERT into a partition.
 pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let Some((old, new)) = written_keys(firing) else { return Ok(()) };
     let seeing = match (&old, &new) {
@@ -131,7 +129,7 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     follow(watched, &keys, seeing)
 }
 
-/// Returns the row's key before and after the write.
+/// The keys before and after the write.
 fn written_keys(firing: Firing) -> Option<(Option<Text>, Option<Text>)> {
     let key = table::primary_key(firing.table())?;
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
@@ -152,8 +150,7 @@ pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
 fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusal> {
     let rule = &watched.rule;
     let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
-    // The lock causes the rollback of a run that has read these checks. If the run is already at its end, the lock
-    // waits for the run.
+    // The lock causes the rollback of a run that has read these checks.
     let checks = rule_check::lock(rule, keys);
     hold::unsilence(&checks);
     let seen = watched.source.by_keys(keys);
@@ -218,8 +215,7 @@ fn follow(watched: &Watched, keys: &[Text], seeing: Seeing) -> Result<(), Refusa
     Ok(())
 }
 
-/// Returns rows by the given keys. If a row's key is now spelled differently, the row's open alert gets the new key. No
-/// row is returned for the old key.
+/// If a row's key is now spelled differently, the row's open alert gets the new key.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, WatchedRow> {
     let mut rows = HashMap::new();
     for (place, row) in seen {

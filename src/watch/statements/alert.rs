@@ -1,8 +1,7 @@
 //! SQL statements that read and write `awty.alert`, which has the open and cleared alerts of watched rows.
 //!
 //! Lock order: the check of a watched row, then the row's alert. A run and a client never wait for each other: a run
-//! locks alerts only after all user functions have returned, and skips alerts that a client has locked. Such a client
-//! has locked the check, too.
+//! locks alerts only after all user functions have returned, and skips alerts that a client has locked.
 //!
 //! LATERAL with LIMIT makes PostgreSQL find each key by the index, even if the table had few alerts at planning time.
 
@@ -23,10 +22,8 @@ pub struct Open {
     pub alert: Alert,
 }
 
-/// An alert that was held or released.
 pub struct Held {
     pub level: i32,
-    /// Start of the row's clock.
     pub since: Option<Time>,
 }
 
@@ -78,23 +75,21 @@ statement!(
 );
 
 statement! {
-    /// Holds the open alert of a row. Waits if another client has locked the alert. Returns the alert's level and the
-    /// start of the row's clock.
+    /// Waits if another client has locked the alert.
     pub fn hold(rule: &Text, key: &Text, by: pg_sys::Oid, until: Option<Time>, note: Option<&Text>) -> Option<Held> = query,
     c"UPDATE awty.alert SET held_by = $3, held_until = $4, note = $5
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL RETURNING level, since"
 }
 
 statement! {
-    /// Ends the hold of a row's open alert, so that an alert of level 1 or above is reported again.
+    /// An alert of level 1 or above is reported again.
     pub fn release(rule: &Text, key: &Text) -> Option<Held> = query,
     c"UPDATE awty.alert SET held_by = NULL, held_until = NULL, note = NULL, told_at = CASE WHEN level = 0 OR told_at < raised_at THEN told_at END
       WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL AND held_by IS NOT NULL RETURNING level, since"
 }
 
 statement! {
-    /// Ends the expired holds of alerts that are not reported now, so that an alert of level 1 or above is reported
-    /// later. Skips alerts that another transaction has locked.
+    /// An alert of level 1 or above is reported later. Skips alerts that another transaction has locked.
     pub fn end_holds(ids: &[i64], now: Time) = query,
     c"UPDATE awty.alert AS a SET held_by = NULL, held_until = NULL, note = NULL,
           told_at = CASE WHEN a.level = 0 OR a.told_at < a.raised_at THEN a.told_at END
@@ -115,8 +110,6 @@ statement! {
 }
 
 statement! {
-    /// Returns the keys, levels and starts of the rule's open alerts, in the order of their keys, beginning after
-    /// `after`.
     pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<(Text, i32, Option<Time>)> = query,
     c"SELECT a.entity_key, a.level, a.since FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
@@ -137,7 +130,7 @@ statement! {
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
 }
 
-/// Converts a time for PostgreSQL. The earliest time becomes `-infinity`.
+/// The earliest time becomes `-infinity`.
 pub fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
@@ -163,8 +156,7 @@ impl Row for Open {
     }
 }
 
-/// Returns all open alerts of these rows, and whether this call has locked each alert. Alerts that another transaction
-/// has locked are not locked.
+/// The flag of each alert says whether this call has locked it. Alerts of other transactions stay unlocked.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 9)?));
     select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
@@ -175,7 +167,7 @@ pub fn set_since(rule: &Text, key: &Text, since: Option<Time>, due_at: Time) {
     update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
 }
 
-/// Stores the due times of level 1 in open alerts. Skips alerts that another transaction has locked.
+/// Skips alerts that another transaction has locked.
 pub fn set_due(rule: &Text, keys: &[Text], due_at: &[Time]) {
     if !keys.is_empty() {
         let due_at: Vec<_> = due_at.iter().map(|due_at| moment(*due_at)).collect();
@@ -183,7 +175,6 @@ pub fn set_due(rule: &Text, keys: &[Text], due_at: &[Time]) {
     }
 }
 
-/// Writes an alert of a row that is not late yet.
 pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {
     let args = [
         Some(rule.name.datum()),
@@ -196,7 +187,7 @@ pub fn put_level_0(rule: &Rule, key: &Text, since: Option<Time>, due_at: Time) {
     insert_level_0().execute(&args);
 }
 
-/// Whether, by the latest snapshot, a row in `over` still has a check or a row in `clear` still has an open alert.
+/// Whether the latest snapshot shows a check of a row in `over`, or an open alert of a row in `clear`.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     select_unseen().query_latest(&args, |rows| rows.first(1)).unwrap_or(false)

@@ -41,7 +41,7 @@ statement! {
     c"UPDATE awty.alert SET cleared_at = $2, held_by = NULL, held_until = NULL, note = NULL WHERE rule = $1 AND cleared_at IS NULL"
 }
 
-// A role may schedule a check with the number of any alert, also of another role's.
+// The numbers may belong to alerts of another role's rule, because a role may schedule checks with any key.
 statement!(
     select_rows,
     [TEXTOID, INT8ARRAYOID],
@@ -49,7 +49,7 @@ statement!(
 );
 
 statement! {
-    /// Deletes cleared alerts, except those whose `call_cleared` is pending. Returns the number of deleted alerts.
+    /// Deletes cleared alerts, except those whose `call_cleared` is pending.
     pub fn delete_cleared(then: Time, limit: i64, pending: &Text) -> u64 = query,
     c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
           SELECT a.id FROM awty.alert AS a
@@ -63,8 +63,8 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) {
     clear_keys().execute(&[Some(rule.datum()), arg(keys.to_vec()), time(now)]);
 }
 
-/// Clears the open alerts of these rows. For each alert that was told at level 1 or above, writes a check of this
-/// entity name with the alert's number as its key. Returns the number of these checks.
+/// For each alert that was told at level 1 or above, writes a check of this entity name with the alert's number as its
+/// key. Returns the number of these checks.
 pub fn clear_and_schedule(rule: &Text, keys: &[Text], entity_name: &Text, by: ScheduledBy) -> u64 {
     clear_and_call().execute(&[
         Some(rule.datum()),
@@ -75,7 +75,6 @@ pub fn clear_and_schedule(rule: &Text, keys: &[Text], entity_name: &Text, by: Sc
     ])
 }
 
-/// Returns the rule's cleared alerts with these numbers, as rows of `awty.alert`.
 pub fn rows(rule: &Text, ids: &[i64]) -> Vec<pg_sys::Datum> {
     select_rows()
         .query(&[Some(rule.datum()), arg(ids.to_vec())], |rows| rows.all(|row| Some(rows.get::<Kept>(row, 1)?.0)))

@@ -1,7 +1,6 @@
 //! Executes SQL statements with the names of a user's table and columns. Plans are cached by text and role.
 //!
-//! Invariant: every name in the text is quoted and qualified, and no value is part of the text. A cached plan is used
-//! only while PostgreSQL says that it is valid.
+//! Invariant: every name in the text is quoted and qualified, and no value is part of the text.
 
 use crate::pg::owner::set_local;
 use crate::pg::reraise::{carried, reported};
@@ -20,7 +19,7 @@ thread_local! {
 
 pub fn command(sql: &str) {
     let source = text::server(sql);
-    // SAFETY: SPI is connected for the duration; a valid C string; an ERROR unwinds, and the abort cleans SPI up.
+    // SAFETY: a valid C string; after an ERROR, the abort cleans SPI up.
     unsafe {
         pg_sys::SPI_connect();
         let code = pg_sys::SPI_execute(source.as_ptr(), false, 0);
@@ -29,8 +28,7 @@ pub fn command(sql: &str) {
     }
 }
 
-/// Executes a query that calls a user's function, under the current settings. The plan is not cached, because it
-/// depends on the settings. [`crate::pg::reraise`] passes an ERROR of the function to the caller.
+/// The plan of a user's function depends on the current settings, so it is not cached.
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     let (source, mut types) = (text::server(sql), types.to_vec());
     let (mut values, nulls) = parameters(&types, args);
@@ -45,9 +43,8 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// Executes a query that evaluates a user's expressions, and calls `read` with the rows. The result of `read` must not
-/// borrow from the rows. If `firing` is given, the query can read the trigger's transition tables. An ERROR is passed
-/// up by [`crate::pg::reraise`].
+/// The result of `read` must not borrow from the rows. If `firing` is given, the query can read the trigger's
+/// transition tables.
 pub fn evaluate<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -56,8 +53,7 @@ pub fn evaluate<R>(
     read: impl FnOnce(&Rows) -> R,
 ) -> R {
     let (mut values, nulls) = parameters(types, args);
-    // SAFETY: SPI is connected for the duration; values and nulls have one entry per parameter; an ERROR unwinds and
-    // the abort cleans SPI up.
+    // SAFETY: values and nulls have one entry per parameter; after an ERROR, the abort cleans SPI up.
     unsafe {
         connect(firing);
         let plan = prepared(sql, types);
@@ -70,12 +66,10 @@ pub fn evaluate<R>(
     }
 }
 
-/// Executes a query without a user's expressions.
 pub fn query<R>(sql: &str, types: &[pg_sys::Oid], args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
     reported(|| evaluate(sql, types, args, None, read))
 }
 
-/// Executes a query and passes its rows to `read` in portions of `piece` rows.
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
     // SAFETY: as above; the cursor is closed before SPI is.
     unsafe {
@@ -140,8 +134,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
         return plan;
     }
     let (source, mut types) = (text::server(sql), types.to_vec());
-    // SAFETY: SPI is connected by the contract of this function; `types` has `types.len()` entries. A kept plan lives
-    // until it is freed.
+    // SAFETY: SPI is connected by the contract of this function; `types` gives the number of its entries.
     unsafe {
         let plan = pg_sys::SPI_prepare_cursor(
             source.as_ptr(),

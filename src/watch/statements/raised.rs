@@ -1,6 +1,4 @@
-//! SQL statements by which a run raises alerts.
-//!
-//! Lock order: as in `alert`. A run locks open alerts only after all user functions have returned.
+//! SQL statements by which a run raises alerts. The lock order is that of `alert`.
 
 use super::alert::moment;
 use super::rule::Rule;
@@ -12,14 +10,13 @@ use crate::store::{arg, time};
 use awty_core::Time;
 use pgrx::{IntoDatum, pg_sys};
 
-/// An alert that a run raises to a level, or reports again at its level.
 pub struct Raised<'a> {
     pub id: Option<i64>,
     pub key: &'a Text,
-    /// The level that the alert has reached; 0 for a new alert.
+    /// 0 for a new alert.
     pub from: u32,
     pub level: u32,
-    /// Start of the row's clock; `None` if the row has a due time.
+    /// `None` if the row has a due time.
     pub since: Option<Time>,
     pub due_at: Time,
 }
@@ -93,9 +90,9 @@ statement!(
           SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
-/// Writes new alerts of level 1. If `tells` is set, returns key, id and row of all raised alerts. Alerts that were
-/// already open are returned in the form in which [`escalate`] will write them later. If `tells` is not set, no
-/// listener needs the rows, and the result may be empty.
+/// If `tells` is set, returns key, id and row of all raised alerts. Alerts that were already open are returned in the
+/// form in which [`escalate`] will write them later. If `tells` is not set, no listener needs the rows, and the result
+/// may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -119,7 +116,6 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     written
 }
 
-/// Raises open alerts to a higher level, and counts one more report of each.
 pub fn escalate(raised: &[Raised], now: Time) {
     let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
     if higher.peek().is_some() {
@@ -127,14 +123,14 @@ pub fn escalate(raised: &[Raised], now: Time) {
     }
 }
 
-/// Raises the levels of open alerts that are held. Held alerts are not reported.
+/// Held alerts are not reported.
 pub fn escalate_untold(raised: &[Raised], now: Time) {
     if !raised.is_empty() {
         set_levels(raised.iter(), now, 0);
     }
 }
 
-/// Raises the level of an alert whose report has failed.
+/// The report of the alert has failed.
 pub fn raise_untold(rule: &Rule, raised: &Raised, now: Time) {
     if raised.id.is_none() {
         insert_all().execute(&new_alerts(rule, &[raised], now, 0));

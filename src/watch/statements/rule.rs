@@ -25,23 +25,21 @@ pub struct Definition {
     pub stopped: Option<Text>,
     pub remind: Vec<Length>,
     pub every: Option<Length>,
-    /// Schema and name of the function that is called with the rule's alerts.
     pub call: Option<(Text, Text)>,
-    /// Schema and name of the function that is called after an alert was cleared.
     pub call_cleared: Option<(Text, Text)>,
     pub notify: Option<Text>,
-    /// The option `existing`: `upcoming`, `all` or `none`.
+    /// `upcoming`, `all` or `none`.
     pub existing: Text,
     pub role: pg_sys::Oid,
 }
 
 impl Definition {
-    /// Returns `since` or `due`, whichever argument of `awty.watch()` the rule has, and its expression.
+    /// Returns the argument of `awty.watch()` that the rule has, `since` or `due`, with its expression.
     pub fn start(&self) -> Option<(&'static str, &Text)> {
         self.since.as_ref().map(|since| ("since", since)).or(self.due.as_ref().map(|due| ("due", due)))
     }
 
-    /// Returns the levels, unless they are invalid. If the calendar's row was deleted by hand, all time is open.
+    /// If the calendar's row was deleted by hand, all time is open.
     pub fn levels(&self) -> Result<Levels<Local>, LevelError> {
         let calendar = self.calendar.as_ref().and_then(calendar::find).map(|known| Rc::clone(&known.calendar));
         Levels::new(self.within, self.escalate.clone(), calendar)?.telling(self.remind.clone(), self.every)
@@ -63,7 +61,6 @@ pub struct Rule {
     pub walk_after: Option<Text>,
 }
 
-/// State of the walk through the rows that existed before the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Walk {
     /// The rule is new, so pending checks keep their slots.
@@ -78,7 +75,6 @@ pub enum Walk {
 }
 
 impl Walk {
-    /// Whether the walk adds rows that existed before the rule.
     pub fn adds_rows(self) -> bool {
         matches!(self, Walk::New | Walk::Changed)
     }
@@ -95,7 +91,6 @@ impl Walk {
 }
 
 impl Rule {
-    /// Returns the rule's levels, or `None` if the stored levels are invalid.
     pub fn levels(&self) -> Option<Levels<Local>> {
         self.terms.levels().ok()
     }
@@ -136,15 +131,14 @@ statement! {
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
 statement! {
-    /// Begins a walk that moves the pending checks of these rules after a replaced calendar. A walk that adds rows begins
-    /// anew, and also moves checks.
+    /// A walk that adds rows begins anew, and also moves checks.
     pub fn walk_moved(names: &[Text]) = query,
     c"UPDATE awty.rule SET walk = CASE WHEN walk IN ('new', 'changed') THEN 'changed' ELSE 'moved' END, walked_to = NULL, walk_after = '0'
       WHERE rule = ANY ($1)"
 }
 
 statement! {
-    /// Notes the transactions that are open or have ended now, as the value of `walk_after`.
+    /// Stores the transactions that are open or have ended now in `walk_after`.
     pub fn note_open(name: &Text) = query,
     c"UPDATE awty.rule SET walk_after = pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) WHERE rule = $1"
 }
@@ -155,8 +149,7 @@ statement! {
 }
 
 statement! {
-    /// Whether all other transactions before this one have ended. A dump may contain a transaction of another server,
-    /// which is later than all transactions here.
+    /// A dump may contain a transaction of another server, which is later than all transactions here.
     pub fn have_ended(before: &Text) -> bool = query(is_true),
     c"SELECT $1::pg_catalog.xid8 > pg_catalog.pg_snapshot_xmax(s.now)
           OR NOT EXISTS (SELECT FROM pg_catalog.pg_snapshot_xip(s.now) AS p (xid) WHERE p.xid < $1::pg_catalog.xid8)
@@ -164,7 +157,6 @@ statement! {
 }
 
 statement! {
-    /// Returns the rules whose `due` calls `awty.due()` directly, and their roles.
     pub fn of_due() -> Vec<(Text, pg_sys::Oid)> = query,
     c"SELECT r.rule, r.role::pg_catalog.oid FROM awty.rule AS r
       JOIN awty_internal.rule_function AS f ON f.rule = r.rule AND f.argument = 'due'
@@ -191,13 +183,12 @@ statement! {
 }
 
 statement! {
-    /// Returns the rules that use a calendar.
     pub fn of_calendar(calendar: &Text) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r WHERE r.calendar = $1 ORDER BY r.rule"
 }
 
 statement! {
-    /// Returns the rules with open alerts that were not swept after `then`.
+    /// Returns the rules that have open alerts and were last swept before `then`.
     pub fn to_sweep(then: Time) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r
       WHERE (r.swept_at IS NULL OR r.swept_at <= $1)
@@ -205,7 +196,7 @@ statement! {
       ORDER BY r.rule"
 }
 
-/// Reads a length. Lengths of open time are days or hours. Without a calendar, a day is 24 hours.
+/// Lengths of open time are days or hours. Without a calendar, a day is 24 hours.
 pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -> Result<Length, Error> {
     if is_open_time {
         let (months, days, micros) = (interval.months(), interval.days(), interval.micros());
@@ -215,7 +206,6 @@ pub fn length(interval: &Interval, argument: &'static str, is_open_time: bool) -
     micros.map(Length::Time).ok_or(Error::DurationOutOfRange { argument })
 }
 
-/// Returns a length as it is stored.
 pub fn interval(length: Length, is_open_time: bool) -> Option<Interval> {
     match length {
         Length::Days(days) => Interval::new(0, i32::try_from(days).ok()?, 0).ok(),
@@ -269,13 +259,11 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// Finds a rule with the latest snapshot, so that a transaction with an older snapshot also watches the rows that it
-/// writes.
+/// Uses the latest snapshot, so that a transaction with an older snapshot also watches the rows that it writes.
 pub fn find(name: &Text) -> Option<Rule> {
     select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }
 
-/// Replaces a rule with the same name.
 pub fn put(rule: &Rule) {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let terms = &rule.terms;

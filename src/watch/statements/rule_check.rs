@@ -59,7 +59,7 @@ statement!(
 );
 
 statement! {
-    /// Makes the check due at a slot, unless it is due earlier. The caller must have locked the check.
+    /// The caller must have locked the check. A check that is due earlier stays.
     pub fn advance(check: i64, slot: Option<Time>) = query,
     c"UPDATE awty.future_job SET next_check_at = LEAST(next_check_at, $2) WHERE id = $1"
 }
@@ -75,7 +75,7 @@ statement!(
 );
 
 statement! {
-    /// Returns the keys of a rule's pending checks in their order, beginning after `after`.
+    /// Returns keys in their order, beginning after `after`.
     pub fn keys_after(rule: &Text, entity_name: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
     c"SELECT f.entity_key FROM awty.future_job AS f
       WHERE f.entity_name = $2 AND f.entity_key > $3 AND f.job = $1 ORDER BY f.entity_key LIMIT $4"
@@ -107,7 +107,6 @@ statement!(
     c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at, c.id, c.next_check_at, c.attempt FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
 );
 
-/// A check of a watched row, as the run of the rule's job receives it.
 pub struct RuleCheck {
     pub job: Text,
     pub entity_name: Text,
@@ -120,11 +119,9 @@ pub struct RuleCheck {
 
 row!(RuleCheck { job, entity_name, key, scheduled_at, id, slot, attempt });
 
-/// The pending check of a row.
 pub struct Pending {
     pub key: Text,
     pub scheduled_at: Time,
-    /// Whether the row is silenced.
     pub is_held: bool,
 }
 
@@ -148,17 +145,16 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::
     ]
 }
 
-/// Inserts checks of rows. If a check is already pending, it becomes due at the given slot.
+/// If a check is already pending, it becomes due at the given slot.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     put_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Inserts checks of rows, none of which may be pending.
 pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     add_all().execute(&args(rule, keys, slots, by));
 }
 
-/// Inserts a check. Returns `false` if the check is already pending.
+/// Returns `false` if the check is already pending.
 pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     let args = [
         Some(rule.name.datum()),
@@ -171,7 +167,7 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     insert_one().execute(&args) == 1
 }
 
-/// Inserts checks of rows. Skips keys that already have a pending check.
+/// Skips keys that already have a pending check.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     keep_all().execute(&args(rule, keys, slots, by));
 }
@@ -187,17 +183,17 @@ fn special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) -> [cra
     ]
 }
 
-/// Schedules a walk of a rule for now. If a walk is already pending, it is written, so that its run is undone.
+/// If a walk is already pending, it is written, so that its run is undone.
 pub fn restart_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     put_all().execute(&special(rule, entity_name, now, role));
 }
 
-/// Schedules a walk or a sweep of a rule for now, unless it is already pending.
+/// A walk or a sweep that is already pending stays.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     keep_all().execute(&special(rule, entity_name, now, role));
 }
 
-/// The caller has locked the checks.
+/// The caller must have locked the checks.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     move_all().execute(&args(rule, keys, slots, by));
 }
@@ -215,7 +211,7 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     lock_all().query(&given, crate::store::future_job::ids)
 }
 
-/// Locks the checks of rows, except those that another session has locked. Returns the keys of the locked checks.
+/// Skips checks that another session has locked. Returns the keys of the locked checks.
 pub fn lock_free(rule: &Rule, keys: &[Text]) -> Vec<Text> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     lock_free_all().query(&given, |rows| rows.all(|row| rows.get(row, 1)))

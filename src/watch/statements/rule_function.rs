@@ -1,5 +1,4 @@
 //! SQL statements on `awty_internal.rule_function`, which lists the functions that evaluate the expressions of rules.
-//! `watch::functions` checks whether a function still exists and who owns it.
 
 use crate::pg::array::{self, TEXT};
 use crate::pg::text::Text;
@@ -8,20 +7,18 @@ use crate::store::statement::Rows;
 use crate::store::typed::{Row, statement};
 use pgrx::{FromDatum, pg_sys};
 
-/// The function of a rule's expression, as it was when the rule was created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredFunction {
     pub argument: Text,
     pub function: pg_sys::Oid,
-    /// Numbers of the columns that the function takes, in the order of its arguments.
+    /// Column numbers, in the order of the function's arguments.
     pub numbers: Vec<i16>,
-    /// Names of the columns. Restoring a dump changes OIDs and column numbers, but no names.
+    /// Restoring a dump changes OIDs and column numbers, but no names.
     pub columns: Vec<Text>,
 }
 
 statement! {
-    /// Returns the functions of a rule, `until` first. Uses a new snapshot, so that a transaction with an older
-    /// snapshot also watches the rows that it writes.
+    /// Uses a new snapshot, so that a transaction with an older snapshot also watches the rows that it writes.
     pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"
@@ -40,7 +37,6 @@ statement! {
 }
 
 statement! {
-    /// Clears the stored OIDs, so that each rule finds its functions by name.
     pub fn forget_oids() = query,
     c"UPDATE awty_internal.rule_function SET function = 0"
 }

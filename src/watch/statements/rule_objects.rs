@@ -1,8 +1,7 @@
 //! Creates and drops the objects of a rule: functions that evaluate a row, and triggers on the table.
 //!
 //! Invariant: the functions belong to the table's owner. Their arguments are columns and not rows, so that the table
-//! can be altered. The triggers are created with awty's rights, because only awty may use its trigger function. DROP
-//! TABLE drops functions and triggers.
+//! can be altered. The triggers are created with awty's rights, because only awty may use its trigger function.
 
 use super::dynamic_sql::{call, command, query};
 use super::rule;
@@ -21,8 +20,7 @@ use crate::store::typed::statement;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
-/// The events that a rule's triggers handle. An UPDATE that only stops or continues a row's clock has a trigger of its
-/// own, which only a rule with `stopped` has.
+/// STOPPED is an UPDATE that only stops or continues a row's clock. Only a rule with `stopped` has a trigger for it.
 const EVENTS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "STOPPED"];
 
 pub fn events(has_stopped: bool) -> &'static [&'static str] {
@@ -46,8 +44,7 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if ["until", "stopped"].contains(&argument) { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// Returns the comment that marks a function as awty's. A dump includes the comment, so awty recognises functions of an
-/// ended rule.
+/// A dump includes the comment, so awty recognises functions of an ended rule.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -64,7 +61,6 @@ fn is_awtys(rule: &Text, function: &Procedure) -> bool {
     has_comment().query(&args, |rows| rows.first(1)).unwrap_or(false)
 }
 
-/// Returns an object of a user that already has the name of a function or trigger of the rule.
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()
@@ -133,8 +129,7 @@ statement!(
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 );
 
-/// Makes PostgreSQL drop the function together with the table. The dependency must be created again after a restore,
-/// because a dump does not include it.
+/// The dependency must be created again after a restore, because a dump does not include it.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     let recorded = [crate::store::arg(function.oid), crate::store::arg(table.oid)];
     if has_dependency().query(&recorded, |rows| rows.first(1)).unwrap_or(false) {
@@ -143,7 +138,6 @@ pub fn go_with_table(function: &RowFunction, table: &Described) {
     let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
     let function = address(pg_sys::ProcedureRelationId, function.oid);
     let relation = address(pg_sys::RelationRelationId, table.oid);
-    // SAFETY: two objects that exist, in a transaction.
     unsafe { pg_sys::recordDependencyOn(&function, &relation, pg_sys::DependencyType::DEPENDENCY_AUTO) };
 }
 
@@ -156,8 +150,8 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         record_ne(&row("OLD"), &row("NEW")),
     ];
     if let Some(start) = start.as_ref().filter(|start| !start.columns.is_empty()) {
-        // The role that writes a row evaluates this condition. That role may have no rights to the calendars in `due`.
-        // So the condition compares the columns of `due`, and not its values.
+        // The role that writes a row evaluates this condition, and may have no rights to the calendars in `due`. So the
+        // condition compares the columns of `due`, and not its values.
         let differs = match start.argument.as_bytes() {
             b"due" => record_ne(&start.columns_of("OLD"), &start.columns_of("NEW")),
             _ => format!("{} IS DISTINCT FROM {}", start.over("OLD"), start.over("NEW")),
@@ -192,8 +186,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// Returns SQL that compares two lists of columns. The SQL calls a function, because PostgreSQL would parse an operator
-/// between two rows as one between their columns.
+/// The SQL calls a function, because PostgreSQL would parse an operator between two rows as one between their columns.
 fn record_ne(one: &str, other: &str) -> String {
     format!("pg_catalog.record_image_ne(ROW({one}), ROW({other}))")
 }
@@ -241,8 +234,8 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     select_triggers().query(&args, read)
 }
 
-/// Returns the rule's triggers. Looks for them by name first, because a table may have thousands of triggers. If one is
-/// not found, the table's owner may have renamed it, so all triggers are searched.
+/// Looks for them by name first, because a table may have thousands of triggers. If one is not found, the table's owner
+/// may have renamed it, so all triggers are searched.
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> Vec<Trigger> {
     let names: Vec<Text> = events.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
@@ -250,14 +243,13 @@ pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid, events: &[&str]) -> V
     if named.len() == events.len() { named } else { triggers(rule, table) }
 }
 
-/// Drops the objects of a rule, and the leftovers of an older rule of this name. The rule's row is deleted first,
-/// because `awty_internal.refuse_drop()` prevents drops of a rule's objects.
+/// The rule's row is deleted first, because `awty_internal.refuse_drop()` prevents drops of a rule's objects.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
-        // DROP TRIGGER needs this lock on the table. The lock is taken before the rule's rows are deleted, because a
-        // run that reads the table may wait for those rows.
+        // The lock is taken before the rule's rows are deleted, because a run that reads the table may wait for those
+        // rows.
         table_lock::exclusively(table.oid);
     }
     rule_function::remove(rule);
@@ -282,8 +274,7 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, |rows| rows.len() > 0)
 }
 
-/// Calls a rule's function with alerts, as the session's role. Raises an error if a row-level security policy would
-/// hide rows.
+/// Raises an error if a row-level security policy would hide rows.
 pub fn call_with(schema: &Text, name: &Text, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let function = format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()));
     let sql = format!("SELECT {function}(a) FROM pg_catalog.unnest($1) AS a");

@@ -1,8 +1,7 @@
 //! SQL statements on `awty_internal.stop`, which has the stops of watched rows.
 //!
 //! Lock order: the check of a watched row, the row's alert, then the row's stops. A run locks stops only after all user
-//! functions have returned, and skips those that another session has locked. The lock of the check already keeps out
-//! other writers of the stops, so a client does not lock the stops before it writes them.
+//! functions have returned, and skips those that another session has locked.
 
 use super::alert::moment;
 use crate::pg::array::{self, TIME};
@@ -17,16 +16,14 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ops::Range;
 
-/// What awty knows of a row of a rule with `stopped`.
 #[derive(Debug)]
 pub struct Known {
     pub key: Text,
-    /// The row's clock, if the row was ever stopped.
+    /// `None` if the row was never stopped.
     pub clock: Option<Clock>,
     pub there_at: Option<Time>,
-    /// Start of the clock by the row's open alert.
     pub alert_since: Option<Time>,
-    /// When the open alert reached its level.
+    /// The time of the open alert's present level.
     pub raised_at: Option<Time>,
 }
 
@@ -46,7 +43,7 @@ statement! {
 }
 
 statement! {
-    /// Locks the stops of rows, except those that another session has locked. Returns the keys of the locked ones.
+    /// Locks the stops of rows, except those that another session has locked.
     pub fn lock_free(rule: &Text, keys: &[Text]) -> Vec<Text> = query,
     c"SELECT s.key FROM awty_internal.stop AS s WHERE s.rule = $1 AND s.key = ANY ($2) FOR UPDATE SKIP LOCKED"
 }
@@ -85,7 +82,7 @@ statement! {
 }
 
 statement! {
-    /// Deletes the stops of rows that have met their rule before `then`. Returns the number of these rows.
+    /// Deletes the stops of rows that have met their rule before `then`.
     pub fn remove_there(then: Time, limit: i64) -> u64 = query,
     c"DELETE FROM awty_internal.stop AS d WHERE d.ctid = ANY (ARRAY(
           SELECT s.ctid FROM awty_internal.stop AS s
@@ -111,10 +108,8 @@ fn times(array: Option<pg_sys::Datum>) -> Vec<Time> {
     elements.into_iter().flatten().filter_map(time).collect()
 }
 
-/// The key and clock of a row, and the time at which the row met the rule.
 pub type Stored = (Text, Clock, Option<Time>);
 
-/// Stores the clocks of rows.
 pub fn put(rule: &Text, rows: &[Stored]) {
     if rows.is_empty() {
         return;

@@ -1,5 +1,4 @@
-//! SQL statements that read rows of a watched table: by their keys, in the order of their keys, or all rows that a
-//! statement has inserted.
+//! SQL statements that read rows of a watched table.
 //!
 //! Invariant: rows are read and evaluated with the rights of the table's owner, because the functions are the owner's
 //! code. Names come quoted and qualified from PostgreSQL's catalogs.
@@ -21,22 +20,18 @@ use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 pub struct Source {
     pub table: Described,
     pub key: Vec<KeyColumn>,
-    /// The function that says whether a row meets the rule.
     pub until: RowFunction,
-    /// The function that returns the time from which `within` counts, or the row's due time.
+    /// Returns the time from which `within` counts, or the row's due time.
     pub start: Option<RowFunction>,
-    /// The function that says whether a row's clock is stopped.
     pub stopped: Option<RowFunction>,
     /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
     new_rows: String,
 }
 
-/// The functions of a rule's expressions.
 #[derive(Clone, Debug)]
 pub struct Functions {
     pub until: RowFunction,
-    /// The function of `since` or `due`.
     pub start: Option<RowFunction>,
     pub stopped: Option<RowFunction>,
 }
@@ -47,24 +42,22 @@ impl Functions {
     }
 }
 
-/// A function that evaluates a row by some of its columns.
 #[derive(Clone, Debug)]
 pub struct RowFunction {
     pub argument: Text,
     pub oid: pg_sys::Oid,
     pub name: String,
-    /// The columns that the function takes, in the order of its arguments.
+    /// In the order of the function's arguments.
     pub columns: Vec<Column>,
 }
 
 impl RowFunction {
-    /// Returns the columns of a row that the function takes, such as `NEW.a, NEW.b`.
+    /// Returns a text such as `NEW.a, NEW.b`.
     pub fn columns_of(&self, row: &str) -> String {
         let columns: Vec<String> = self.columns.iter().map(|column| format!("{row}.{}", column.quoted())).collect();
         columns.join(", ")
     }
 
-    /// Returns a call such as `shop.awty_orders(NEW.status)`.
     pub fn over(&self, row: &str) -> String {
         format!("{}({})", self.name, self.columns_of(row))
     }
@@ -83,7 +76,6 @@ impl RowFunction {
 pub struct WatchedRow {
     pub key: Text,
     pub state: State,
-    /// Whether the row's clock is stopped.
     pub is_stopped: bool,
 }
 
@@ -92,13 +84,12 @@ pub enum State {
     Met,
     NotStarted,
     Waiting(Time),
-    /// The row does not meet the rule. The rule has no `since`, so `within` counts from the time when the row appeared.
+    /// The rule has no `since`, so `within` counts from the row's appearance.
     WaitingSinceAppearance,
 }
 
 impl State {
-    /// Returns the state of a row. `appeared` is the time when the row appeared, or when its clock was
-    /// written.
+    /// `appeared` is when the row appeared, or when its clock was written.
     pub fn found(self, appeared: Time, stops: &Stops) -> RowState<'_> {
         match self {
             State::Met => RowState::Met,
@@ -118,8 +109,7 @@ impl Source {
         source
     }
 
-    /// Returns SQL for values of a row: its key, whether the row meets the rule, its `since`, and, if the rule has
-    /// `stopped`, whether the row is stopped.
+    /// Returns SQL for the values of [`WatchedRow`].
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let start = self.start.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
@@ -133,7 +123,6 @@ impl Source {
         format!("{only}{}", self.table.qualified())
     }
 
-    /// Returns SQL that converts a key from text to the values of the key's columns.
     fn values(&self, key: &str) -> Vec<String> {
         let part = |(place, column): (usize, &KeyColumn)| match self.key.len() {
             1 => format!("{key}::{}", column.kind_name()),
@@ -142,7 +131,7 @@ impl Source {
         self.key.iter().enumerate().map(part).collect()
     }
 
-    /// Returns rows, each with the position of its key in `keys`. Missing rows are left out.
+    /// Each row comes with the position of its key in `keys`. Missing rows are left out.
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, WatchedRow)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
             .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
@@ -162,7 +151,7 @@ impl Source {
         })
     }
 
-    /// Returns rows in the order of their keys, beginning after `key` or at the first row.
+    /// Returns rows in key order, beginning after `key` or at the first row.
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<WatchedRow> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {
@@ -186,7 +175,7 @@ impl Source {
         })
     }
 
-    /// Reads the rows that the trigger's statement has inserted. Calls `read` for each piece of up to `piece` rows.
+    /// Calls `read` for each piece of up to `piece` rows.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {
@@ -219,5 +208,4 @@ impl Source {
     }
 }
 
-/// Name of the trigger's transition table of new rows.
 pub const NEW_ROWS: &str = "awty_new";
