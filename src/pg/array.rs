@@ -26,7 +26,7 @@ pub const TIME: Element =
 /// The value must be an array of the type `element`.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: the caller guarantees the type. PostgreSQL allocates both lists with `count` elements.
+    // SAFETY: PostgreSQL allocates both lists with `count` elements.
     unsafe {
         let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
         if (*array).ndim > 1 {
@@ -71,6 +71,6 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
 ///
 /// The value must be a text that lives for `'a`.
 pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: the caller guarantees a text. A toasted text is fetched into the current memory context.
+    // SAFETY: the caller guarantees a text.
     unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())) }
 }

@@ -19,7 +19,7 @@ pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_recor
 /// hold values with a destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: PostgreSQL's frame, which has `nargs` arguments. The new frame has room for one more.
+    // SAFETY: PostgreSQL's frame has `nargs` arguments, and the new frame has room for one more.
     unsafe {
         if (*(*fcinfo).flinfo).fn_extra.is_null() {
             find(fcinfo);
@@ -30,7 +30,7 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
         let frame = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
         (*frame).flinfo = called;
         (*frame).fncollation = (*fcinfo).fncollation;
-        // If the function returns a set, it returns the whole set at once, in a tuplestore.
+        // A function that returns a set returns it at once, in a tuplestore.
         (*frame).resultinfo = (*fcinfo).resultinfo;
         (*frame).nargs = (*fcinfo).nargs + 1;
         let (from, to) = ((*fcinfo).args.as_ptr(), (*frame).args.as_mut_ptr());
@@ -53,8 +53,7 @@ unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
     let Some(called) = belonging_to(info.fn_oid) else {
         pgrx::error!("the function that belongs to function {} does not exist", info.fn_oid.to_u32());
     };
-    // SAFETY: the memory lives as long as `info`. An ERROR ends the statement, and with it the use of the memory
-    // context.
+    // SAFETY: the memory lives as long as `info`, or until an ERROR ends the statement.
     unsafe {
         let found = pg_sys::MemoryContextAllocZero(info.fn_mcxt, size_of::<pg_sys::FmgrInfo>()).cast();
         let previous = pg_sys::MemoryContextSwitchTo(info.fn_mcxt);

@@ -20,7 +20,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
 
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
-    // SAFETY: a transaction is open. The tuple is released after the read.
+    // SAFETY: in a transaction; the tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(relation));
         if tuple.is_null() {
@@ -33,12 +33,12 @@ pub fn owner() -> pg_sys::Oid {
 }
 
 pub fn database() -> pg_sys::Oid {
-    // SAFETY: a global that is set once, when the process connects.
+    // SAFETY: a global of the process.
     unsafe { pg_sys::MyDatabaseId }
 }
 
 pub fn database_name() -> String {
-    // SAFETY: a transaction is open. The string is copied.
+    // SAFETY: in a transaction; the string is copied.
     unsafe { to_string(pg_sys::get_database_name(database())) }.unwrap_or_default()
 }
 
@@ -53,7 +53,7 @@ pub fn is_alone(role: pg_sys::Oid) -> bool {
 }
 
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: a transaction is open. The string is copied.
+    // SAFETY: in a transaction; the string is copied.
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
@@ -89,7 +89,7 @@ pub fn is_monitor(role: pg_sys::Oid) -> bool {
 }
 
 pub fn database_owner() -> Option<pg_sys::Oid> {
-    // SAFETY: a transaction is open. The tuple is released after the read.
+    // SAFETY: in a transaction; the tuple is released.
     unsafe {
         let here = pg_sys::Datum::from(database());
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, here);
@@ -118,7 +118,7 @@ const PRIVILEGED: [u32; 3] =
 
 /// A HINT must not suggest membership in such a role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open. The tuple is released after the read.
+    // SAFETY: in a transaction; the tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::AUTHOID as i32, pg_sys::Datum::from(role));
         if tuple.is_null() {
@@ -141,7 +141,7 @@ pub enum CannotConnect {
 }
 
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
-    // SAFETY: a transaction is open. Each tuple is released after the read.
+    // SAFETY: in a transaction; each tuple is released.
     unsafe {
         let tuple =
             pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, pg_sys::Datum::from(database));
@@ -176,8 +176,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Checks the rights of `pg_database_owner` through the database's `owner`. PostgreSQL knows the members of
-/// `pg_database_owner` only within the database, but the launcher is connected to no database.
+/// PostgreSQL knows the members of `pg_database_owner` only within the database, but the launcher is connected to no
+/// database.
 ///
 /// # Safety
 ///
@@ -206,6 +206,6 @@ unsafe fn to_string(text: *const std::ffi::c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: not null, so the caller guarantees a valid C string.
+    // SAFETY: a valid C string.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

@@ -1,6 +1,5 @@
-//! Calls code that may raise a PostgreSQL ERROR, and returns the ERROR, as PostgreSQL's PG_TRY does.
-//!
-//! pgrx would turn the ERROR into a panic, which loses the CONTEXT and any SQLSTATE that is not standard.
+//! Returns PostgreSQL's ERRORs as PG_TRY does. pgrx would turn an ERROR into a panic, which loses the CONTEXT and any
+//! SQLSTATE that is not standard.
 //!
 //! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before. After an error the
 //! caller must abort the transaction.
@@ -30,7 +29,7 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// Position of the error in the parsed text, in characters from 1. Zero if the position is unknown.
+    /// In characters of the parsed text, from 1. Zero if unknown.
     pub position: usize,
 }
 
@@ -38,7 +37,7 @@ pub struct Raised {
 ///
 /// The conditions of [`catch`] apply.
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
-    // SAFETY: guaranteed by the caller. The copy of the ERROR is freed here.
+    // SAFETY: guaranteed by the caller. The copied ERROR is freed.
     unsafe {
         catch_error(pg_sys::CurrentMemoryContext, call).map_err(|error| {
             let failure = Failure {
@@ -60,7 +59,7 @@ pub(super) unsafe fn catch_error<R>(
     copy_in: pg_sys::MemoryContext,
     call: impl FnOnce() -> R,
 ) -> Result<R, *mut pg_sys::ErrorData> {
-    // SAFETY: plain globals of this single-threaded process. They are restored on both ways out.
+    // SAFETY: plain globals, which are restored on both ways out.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
         let handlers = pg_sys::PG_exception_stack;
@@ -88,6 +87,6 @@ pub(super) unsafe fn catch_error<R>(
 ///
 /// `text` is null or a valid C string.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: not null, so the caller guarantees a valid C string.
+    // SAFETY: a valid C string.
     if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() }
 }

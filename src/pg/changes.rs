@@ -8,10 +8,9 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 static RELATIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes of functions, roles, memberships and schemas.
 static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
-/// Counts changes to rows of `awty.job`, `awty.rule` and `awty.calendar`. Triggers on these tables invalidate the type
-/// `awty_internal.change`, whose OID is in `TYPE`.
+/// Triggers on `awty.job`, `awty.rule` and `awty.calendar` invalidate the type `awty_internal.change`, whose OID is in
+/// `TYPE`.
 static ROWS: AtomicU64 = AtomicU64::new(0);
 static TYPE: AtomicU32 = AtomicU32::new(0);
 static LOOKED_UP: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -47,8 +46,8 @@ fn type_of_changes() -> Option<pg_sys::Oid> {
     catalog::relation(c"awty_internal", c"change")
 }
 
-/// Invalidates a type and not the table. PostgreSQL rebuilds the description of an open table recursively for each
-/// message about the table. After 3,000 messages about `awty.job`, queries that read the table would fail.
+/// Invalidates a type, because PostgreSQL rebuilds the description of an open table recursively for each message about
+/// it. After 3,000 messages, queries that read `awty.job` would fail.
 pub fn rows_changed() {
     if let Some(oid) = type_of_changes() {
         // SAFETY: a transaction is open, and the type has a row in pg_class.

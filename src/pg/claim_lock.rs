@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
 pub fn take(class: pg_sys::Oid, (object, part): Number) {
-    // SAFETY: a lock in an open transaction. Taking it receives pending catalog invalidations.
+    // SAFETY: a lock in an open transaction.
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
 }
 
@@ -21,7 +21,7 @@ pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
 pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     let is_free = try_take(class, number);
     if is_free {
-        // SAFETY: taken above. If this transaction held the lock before, it still does.
+        // If this transaction held the lock before, it still does.
         unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
     }
     is_free

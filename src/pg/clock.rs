@@ -1,7 +1,6 @@
 //! This is the only module that reads the time or sleeps.
 //!
-//! Invariant: all other modules use `awty_core::Time` for wall-clock times. `Mono` never goes backwards, so it measures
-//! limits that must survive clock jumps.
+//! `Mono` never goes backwards, so it measures limits that must survive clock jumps.
 
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};
@@ -16,13 +15,13 @@ const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 pub type Timestamp = i64;
 
 thread_local! {
-    /// Microseconds by which `awty.travel()` has moved this session's clock forward.
+    /// Microseconds by which `awty.travel()` has moved the clock.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
     static ARRIVED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
 pub fn now() -> Time {
-    // SAFETY: reads the clock and nothing else.
+    // SAFETY: the call only reads the clock.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
@@ -39,7 +38,6 @@ pub fn statement_start() -> Timestamp {
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// The moved clock continues to run, and stays ahead until [`set_ahead`] is called.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
     ARRIVED.set(to_timestamp(now()));
@@ -56,12 +54,12 @@ pub fn set_ahead((ahead, arrived): (i64, Timestamp)) {
 
 pub fn mono() -> Mono {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes into a local that outlives the call. CLOCK_MONOTONIC always exists on Linux.
+    // SAFETY: writes into a local. CLOCK_MONOTONIC always exists on Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// Returns `None` if the timestamp is infinite or beyond the range of chrono's years (262142).
+/// Returns `None` if the timestamp is infinite or beyond chrono's years (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;
@@ -91,10 +89,10 @@ pub enum Woken {
     Timeout,
 }
 
-/// Rounds up to whole milliseconds. Otherwise the process would wake too early and spin until the time is reached.
+/// Rounds up to whole milliseconds, because an early wake would spin until the time is reached.
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
-    // SAFETY: MyLatch is this process's own latch, set up before the extension's code runs.
+    // SAFETY: this process's latch, set up before the extension's code runs.
     unsafe {
         let events = pg_sys::WaitLatch(
             pg_sys::MyLatch,

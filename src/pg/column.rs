@@ -5,7 +5,6 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Stays the same when the column is renamed.
     pub number: i16,
     pub name: String,
     pub kind: pg_sys::Oid,
@@ -15,8 +14,7 @@ pub struct Column {
 impl Column {
     pub fn by_number(table: pg_sys::Oid, number: i16) -> Option<Self> {
         let (mut kind, mut modifier, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
-        // SAFETY: a transaction is open. The name is copied. A missing column has no name, and a dropped one
-        // has no type.
+        // SAFETY: in a transaction; the name is copied. A missing column has no name, and a dropped one has no type.
         unsafe {
             let name = pg_sys::get_attname(table, number, true);
             if name.is_null() {
@@ -47,7 +45,7 @@ impl Column {
 
     /// Returns `None` if the collation is the type's default.
     pub fn own_collation(&self) -> Option<String> {
-        // SAFETY: a transaction is open. The name is copied.
+        // SAFETY: in a transaction; the name is copied.
         unsafe {
             let differs = self.collation != pg_sys::InvalidOid && self.collation != pg_sys::get_typcollation(self.kind);
             differs.then(|| utf8(pg_sys::generate_collation_name(self.collation)))

@@ -10,13 +10,13 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Alias of the table's row. PostgreSQL's deparser writes columns of this row without the alias.
+/// PostgreSQL's deparser writes columns of this row without the alias.
 const ROW: &CStr = c"t";
 
 pub struct Expression {
     pub text: String,
     pub columns: Vec<i16>,
-    /// Type of the expression. For a domain, this is the base type.
+    /// For a domain, the base type.
     pub kind: pg_sys::Oid,
     pub is_volatile: bool,
     pub clock: Option<String>,
@@ -27,14 +27,12 @@ pub enum Unreadable {
     Raised(Raised),
     NotOne,
     SetReturning,
-    /// The expression uses the whole row or a system column.
     WholeRow,
 }
 
 pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
     let source = catalog::c_name(text.as_bytes());
-    // SAFETY: a valid C string, and a table that the caller has locked. Parse trees live in the current memory context.
-    // The closures passed to `catch_raised` call only C.
+    // SAFETY: a valid C string, and a table that the caller has locked. The closures call only C.
     unsafe {
         let raw = catch_raised(|| unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR))
             .map_err(Unreadable::Raised)?;
@@ -89,7 +87,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
 ///
 /// `list` is the parser's result for a PL/pgSQL expression.
 unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
-    // SAFETY: in this mode the parser returns one statement, a SELECT with a target list.
+    // SAFETY: the parser returns one statement, a SELECT with a target list.
     unsafe {
         let statement = (*first(list)?.cast::<pg_sys::RawStmt>()).stmt.cast::<pg_sys::SelectStmt>();
         let select = &*statement;
@@ -122,8 +120,7 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// Returns the numbers of the columns in the expression. The whole row has the number 0, and system columns have
-/// negative numbers.
+/// The whole row has the number 0, and system columns have negative numbers.
 ///
 /// # Safety
 ///
@@ -131,8 +128,7 @@ unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
 unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
     let mut found = std::ptr::null_mut();
     let mut columns = Vec::new();
-    // SAFETY: the caller guarantees that the table is the first of the range table. The set lives in the current memory
-    // context.
+    // SAFETY: the table is the first of the range table.
     unsafe {
         pg_sys::pull_varattnos(node, 1, &mut found);
         let mut member = pg_sys::bms_next_member(found, -1);
@@ -162,7 +158,7 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     if node.is_null() {
         return false;
     }
-    // SAFETY: guaranteed by the caller. A node's tag gives its type.
+    // SAFETY: a node's tag gives its type.
     unsafe {
         let named = match (*node).type_ {
             pg_sys::NodeTag::T_FuncExpr => {
@@ -203,7 +199,7 @@ unsafe extern "C-unwind" fn find_calendar(node: *mut pg_sys::Node, found: *mut c
     if node.is_null() {
         return false;
     }
-    // SAFETY: guaranteed by the caller. A node's tag gives its type.
+    // SAFETY: a node's tag gives its type.
     unsafe {
         if (*node).type_ == pg_sys::NodeTag::T_FuncExpr {
             let name = awtys((*node.cast::<pg_sys::FuncExpr>()).funcid);
@@ -226,8 +222,7 @@ fn awtys(function: pg_sys::Oid) -> Option<String> {
 
 /// An SQL function does not depend on settings if it uses only PostgreSQL's own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
-    // SAFETY: a transaction is open. PostgreSQL's parser has written the column. The tuple is released
-    // after the column is read.
+    // SAFETY: PostgreSQL's parser has written the column; the tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(function));
         if tuple.is_null() {
@@ -257,7 +252,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
     if node.is_null() {
         return false;
     }
-    // SAFETY: guaranteed by the caller. A node's tag gives its type.
+    // SAFETY: a node's tag gives its type.
     unsafe {
         match (*node).type_ {
             // Many casts to text depend on settings although PostgreSQL marks them as immutable. The constraint of a

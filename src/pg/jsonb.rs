@@ -9,8 +9,7 @@ use std::ffi::CStr;
 /// `value` is a jsonb.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
     let mut length = 0;
-    // SAFETY: a detoasted jsonb is a header and a root. The iterator returns items until it is done, and a numeric item
-    // has a numeric.
+    // SAFETY: a detoasted jsonb is a header and a root. A numeric item has a numeric.
     unsafe {
         let value = pg_sys::pg_detoast_datum(value.cast_mut_ptr()).cast::<pg_sys::Jsonb>();
         let mut iterator = pg_sys::JsonbIteratorInit(&raw mut (*value).root);

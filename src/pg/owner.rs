@@ -1,8 +1,8 @@
 //! Runs code as the owner of awty's tables, with a fixed `search_path`. No other code reads or writes awty's tables.
 //!
 //! Invariant: no code of a user runs inside [`as_owner`]. Only the owner can put triggers, rules or policies on awty's
-//! tables. Their columns have core types, and the statements use only names that are qualified or in `pg_catalog`. An
-//! ERROR aborts the (sub)transaction, which restores the user and the settings.
+//! tables, and the statements use only names that are qualified or in `pg_catalog`. An ERROR aborts the
+//! (sub)transaction, which restores the user and the settings.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;
@@ -14,8 +14,7 @@ const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
         pin_search_path();
-        // SAFETY: reads a setting of this session. With another value than the default, PostgreSQL would plan awty's
-        // statements at each execution.
+        // SAFETY: reads a setting. With another value, PostgreSQL would plan awty's statements at each execution.
         if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
             set_local(c"plan_cache_mode", c"auto");
         }
@@ -38,7 +37,7 @@ fn owner() -> pg_sys::Oid {
 }
 
 pub(super) fn pin_search_path() {
-    // SAFETY: a setting of this session, which is never null.
+    // SAFETY: a setting, which is never null.
     if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {
         set_local(c"search_path", SEARCH_PATH);
     }
@@ -48,8 +47,7 @@ pub(super) fn pin_search_path() {
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
-    // SAFETY: plain getters and setters of this process's identity. The code below, or an abort, restores the old
-    // values.
+    // SAFETY: the code below, or an abort, restores the old identity.
     let nest = unsafe {
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         let nest = pg_sys::NewGUCNestLevel();
@@ -65,9 +63,8 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// Sets a configuration parameter until the enclosing call of `as_user` returns.
 pub fn set_local(name: &CStr, value: &CStr) {
-    // SAFETY: valid C strings. awty changes only settings that any user may change.
+    // SAFETY: valid C strings, and settings that any user may change.
     unsafe {
         pg_sys::set_config_option(
             name.as_ptr(),

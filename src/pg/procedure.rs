@@ -31,7 +31,7 @@ impl Procedure {
     ///
     /// `tuple` is a tuple of pg_proc.
     unsafe fn read(tuple: pg_sys::HeapTuple) -> Self {
-        // SAFETY: reads the fixed part of the tuple, which ends with the argument types. The fields are copied.
+        // SAFETY: reads the fixed part of the tuple, which ends with the argument types.
         unsafe {
             let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
             Self {
@@ -47,7 +47,7 @@ impl Procedure {
 }
 
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
-    // SAFETY: a transaction is open. The tuple is released after the copy.
+    // SAFETY: in a transaction; the tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -61,8 +61,7 @@ pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
 
 pub fn by_name(name: &str) -> Vec<Procedure> {
     let wanted = text::server(name);
-    // SAFETY: a catalog lookup in a transaction, by the first column of the key of PROCNAMEARGSNSP; the list is
-    // released after its fields are copied.
+    // SAFETY: a lookup by the first column of the key of PROCNAMEARGSNSP; the list is released.
     unsafe {
         let list = pg_sys::SearchSysCacheList(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,

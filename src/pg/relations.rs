@@ -1,7 +1,5 @@
-//! Lists awty's own relations, and locks them so that DROP EXTENSION waits while awty uses them.
-//!
-//! A lock on the extension itself would not work. Any role can keep the extension locked with ALTER FUNCTION … DEPENDS
-//! ON EXTENSION.
+//! Locks awty's own relations, so that DROP EXTENSION waits while awty uses them. The extension itself is not locked,
+//! because any role can keep it locked with ALTER FUNCTION … DEPENDS ON EXTENSION.
 //!
 //! Invariant: while this module holds one of its locks, it does not wait for another. So DROP EXTENSION can lock the
 //! relations in any order without a deadlock.
@@ -17,7 +15,7 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
-/// `job_stat` is not in `RELATIONS`, because neither runs of checks nor clients use it.
+/// Not in `RELATIONS`, because neither runs nor clients use it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
@@ -26,7 +24,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// Only calls of external workers use the last six relations.
+/// Only external workers use the last six relations.
 const RELATIONS: [Name; 21] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -50,7 +48,7 @@ const RELATIONS: [Name; 21] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// Number of relations at the start of `RELATIONS` that are locked for every purpose.
+/// These first relations are locked for every purpose.
 const COMMON: usize = 15;
 
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -58,8 +56,7 @@ pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// A caller that will write a relation locks it for writing at once. A lock for reading, followed by one for writing,
-/// could deadlock with REINDEX, which excludes writers before readers.
+/// A lock for reading, followed by one for writing, could deadlock with REINDEX, which excludes writers before readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,
@@ -108,8 +105,7 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
         let known = KNOWN.with_borrow(|known| known.1.get(..names.len()).map(<[_]>::to_vec));
         let oids = known.or_else(|| find(names))?;
         let locks = with_modes(&oids, purpose);
-        // SAFETY: locks on OIDs, which need not exist, in an open transaction. They are released at its end or here.
-        // Taking a lock receives pending catalog invalidations.
+        // SAFETY: locks on OIDs, which need not exist, in a transaction.
         unsafe {
             let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
             if had == locks.len() && are_still(names, &oids) {

@@ -1,5 +1,4 @@
-//! Writes log messages with the SQLSTATE and CONTEXT of a user's error. pgrx can log neither a CONTEXT nor a user's own
-//! SQLSTATE.
+//! Writes log messages with the SQLSTATE and CONTEXT of a user's error, which pgrx cannot log.
 //!
 //! Invariant: the database's encoding can represent the text of each message.
 
@@ -20,7 +19,7 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
         message: message.as_ptr().cast_mut(),
         detail: pointer(&detail),
         context: pointer(&context),
-        // SAFETY: the struct consists of numbers and pointers, for which zero is valid.
+        // SAFETY: numbers and pointers, for which zero is valid.
         ..unsafe { std::mem::zeroed() }
     };
     error.filename = c"awty".as_ptr().cast::<c_char>();
@@ -29,12 +28,12 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
 
-/// Turns off Rust's backtraces, which pgrx would otherwise append to the DETAIL that users see. The standard library
-/// reads the environment only at the first backtrace, so the variable is restored afterwards.
+/// Rust's backtraces would appear in the DETAIL that users see. The standard library reads the environment only at the
+/// first backtrace, so the variable is restored afterwards.
 pub fn without_backtraces() {
     const SWITCH: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(SWITCH);
-    // SAFETY: a PostgreSQL process has one thread when it loads a library.
+    // SAFETY: one thread, when PostgreSQL loads a library.
     unsafe { std::env::set_var(SWITCH, "0") };
     let _ = std::backtrace::Backtrace::capture();
     // SAFETY: as above.

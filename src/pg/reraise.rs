@@ -1,4 +1,4 @@
-//! Carries an ERROR of a user's code through Rust with all its fields, and raises it again.
+//! Carries an ERROR of a user's code through Rust with all its fields.
 //!
 //! Invariant: Rust's frames are unwound before the ERROR jumps to PostgreSQL's handler.
 
@@ -11,15 +11,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 struct Carried(*mut pg_sys::ErrorData);
 
-// SAFETY: a PostgreSQL process has one thread. The payload of a panic must be `Send`.
+// SAFETY: a PostgreSQL process has one thread.
 unsafe impl Send for Carried {}
 
-/// Calls PostgreSQL's code. If the code raises an ERROR, the ERROR unwinds Rust's frames up to [`raising`].
+/// An ERROR unwinds Rust's frames up to [`raising`].
 ///
 /// # Safety
 ///
-/// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
-/// values with a destructor. A caller up the stack must be [`raising`] or [`reported`].
+/// The conditions of [`super::catch::catch`] apply. A caller up the stack must be [`raising`] or [`reported`].
 pub unsafe fn carried<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: guaranteed by the caller. A transaction is open.
     match unsafe { catch_error(pg_sys::TopTransactionContext, call) } {
@@ -37,7 +36,7 @@ pub fn raising(body: impl FnOnce() -> pg_sys::Datum) -> pg_sys::Datum {
             Err(cause) => unsafe { return pgrx_extern_c_guard(move || resume_unwind(cause)) },
         },
     };
-    // SAFETY: a copy of a whole ERROR. No value with a destructor is left in this frame and in its callers.
+    // SAFETY: a copy of a whole ERROR; no value with a destructor is left in this frame and in its callers.
     unsafe { unbound::re_throw_error(error) }
 }
 

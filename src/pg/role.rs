@@ -1,20 +1,18 @@
 //! Runs a role's own expressions with that role's rights, over that role's own table.
 //!
-//! Invariant: session settings do not change the meaning of such an expression, because the search path and the text
-//! formats are pinned. A row-level security policy that would hide rows raises an error.
+//! Invariant: session settings do not change the meaning of such an expression. A row-level security policy that would
+//! hide rows raises an error.
 
 use super::owner::{as_user, pin_search_path, set_local};
 use super::scalar;
 use pgrx::pg_sys;
 
-/// Runs `body` with the role's rights, in a security-restricted operation. So `body` cannot change the session's
-/// settings or its role.
+/// In a security-restricted operation, `body` cannot change the session's settings or its role.
 pub fn as_role<R>(role: pg_sys::Oid, body: impl FnOnce() -> R) -> R {
     as_role_of(role, true, body)
 }
 
-/// If `by_settings` is false, the result of `body` does not depend on session settings, so only the search path is
-/// pinned.
+/// Without `by_settings`, only the search path is pinned.
 pub fn as_role_of<R>(role: pg_sys::Oid, by_settings: bool, body: impl FnOnce() -> R) -> R {
     as_user(role, pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION, || {
         if by_settings {

@@ -4,8 +4,8 @@ pub struct Sink(*mut pg_sys::ReturnSetInfo);
 
 impl Sink {
     pub fn begin(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        // SAFETY: the call information of a function that returns a set of rows. InitMaterializedSRF raises an ERROR if
-        // the caller cannot take them.
+        // SAFETY: the call of a function that returns rows. InitMaterializedSRF raises an ERROR if the caller cannot
+        // take them.
         unsafe {
             pg_sys::InitMaterializedSRF(fcinfo, 0);
             Self((*fcinfo).resultinfo.cast())

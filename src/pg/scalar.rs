@@ -1,5 +1,5 @@
-//! Converts a value to the text of a key. Session settings do not change this text. Arrays and rows are refused,
-//! because their text is impractical as a key.
+//! Converts a value to the text of a key, which session settings do not change. Arrays and rows are refused, because
+//! their text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction; the name is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         let is_one = !matches!(pg_sys::get_typtype(base) as u8, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO);
@@ -19,7 +19,7 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
 }
 
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
-    // SAFETY: a catalog lookup. The value has that type, and the text is copied.
+    // SAFETY: the value has that type, and the text is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
@@ -38,8 +38,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// The caller must have opened a level of settings (NewGUCNestLevel()). PostgreSQL restores the old values when the
-/// caller ends this level.
+/// The caller must have opened a level of settings (NewGUCNestLevel()), whose end restores the old values.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),
@@ -59,7 +58,7 @@ pub fn pin() {
 /// `value` has the type `kind`.
 unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-    // SAFETY: guaranteed by the caller. PostgreSQL allocates the text, which is copied.
+    // PostgreSQL allocates the text, which is copied.
     unsafe {
         pg_sys::getTypeOutputInfo(kind, &mut function, &mut is_varlena);
         CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, value)).into()
@@ -67,7 +66,7 @@ unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
 }
 
 pub fn json_array(texts: &[Text]) -> Text {
-    // SAFETY: a buffer of PostgreSQL, which is copied. Texts contain no NUL.
+    // SAFETY: a buffer of PostgreSQL, which is copied.
     unsafe {
         let buffer = pg_sys::makeStringInfo();
         for (place, text) in texts.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Takes a new snapshot within a client's statement, so that awty sees the rows that the statement has already written.
+//! A new snapshot shows the rows that the client's statement has already written.
 
 use pgrx::pg_sys;
 
 pub fn with_new<R>(body: impl FnOnce() -> R) -> R {
-    // SAFETY: a transaction is open. The snapshot is popped below, or by the abort of the (sub)transaction.
+    // SAFETY: in a transaction; the snapshot is popped below, or by the abort.
     unsafe {
         pg_sys::CommandCounterIncrement();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());

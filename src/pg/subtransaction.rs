@@ -1,5 +1,5 @@
-//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. Only sequences and
-//! effects outside the database stay. The body's result must not point into the subtransaction's memory.
+//! Invariant: [`undone`] leaves the client's state unchanged, including cursors and settings. The body's result must
+//! not point into the subtransaction's memory.
 
 use super::catch::Failure;
 use super::sqlstate;
@@ -27,7 +27,6 @@ pub fn undone_or_raised<R>(body: impl FnOnce() -> R) -> R {
     within(|_| false, body).unwrap_or_else(|cause| cause.rethrow())
 }
 
-/// Runs the body in a subtransaction, which is rolled back if the body fails or returns `None`.
 pub fn kept<R>(body: impl FnOnce() -> Result<Option<R>, Failure>) -> Result<Option<R>, Failure> {
     within(|result| matches!(result, Ok(Some(_))), body).map_err(|cause| failure(&cause))?
 }
@@ -52,7 +51,7 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     unless(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, body)
 }
 
-/// Undoes the body and returns `None` if another transaction keeps a lock for longer than `lock_timeout`.
+/// Returns `None` if another transaction keeps a lock for longer than `lock_timeout`.
 pub fn unless_locked(body: impl FnOnce()) -> Option<()> {
     unless(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, body)
 }
@@ -65,11 +64,9 @@ fn unless(refusal: PgSqlErrorCode, body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Always ends the subtransaction before it returns. An open subtransaction would leave the client's session in an
-/// aborted transaction.
+/// An open subtransaction would leave the client's session in an aborted transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
-    // SAFETY: a transaction is open. As in a plpgsql exception block, the caller's memory context and resource owner
-    // are restored.
+    // SAFETY: as in a plpgsql exception block, memory context and resource owner are restored.
     unsafe {
         let (memory, resources) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
@@ -88,7 +85,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Whether the transaction keeps its first snapshot, and so cannot see later commits of other transactions.
+/// Under REPEATABLE READ, a transaction cannot see later commits of others.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: the call only reads a variable.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

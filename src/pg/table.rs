@@ -46,7 +46,7 @@ impl Described {
 }
 
 pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
-    // SAFETY: a transaction is open. The tuple is released after the copy.
+    // SAFETY: in a transaction; the tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -102,7 +102,7 @@ pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 /// Returns `None` if no B-tree index supports a primary key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: a transaction is open. The caller holds a lock on the table, and opened relations are closed.
+    // SAFETY: in a transaction; the caller holds a lock on the table.
     unsafe {
         let table = pg_sys::try_relation_open(oid, MODE);
         if table.is_null() {
@@ -127,8 +127,7 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
 ///
 /// `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
-    // SAFETY: PostgreSQL's list of the table's indexes. The fixed part of each tuple is read, and each tuple is
-    // released.
+    // SAFETY: reads the fixed part of each tuple; each tuple is released.
     unsafe {
         let list = pg_sys::RelationGetIndexList(table);
         if list.is_null() {
@@ -152,7 +151,7 @@ unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
 ///
 /// `table` and its `index` are open.
 unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyColumn> {
-    // SAFETY: the index has `indnkeyatts` key columns, each with an operator family and a type. The names are copied.
+    // SAFETY: the index has `indnkeyatts` key columns, each with an operator family and a type.
     unsafe {
         let form = &*(*index).rd_index;
         let numbers = form.indkey.values.as_slice(form.indnatts as usize);
@@ -174,7 +173,7 @@ unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyCo
 }
 
 fn operator(oid: pg_sys::Oid) -> String {
-    // SAFETY: a transaction is open. The tuple is released after the copy.
+    // SAFETY: in a transaction; the tuple is released.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::OPEROID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {
@@ -196,19 +195,19 @@ pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
 
 pub fn quoted(name: &str) -> String {
     let name = text::server(name);
-    // SAFETY: PostgreSQL returns the name itself or an allocated copy. Both live until the string is made.
+    // SAFETY: the name, or an allocated copy.
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
 /// Returns the type's qualified name, because a bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction; the name is copied.
     unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
 pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction; the name is copied.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
         if name.is_null() { String::new() } else { utf8(name) }

@@ -1,5 +1,4 @@
-//! Invariant: text is in the database's encoding, and text from a table is written back byte for byte. Only messages
-//! are converted, with replacements for characters that cannot be shown.
+//! Invariant: text is in the database's encoding, and is written back byte for byte. Only messages are converted.
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
@@ -15,7 +14,7 @@ pub struct Text(Vec<u8>);
 
 impl Text {
     pub fn datum(&self) -> pg_sys::Datum {
-        // SAFETY: pointer and length of the vector, which PostgreSQL copies.
+        // SAFETY: a valid pointer and length; PostgreSQL copies the bytes.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
     }
 
@@ -60,7 +59,7 @@ impl FromDatum for Text {
         if is_null {
             return None;
         }
-        // SAFETY: the caller passes a datum of type text, as the trait requires. The bytes are copied.
+        // SAFETY: the trait requires a text; the bytes are copied.
         unsafe {
             let varlena = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
             Some(Self(pgrx::varlena_to_byte_slice(varlena).to_vec()))
@@ -114,7 +113,7 @@ pub fn message(message: &str, max: usize) -> Text {
 ///
 /// The argument must be a valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {
-    // SAFETY: guaranteed by the caller. PostgreSQL returns the string itself or a converted copy, which is copied.
+    // SAFETY: PostgreSQL returns the string or a converted copy, which is copied.
     unsafe {
         let length = CStr::from_ptr(text).to_bytes().len() as i32;
         let converted = pg_sys::pg_server_to_any(text, length, pg_sys::pg_enc::PG_UTF8 as i32);
@@ -123,13 +122,13 @@ pub unsafe fn utf8(text: *const c_char) -> String {
 }
 
 pub fn type_name(kind: pg_sys::Oid) -> String {
-    // SAFETY: a transaction is open. The name is copied.
+    // SAFETY: in a transaction; the name is copied.
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
-    // SAFETY: a valid C string; PostgreSQL returns it or a converted copy, which is copied.
+    // SAFETY: PostgreSQL returns the string or a converted copy, which is copied.
     unsafe {
         let length = text.to_bytes().len() as i32;
         let converted = pg_sys::pg_any_to_server(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);

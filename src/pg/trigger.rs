@@ -1,5 +1,3 @@
-//! Invariant: the data of a trigger call is used only until the trigger function returns.
-
 use super::text::utf8;
 use super::unbound;
 use pgrx::pg_sys;
@@ -38,7 +36,7 @@ impl Firing {
 
     pub fn is_on(self, table: pg_sys::Oid) -> bool {
         let here = self.table();
-        // SAFETY: a transaction is open. The list belongs to PostgreSQL.
+        // SAFETY: in a transaction.
         here == table
             || unsafe {
                 let is_partition = (*(*self.relation()).rd_rel).relispartition;

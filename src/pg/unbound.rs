@@ -1,7 +1,7 @@
 //! Declares PostgreSQL functions that pgrx does not bind or binds in an unsuitable way.
 //!
-//! Invariant: the comment of a function says whether it may raise an ERROR. Such a function is only called under
-//! `catch`, or its declaration has the guard that pgrx uses.
+//! Invariant: an unsafe function of this module may raise an ERROR, so it is called under `catch`. The exceptions say
+//! why they need no `catch`.
 
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
@@ -14,24 +14,23 @@ mod c {
     use super::{TimeoutHandler, c_char, c_int, c_long, pg_sys};
 
     unsafe extern "C-unwind" {
-        // Declared in utils/timeout.h.
+        // utils/timeout.h
         pub fn RegisterTimeout(id: c_int, handler: Option<TimeoutHandler>) -> c_int;
         pub fn enable_timeout_after(id: c_int, delay_ms: c_int);
         pub fn disable_timeout(id: c_int, keep_indicator: bool);
-        // Declared in commands/sequence.h.
+        // commands/sequence.h
         pub fn ResetSequenceCaches();
-        // Declared in tcop/tcopprot.h and postmaster/interrupt.h. pgrx's wrappers cannot be signal handlers.
+        // tcop/tcopprot.h and postmaster/interrupt.h. pgrx's wrappers cannot be signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
-        // Declared in commands/async.h.
+        // commands/async.h
         pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
-        // Declared in access/xact.h, fmgr.h and commands/trigger.h. pgrx's wrappers turn an ERROR into a panic without
-        // its SQLSTATE and context.
+        // access/xact.h, fmgr.h and commands/trigger.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
-        // Declared in executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
+        // executor/spi.h and utils/elog.h. pgrx's wrappers lose an ERROR's SQLSTATE and context.
         pub fn SPI_execute_plan(
             plan: pg_sys::SPIPlanPtr,
             values: *mut pg_sys::Datum,
@@ -50,10 +49,10 @@ mod c {
         ) -> c_int;
         pub fn SPI_cursor_fetch(cursor: pg_sys::Portal, forward: bool, count: c_long);
         pub fn ReThrowError(error: *mut pg_sys::ErrorData) -> !;
-        // Declared in catalog/partition.h.
+        // catalog/partition.h
         pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
-        // Declared in parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's
-        // SQLSTATE and position.
+        // parser/parser.h, parser/parse_expr.h and utils/ruleutils.h. pgrx's wrappers lose an ERROR's SQLSTATE and
+        // position.
         pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
         pub fn transformExpr(
             state: *mut pg_sys::ParseState,
@@ -79,19 +78,23 @@ pub fn register_timeout(handler: TimeoutHandler) -> c_int {
     unsafe { c::RegisterTimeout(USER_TIMEOUT, Some(handler)) }
 }
 
+/// Raises only a FATAL.
+///
 /// # Safety
 ///
 /// The timeout must be registered.
 pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
-    // SAFETY: guaranteed by the caller. It raises only a FATAL.
+    // SAFETY: guaranteed by the caller.
     unsafe { c::enable_timeout_after(id, delay_ms) };
 }
 
+/// Raises only a FATAL.
+///
 /// # Safety
 ///
 /// The timeout must be registered.
 pub unsafe fn disable_timeout(id: c_int) {
-    // SAFETY: guaranteed by the caller. It raises only a FATAL.
+    // SAFETY: guaranteed by the caller.
     unsafe { c::disable_timeout(id, false) };
 }
 
@@ -102,15 +105,13 @@ pub fn async_notify(channel: &CStr, payload: &CStr) {
 }
 
 pub fn reset_sequence_caches() {
-    // SAFETY: frees memory of this process, and raises nothing.
+    // SAFETY: frees memory of this process.
     unsafe { c::ResetSequenceCaches() };
 }
 
 pub const DIE: unsafe extern "C-unwind" fn(c_int) = c::die;
 pub const RELOAD: unsafe extern "C-unwind" fn(c_int) = c::SignalHandlerForConfigReload;
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// A transaction must be open.
@@ -119,8 +120,6 @@ pub unsafe fn commit_transaction_command() {
     unsafe { c::CommitTransactionCommand() };
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// `info` must be writable.
@@ -129,8 +128,6 @@ pub unsafe fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo) {
     unsafe { c::fmgr_info(function, info) };
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// The frame must have the function's arguments.
@@ -142,8 +139,6 @@ pub unsafe fn call(
     unsafe { address(frame) }
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// A transaction must be open.
@@ -152,8 +147,6 @@ pub unsafe fn after_trigger_set_state(statement: *mut pg_sys::ConstraintsSetStmt
     unsafe { c::AfterTriggerSetState(statement) };
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// A transaction must be open.
@@ -162,18 +155,16 @@ pub unsafe fn after_trigger_fire_deferred() {
     unsafe { c::AfterTriggerFireDeferred() };
 }
 
-/// Returns all ancestors of the partition, the parent first.
+/// An ERROR becomes a panic, as in pgrx's wrappers.
 ///
 /// # Safety
 ///
 /// `table` is a partition.
 pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
-    // SAFETY: guaranteed by the caller. An ERROR becomes a panic, as in pgrx's wrappers.
+    // SAFETY: guaranteed by the caller.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// `text` is a valid C string.
@@ -182,8 +173,6 @@ pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) 
     unsafe { c::raw_parser(text, mode) }
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// `node` comes from the parser, and `state` knows the tables.
@@ -196,8 +185,6 @@ pub unsafe fn transform_expr(
     unsafe { c::transformExpr(state, node, kind) }
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// `node` is an expression over no other table than `relation`.
@@ -206,8 +193,7 @@ pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid
     unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
-/// Asks label providers such as sepgsql whether the function may be executed, as InvokeFunctionExecuteHook() does. May
-/// raise an ERROR.
+/// Asks label providers such as sepgsql, as InvokeFunctionExecuteHook() does.
 ///
 /// # Safety
 ///
@@ -227,8 +213,6 @@ pub unsafe fn invoke_function_execute_hook(function: pg_sys::Oid) {
     }
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// SPI must be connected. `values` and `nulls` have one entry for each parameter of the plan.
@@ -242,8 +226,6 @@ pub unsafe fn spi_execute_plan(
     unsafe { c::SPI_execute_plan(plan, values, nulls, read_only, 0) }
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// SPI must be connected. `sql` is a valid C string, and the arrays have one entry for each of `count` parameters.
@@ -258,8 +240,6 @@ pub unsafe fn spi_execute_with_args(
     unsafe { c::SPI_execute_with_args(sql, count, types, values, nulls, false, 0) }
 }
 
-/// May raise an ERROR.
-///
 /// # Safety
 ///
 /// SPI must be connected, and the cursor open.
@@ -268,9 +248,11 @@ pub unsafe fn spi_cursor_fetch(cursor: pg_sys::Portal, count: i64) {
     unsafe { c::SPI_cursor_fetch(cursor, true, count) }
 }
 
+/// Jumps to PostgreSQL's handler.
+///
 /// # Safety
 ///
-/// No frame between the caller and PostgreSQL's handler may hold a value with a destructor.
+/// No frame between the caller and the handler may hold a value with a destructor.
 pub unsafe fn re_throw_error(error: *mut pg_sys::ErrorData) -> ! {
     // SAFETY: guaranteed by the caller.
     unsafe { c::ReThrowError(error) }

@@ -1,5 +1,5 @@
-//! PostgreSQL's own time zone data is used, so that the answers agree with `AT TIME ZONE` in this process.
-//! [`canonical`] recognises names of zones, but no abbreviations and no POSIX forms.
+//! PostgreSQL's own time zone data agree with `AT TIME ZONE` in this process. [`canonical`] accepts no abbreviations
+//! and no POSIX forms.
 
 use awty_core::repeat::{Remembered, Span, Zone};
 use pgrx::pg_sys;
@@ -20,7 +20,7 @@ impl Zone for Data {
         let second: pg_sys::pg_time_t = t.div_euclid(SECOND);
         let (mut before, mut after, mut boundary) = (0, 0, 0);
         let (mut before_dst, mut after_dst) = (0, 0);
-        // SAFETY: reads the zone, which is never freed, and writes into locals.
+        // SAFETY: the zone is never freed.
         let found = unsafe {
             pg_sys::pg_next_dst_boundary(
                 &second,
@@ -45,9 +45,9 @@ pub fn find(name: &str) -> Option<Local> {
         return Some(zone);
     }
     let c_name = CString::new(name).ok()?;
-    // SAFETY: a lookup by a valid C string, in PostgreSQL's cache of zones.
+    // SAFETY: a valid C string.
     let zone = unsafe { pg_sys::pg_tzset(c_name.as_ptr()) };
-    // SAFETY: as above. PostgreSQL cannot use a zone with leap seconds.
+    // SAFETY: as above. PostgreSQL refuses zones with leap seconds.
     if zone.is_null() || !unsafe { pg_sys::pg_tz_acceptable(zone) } {
         return None;
     }
@@ -65,7 +65,7 @@ pub fn names() -> Vec<String> {
 }
 
 pub fn of_session() -> Option<String> {
-    // SAFETY: the zone is set when the process starts, and its name is a C string that lives as long.
+    // SAFETY: the zone's name is a C string that lives as long as the process.
     let name = unsafe {
         let name = pg_sys::pg_get_timezone_name(pg_sys::session_timezone);
         if name.is_null() {
@@ -88,8 +88,8 @@ fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
 
 fn enumerate() -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
-    // SAFETY: the functions behind pg_timezone_names. Each zone is valid until the next call, and its name is copied.
-    // After an ERROR the search's memory context is reset.
+    // SAFETY: each zone is valid until the next call, and its name is copied. An ERROR resets the search's memory
+    // context.
     unsafe {
         let search = pg_sys::pg_tzenumerate_start();
         loop {

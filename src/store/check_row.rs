@@ -1,8 +1,7 @@
-//! A run reads its check's row by key without a lock. At the end, the run locks the row without waiting.
+//! A run reads its check's row by key without a lock, and locks the row at the end without waiting.
 //!
-//! The run locks the row through the table's access method and not by SQL, because only the access method says who has
-//! changed the row. If another transaction has changed the row, the run must be undone. If the run itself has changed
-//! the row, the run has ended its own check.
+//! The table's access method locks the row, because only it says who has changed the row. If another transaction has,
+//! the run must be undone. If the run itself has, the run has ended its own check.
 //!
 //! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table and a
 //! snapshot that sees the row, so the row stays where it is.
@@ -24,7 +23,7 @@ pub struct Table {
     key: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
     is_latest: bool,
-    /// Whether row locks are released at once, as in `awty.travel()`.
+    /// As in `awty.travel()`, row locks are released at once.
     gives_back: bool,
 }
 
@@ -43,7 +42,6 @@ pub struct Row {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
     Same,
-    /// The run itself has replaced, cancelled or rescheduled its check.
     Own,
     Other,
 }
@@ -65,12 +63,11 @@ const SCHEDULED_BY: usize = 11;
 const SCHEDULED_AT: usize = 12;
 
 impl Table {
-    /// Takes a snapshot under the table's lock. The lock keeps out ALTER, DROP and every rewrite until the transaction
-    /// ends.
+    /// The table's lock keeps out ALTER, DROP and every rewrite until the transaction ends.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // SAFETY: the snapshot of `transaction` is on top. It must be replaced, because a rewritten table looks empty
-        // to a snapshot that is older than the lock.
+        // SAFETY: the snapshot of `transaction` is on top. A rewritten table looks empty to a snapshot that is older
+        // than the lock.
         unsafe {
             pg_sys::PopActiveSnapshot();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -78,7 +75,7 @@ impl Table {
         Some(table)
     }
 
-    /// Takes new snapshots, so that a client's transaction reads the latest commits.
+    /// Takes new snapshots, for the latest commits.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -96,7 +93,7 @@ impl Table {
     fn open_as_it_is() -> Option<Self> {
         let oid = relations::oid(relations::FUTURE_JOB)?;
         const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-        // SAFETY: a table that exists; the lock is kept until the transaction ends.
+        // SAFETY: the table exists; its lock is kept until the transaction ends.
         unsafe {
             let relation = pg_sys::table_open(oid, MODE);
             #[cfg(not(feature = "pg18"))]
@@ -118,9 +115,8 @@ impl Table {
     }
 
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // If an administrator has dropped the primary key, each check is read separately, because a sequential scan
-        // cannot search for several ids.
-        // SAFETY: the code only reads a setting of this session.
+        // Without the primary key, each check is read separately, because a sequential scan cannot search for several
+        // ids. SAFETY: reads a setting.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
             return ids.filter_map(|id| self.read(id)).collect();
@@ -132,8 +128,8 @@ impl Table {
     fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
         let mut id = pg_sys::ScanKeyData::default();
         let mut rows = Vec::new();
-        // SAFETY: the relation is open and a snapshot is active. The scan key compares the only column of the primary
-        // key. Each datum is a detoasted copy in the transaction's memory.
+        // SAFETY: the relation is open and a snapshot is active. The scan key compares the primary key. Each datum is a
+        // detoasted copy.
         unsafe {
             pg_sys::ScanKeyInit(
                 &mut id,
@@ -162,7 +158,7 @@ impl Table {
     ///
     /// The tuple must be a row of this table.
     unsafe fn decode(&self, tuple: pg_sys::HeapTuple) -> Option<Row> {
-        // SAFETY: by the contract of this function. The vectors have room for all columns.
+        // SAFETY: the vectors have room for all columns.
         unsafe {
             let datum = pg_sys::heap_copy_tuple_as_datum(tuple, self.columns());
             let columns = self.columns_of(datum);
@@ -193,7 +189,7 @@ impl Table {
     ///
     /// The datum must be a row of this table, without values that are stored out of line.
     unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
-        // SAFETY: by the contract of this function. The vectors have room for all columns.
+        // SAFETY: the vectors have room for all columns.
         unsafe {
             let count = (*self.columns()).natts as usize;
             let (mut values, mut nulls) = (vec![pg_sys::Datum::from(0); count], vec![true; count]);
@@ -208,7 +204,7 @@ impl Table {
         }
     }
 
-    /// Waits for other sessions that have locked the row. The table must come from [`Table::open_latest`].
+    /// The table must come from [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
@@ -224,10 +220,9 @@ impl Table {
         }
     }
 
-    /// Does not wait for other sessions that have locked the row. The table must come from [`Table::open_latest`].
+    /// The table must come from [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
-        // The first attempt may use an old snapshot. Another transaction may since have changed and unlocked the check,
-        // so the second attempt uses a new snapshot.
+        // The first attempt may use an old snapshot, which misses a check that was changed and unlocked since.
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
             match self.lock(&row) {
@@ -260,7 +255,7 @@ impl Table {
     fn take_lock(&self, row: &Row, policy: pg_sys::LockWaitPolicy::Type) -> Locked {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
-        // SAFETY: the row was read in this transaction (see the file's invariant); the slot is one of this table.
+        // SAFETY: the row was read in this transaction (see the file's invariant).
         unsafe {
             let result = pg_sys::table_tuple_lock(
                 self.relation,
@@ -278,8 +273,8 @@ impl Table {
         }
     }
 
-    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules to the table,
-    /// the row is deleted by SQL.
+    /// The caller must have locked the row. If an administrator has added triggers, foreign keys or rules, the row is
+    /// deleted by SQL.
     pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.
@@ -303,7 +298,7 @@ fn found(result: pg_sys::TM_Result::Type) -> Locked {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // SAFETY: opened by `open`. After an ERROR, the abort closes the relation.
+        // SAFETY: opened by `open`. After an ERROR, the abort closes it.
         if !std::thread::panicking() {
             // SAFETY: as above.
             unsafe {
@@ -328,8 +323,7 @@ fn say_invalid(id: i64) {
 
 pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
-    // SAFETY: all datums are composites of that type; composites are passed by reference, of variable length, aligned
-    // to 8 bytes.
+    // SAFETY: composites are passed by reference, of variable length, aligned to 8 bytes.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(
             datums.as_mut_ptr(),

@@ -1,5 +1,4 @@
-//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check, and
-//! stores their times and the last error.
+//! SQL statements on `awty_internal.check_stat`, which counts the runs, crashes and exits of a pending check.
 
 use super::statement::Rows;
 use super::typed::{number, statement};
@@ -8,12 +7,11 @@ use pgrx::pg_sys;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suspicion {
     Crash,
-    /// A run of the check ended the worker's process.
     Exit,
 }
 
-// The check's row is locked first, then its row in check_stat. A client may have locked the check's row and wait for
-// the row in check_stat. SKIP LOCKED avoids a deadlock with this client.
+// The check's row is locked first, then its row in check_stat. SKIP LOCKED avoids a deadlock with a client that has
+// locked the check's row and waits for the row in check_stat.
 statement! {
     fn count_suspicion(ids: &[i64], crashes: i32, exits: i32) -> u64 = query,
     c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)
@@ -28,7 +26,7 @@ statement! {
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 }
 
-// With NOT f.held, a planner without statistics might read the whole index of checks that are not held.
+// With NOT f.held, the planner might read the whole index of checks that are not held.
 statement! {
     /// The caller has locked the check's row.
     pub fn hold(id: i64, max_crashes: i32) -> bool = query,
@@ -38,8 +36,7 @@ statement! {
         AND f.held IS DISTINCT FROM true"
 }
 
-// OFFSET 0 fixes the order of the join. The plan then starts from the few suspected checks and not from all pending
-// checks of the role.
+// OFFSET 0 makes the plan start from the few suspected checks, and not from all pending checks of the role.
 statement! {
     fn select_suspects(role: pg_sys::Oid) -> Vec<(i64, bool)> = query,
     c"SELECT s.check_id, s.crashes > 0
@@ -68,9 +65,8 @@ statement! {
     c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
 }
 
-// Reads the table by key and in pieces, because the table is large if many checks are pending again after a run. A
-// piece that is not full is the last piece. The loop does not wait for an empty piece, because new rows may arrive all
-// the time.
+// In pieces by key, because the table is large if many checks are pending again. New rows may arrive all the time, so a
+// piece that is not full is the last.
 statement! {
     fn select_piece(after: i64, piece: i64) -> (Option<i64>, Vec<i64>) = query(read_piece),
     c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
@@ -93,8 +89,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     select_suspects(role).into_iter().map(|(id, crashed)| (id, suspicion(crashed))).collect()
 }
 
-/// A check that has ended may still have a row, because a worker with an old list of suspects may have ended the check
-/// without removing the row.
+/// A worker with an old list of suspects may have ended the check without removing the row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = select_piece(after, piece);
     if !orphans.is_empty() {

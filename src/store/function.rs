@@ -16,8 +16,7 @@ pub struct CatalogFunction {
 row!(CatalogFunction { oid, kind, returns_set, result, may_execute, owned_by_superuser, may_use_schema, owner });
 
 statement! {
-    /// Finds a function with one argument of the type `argument`, or a function without arguments if `argument` is
-    /// `InvalidOid`, which is NULL in SQL.
+    /// The function has one argument of the type `argument`, or none for `InvalidOid`, which is NULL in SQL.
     pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> = query,
     c"SELECT p.oid, p.prokind, p.proretset, p.prorettype,
              pg_catalog.has_function_privilege($4, p.oid, 'EXECUTE'), o.rolsuper,
@@ -29,7 +28,7 @@ statement! {
         AND CASE WHEN $3 IS NULL THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 }
 
-// A role has the rights of the roles that it is a member of. Membership in pg_database_owner gives no further rights.
+// Membership in pg_database_owner gives no further rights.
 statement! {
     fn select_privileged(role: pg_sys::Oid) -> Option<bool> = query,
     c"SELECT EXISTS (

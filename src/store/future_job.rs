@@ -80,9 +80,8 @@ statement!(
       UNION ALL SELECT a.rule FROM awty.alert AS a WHERE a.entity_name = $1 AND a.entity_key = $2 AND a.cleared_at IS NULL"
 );
 
-// The query has two parts, because held checks of a job are in one index, and its other checks are in another index.
+// Two parts, because held checks are in an index of their own.
 statement! {
-    /// Locks the checks of a job, except those of the entity name `spared`.
     pub fn lock_job(job: &Text, spared: Option<&Text>) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
       WHERE f.id = ANY (ARRAY(SELECT p.id FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held
@@ -137,8 +136,8 @@ statement!(
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
 );
 
-// If check_stat already has a row of the check, an UPDATE changes this row. ON CONFLICT alone would also lock the row,
-// and in awty.travel() the list of lockers would grow with each run.
+// An UPDATE changes an existing row of check_stat, because ON CONFLICT would also lock it, and in awty.travel() the
+// list of lockers would grow with each run.
 statement! {
     fn again(
         id: i64, slot: Time, done: i32, attempt: i32, run_time: TimeDelta, started_at: Time, lateness: TimeDelta,
@@ -188,7 +187,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     )
 }
 
-/// Until the lock is released, no other client changes the check and no run of it can end.
+/// Until the lock is released, no run of the check can end.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
@@ -197,12 +196,12 @@ pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &T
     lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Reads a check without locking it, because a lock would undo a run of the check that is in progress.
+/// Takes no lock, because a lock would undo a run in progress.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
-/// Locks no row, because the caller may have no right to some of the jobs.
+/// Takes no lock, because the caller may have no right to some of the jobs.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> =
         select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));
@@ -218,11 +217,11 @@ pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
 pub struct LockedHeld {
     pub job: Text,
     pub check: Pending,
-    /// Whether awty holds the check after `max_crashes` crashes, also without a hold of a client.
+    /// Awty holds the check after `max_crashes` crashes.
     pub is_after_crashes: bool,
 }
 
-/// Locks held checks. Skips checks that a client has locked.
+/// Skips checks that a client has locked.
 pub fn lock_held(ids: &[i64], max_crashes: i32) -> Vec<LockedHeld> {
     let read = |rows: &Rows, row| {
         let check = Pending::of(rows, row)?;
@@ -285,7 +284,7 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
     rows.all(|row| rows.get(row, 1))
 }
 
-/// Stores the error if the run failed. The caller has locked the row.
+/// The caller has locked the row.
 pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     let Rescheduled { slot, done, attempt, failure } = *again_at;
     let RunRecord { started_at, run_time, .. } = *run;
@@ -294,7 +293,7 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     again(id, slot, done, attempt, run_time, started_at, lateness, sqlstate, message, context, failed_at);
 }
 
-/// Deletes checks whose rows the caller has locked. Raises an error if a user's trigger or rule keeps one of the rows.
+/// The caller has locked the rows. Raises an error if a user's trigger or rule keeps one of them.
 pub fn remove(ids: &[i64]) {
     if delete_all(ids) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

@@ -1,4 +1,4 @@
-//! Copies checks that end to the history, and deletes them from `awty.future_job`.
+//! Moves checks that end from `awty.future_job` to the history.
 
 use super::record::{End, FailureTexts, RunRecord};
 use super::typed::statement;
@@ -13,8 +13,7 @@ use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-// A check is copied and deleted by separate statements, because PostgreSQL does not support an administrator's rules on
-// a DELETE inside WITH.
+// Separate statements, because PostgreSQL does not support an administrator's rules on a DELETE inside WITH.
 statement! {
     fn archive_run(
         id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, done: i32, outcome: Text,
@@ -30,7 +29,7 @@ statement! {
       WHERE f.id = $1"
 }
 
-// The caller has deleted the check's row, and check_stat has no row of the check.
+// check_stat has no row of the check.
 statement!(
     archive_one,
     [
@@ -83,8 +82,7 @@ statement! {
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 }
 
-// If a run has ended its own check, the check's history row was written during the run. This statement adds the run to
-// that row.
+// A run that has ended its own check has already written the history row.
 statement! {
     fn answer_own(id: i64, started_at: Time, finished_at: Time, run_time: TimeDelta, lateness: TimeDelta, outcome: Text) -> bool = query,
     c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,
@@ -112,7 +110,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// The caller has deleted the rows of the checks, for all of which this run was the first.
+/// The caller has deleted the checks' rows. This run was the first of each check.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {

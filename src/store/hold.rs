@@ -1,10 +1,8 @@
-//! SQL statements on `awty_internal.hold`, which has the holds of checks. A hold may name a check whose run is in
-//! progress. If this run commits before it sees the hold, the hold names an ended check until the next inspection. A
-//! hold also names the check's repetition, so that the inspection can hold the next occurrence.
+//! SQL statements on `awty_internal.hold`. If a check's run commits before it sees a new hold, the hold names an ended
+//! check until the next inspection. Therefore a hold also names the check's repetition, so that the inspection can hold
+//! the next occurrence.
 //!
-//! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A
-//! worker only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the holds of ended
-//! checks.
+//! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing.
 
 use super::typed::{row, statement};
 use super::{arg, time};
@@ -14,7 +12,7 @@ use pgrx::pg_sys;
 
 pub struct Held {
     pub at: Time,
-    /// The end of the hold, or `None` if only `awty.release()` ends the hold.
+    /// `None` if only `awty.release()` ends the hold.
     pub until: Option<Time>,
 }
 
@@ -37,17 +35,15 @@ statement! {
 }
 
 statement! {
-    /// Removes a hold whose end has passed. Skips the hold if a client has locked it.
+    /// Skips the hold if a client has locked it.
     pub fn remove_passed(id: i64, now: Time) -> Option<Held> = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT p.check_id FROM awty_internal.hold AS p WHERE p.check_id = $1 AND p.held_until <= $2 FOR UPDATE SKIP LOCKED))
       RETURNING h.held_at, h.held_until"
 }
 
-// The condition is IS NOT DISTINCT FROM true instead of f.held. With f.held, a planner without statistics might read the
-// whole index of held checks.
+// With f.held, a planner without statistics might read the whole index of held checks.
 statement! {
-    /// Whether awty holds the check after crashes, also if a client has put a hold on it.
     pub fn is_after_crashes(id: i64, max_crashes: i32) -> bool = query,
     c"SELECT 1 FROM awty.future_job AS f
       WHERE f.id = $1 AND f.held IS NOT DISTINCT FROM true AND (
@@ -61,11 +57,11 @@ statement! {
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 }
 
-// SKIP LOCKED in these statements skips holds that a client is releasing. A client that wants to release a locked hold
-// waits for this transaction, and then looks again.
+// Skips holds that a client is releasing. A client that wants to release a locked hold waits for this transaction, and
+// then looks again.
 statement! {
-    /// Copies holds of ended occurrences to the pending occurrences of the same repetitions. This is needed if the run
-    /// that scheduled an occurrence could not see the hold. The statement does not set `held` yet.
+    /// The run that scheduled an occurrence could not see the hold of the ended one. The statement does not set `held`
+    /// yet.
     pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, held_until, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.held_until, h.repetition_id
@@ -94,9 +90,9 @@ statement! {
       WHERE h.check_id > $1 AND NOT f.held ORDER BY h.check_id LIMIT $2 FOR KEY SHARE OF h SKIP LOCKED"
 }
 
-// If a client that is releasing a skipped hold rolls back, a later inspection finds the hold.
+// If the releasing client rolls back, a later inspection finds the hold.
 statement! {
-    /// Returns the checks that have a hold. During its run, a check may have a hold without being marked as held.
+    /// During its run, a check may have a hold without being marked as held.
     pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 }
@@ -144,7 +140,7 @@ pub fn unsilence(ids: &[i64]) {
     }
 }
 
-/// If the check already has a hold, `held_at` of that hold stays.
+/// An existing hold keeps its `held_at`.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<&Text>, until: Option<Time>) {
     put_one().execute(&[arg(id), arg(by), time(now), note.map(Text::datum), arg(runs), until.and_then(time)]);
 }
@@ -155,8 +151,7 @@ pub fn carry(ended: &[(i64, i64)]) {
 }
 
 statement! {
-    /// Returns the first end of a hold after a time. `role` limits the search to the checks of one role's jobs; InvalidOid stands
-    /// for all roles.
+    /// `role` limits the search to one role's jobs; InvalidOid stands for all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
     c"SELECT h.held_until FROM awty_internal.hold AS h
       WHERE h.held_until IS NOT NULL AND h.held_until > $2 AND ($1 IS NULL OR (
@@ -165,8 +160,7 @@ statement! {
 }
 
 statement! {
-    /// Returns holds that have passed their end: each end with its check, after a place in this order. `role` has the same
-    /// meaning as in [`first_end`].
+    /// Returns ends and checks in this order. `role` is as in [`first_end`].
     pub fn passed(now: Time, role: pg_sys::Oid, after: Time, after_id: i64, limit: i64) -> Vec<(Time, i64)> = query,
     c"SELECT h.held_until, h.check_id FROM awty_internal.hold AS h
       WHERE h.held_until IS NOT NULL AND h.held_until <= $1 AND (h.held_until, h.check_id) > ($3, $4) AND ($2 IS NULL OR (
@@ -175,7 +169,7 @@ statement! {
 }
 
 statement! {
-    /// Removes passed holds of checks that are not held, because a client held the check during a run.
+    /// A client has held these checks during a run, so they are not marked as held.
     pub fn remove_unheld(ids: &[i64], now: Time) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id = ANY (ARRAY(
           SELECT o.check_id FROM awty_internal.hold AS o

@@ -1,4 +1,4 @@
-//! SQL statements on `awty_internal.in_flight`, which lists the checks that each worker is about to run.
+//! SQL statements on `awty_internal.in_flight`, the checks that each worker is about to run.
 
 use super::typed::{row, statement};
 use std::collections::BTreeMap;
@@ -19,9 +19,8 @@ statement! {
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 }
 
-// Deletes only rows that have not changed since they were read. A new worker may have replaced a row by its own. The
-// statement returns single ids and no arrays, because an administrator may have written an array that this program
-// cannot read.
+// Deletes only rows that have not changed since they were read, because a new worker may have replaced a row. Returns
+// no arrays, because an administrator may have written an array that this program cannot read.
 statement! {
     fn delete_read(workers: Vec<i32>, xids: Vec<i64>) -> Vec<(i32, i64)> = query,
     c"WITH gone AS (

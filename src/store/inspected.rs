@@ -1,4 +1,4 @@
-//! Each statement goes by index from one job to the next, so its cost grows with the number of jobs and not of checks.
+//! Each statement goes by index from job to job, so its cost grows with the number of jobs and not of checks.
 
 use super::typed::statement;
 use crate::pg::clock::Timestamp;
@@ -24,7 +24,7 @@ statement!(
 );
 
 statement! {
-    /// A database without a job may be in the middle of a restore. The restore must create its own tables.
+    /// A database without a job may be in the middle of a restore, which must create its own tables.
     pub fn any_job() -> bool = query,
     c"SELECT 1 FROM awty.job LIMIT 1"
 }
@@ -57,7 +57,7 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
         .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
-/// Finds checks whose job is gone. They were committed after `awty.unregister()` had looked for checks of the job.
+/// These checks were committed after `awty.unregister()` had looked for checks of the job.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     lock_some_of(&select_orphans(limit))
 }

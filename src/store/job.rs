@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Schema and function name are empty if external workers claim the job's checks.
+    /// Empty if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -126,7 +126,7 @@ statement! {
 }
 
 statement! {
-    /// Returns the first end of a pause after a time. `role` limits the search to the jobs of one role; InvalidOid stands for all roles.
+    /// `role` limits the search to one role's jobs; InvalidOid stands for all roles.
     pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> = query,
     c"SELECT j.paused_until FROM awty.job AS j
       WHERE j.paused_until IS NOT NULL AND j.paused_until > $2 AND ($1 IS NULL OR j.role::pg_catalog.oid = $1)
@@ -134,8 +134,7 @@ statement! {
 }
 
 statement! {
-    /// Resumes jobs whose pause has passed its end, and returns the role of each job. External workers run the checks of
-    /// the job if the second value is true. Skips jobs that a client has locked.
+    /// Returns the role of each job, and whether external workers run its checks. Skips jobs that a client has locked.
     pub fn resume_passed(now: Time, role: pg_sys::Oid) -> Vec<(pg_sys::Oid, bool)> = query,
     c"UPDATE awty.job SET paused = false, resumed_at = paused_until, paused_at = NULL, paused_by = NULL, paused_note = NULL, paused_until = NULL
       WHERE job = ANY (ARRAY(
@@ -189,7 +188,6 @@ pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// Returns a job, which is cached until `awty.job` changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
@@ -199,7 +197,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // The slot width is computed again, because `awty.slot` may have changed since the job was cached.
+        // `awty.slot` may have changed since the job was cached.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -263,7 +261,7 @@ pub struct Pause {
     pub until: Option<Time>,
 }
 
-/// Pauses a job, or resumes it if there is no pause. Returns `false` if nothing changes.
+/// Resumes the job if there is no pause. Returns `false` if nothing changes.
 pub fn set_paused(name: &Text, pause: Option<&Pause>, now: Time) -> bool {
     let by = pause.and_then(|pause| arg(pause.by));
     let note = pause.and_then(|pause| pause.note.as_ref()).map(Text::datum);
@@ -271,7 +269,7 @@ pub fn set_paused(name: &Text, pause: Option<&Pause>, now: Time) -> bool {
     update_paused().execute(&[Some(name.datum()), arg(pause.is_some()), time(now), by, note, until]) == 1
 }
 
-/// Marks a job as having repetitions. Returns `false` if the job was marked before.
+/// Returns `false` if the job was marked before.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats().execute(&[Some(name.datum())])) == 1
 }

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// `width` is the job's slot width under the current `awty.slot`.
+    /// With the slot width under the current `awty.slot`.
     pub limits: Limits,
     pub terms: LeaseOptions,
 }
@@ -30,7 +30,7 @@ pub struct JobOption {
     pub name: &'static str,
     /// Position among the arguments of `awty.register()` and `awty.alter()`.
     pub argument: usize,
-    /// Number of the column in the column lists of `store::job`.
+    /// Position in the column lists of `store::job`.
     pub column: i32,
     pub field: fn(&mut Options) -> Field,
 }

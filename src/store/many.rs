@@ -1,5 +1,5 @@
 //! Invariant: rows are written and locked in the order of the given keys, so callers with overlapping keys cannot
-//! deadlock. One statement both writes and locks, because two statements would go through the keys twice.
+//! deadlock.
 
 use super::statement::Arg;
 use super::typed::statement;
@@ -8,7 +8,7 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// If unnest() stood in FROM, its rows would first be written to disk. ON CONFLICT would double the cost per row.
+// In FROM, the rows of unnest() would first be written to disk. ON CONFLICT would double the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -31,8 +31,7 @@ statement!(
       RETURNING f.id"
 );
 
-// OFFSET 0 makes the planner look up each key by index. Otherwise, a planner with few statistics might compare each key
-// with each check.
+// OFFSET 0 makes the planner look up each key by index.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -106,7 +105,7 @@ pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
     insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
-/// Returns position (from 0), id and due time of each pending check, in the order of the keys.
+/// Positions count from 0.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;

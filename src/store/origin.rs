@@ -1,5 +1,5 @@
-//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or
-//! from a backup.
+//! SQL statements on `awty_internal.origin`, which records whether this database's rows come from another database or a
+//! backup.
 
 use super::typed::statement;
 use crate::pg::{catalog, clock};
@@ -9,8 +9,7 @@ use crate::store::typed::number;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// A restore of a dump fills this table last. So a restore is in progress if the database has jobs or checks but this
-// table has no row.
+// A restore of a dump fills this table last, so a database with jobs or checks but without this row is being restored.
 //
 // After a restore of the server, an inspection writes the OID 0, which no database has. The database therefore stays
 // held, even after pg_upgrade or a dump.
@@ -41,14 +40,14 @@ statement! {
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 }
 
-// Writes nothing if the table has a row, because two sessions that register jobs would otherwise wait for each other.
+// Two sessions that register jobs would wait for each other if each wrote the row.
 statement! {
     fn claim_own(database: pg_sys::Oid, restored_at: Option<Time>) = query,
     c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 }
 
-// Moves the sequence past all used ids, because logical replication copies rows but no sequences.
+// Logical replication copies rows but no sequences.
 statement! {
     fn pass_used_ids() = query,
     c"SELECT pg_catalog.setval('awty.future_job_id_seq', u.id)

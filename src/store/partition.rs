@@ -1,6 +1,6 @@
-//! Invariant: history is removed by whole days. Only rows that move out of the default partition are deleted one by
-//! one. A client waits for a lock of this module no longer than the caller's `lock_timeout`. The module does not run
-//! while the database has no job, so that a restore can create the partitions under their own names.
+//! Invariant: history is removed by whole days. A client waits for a lock of this module no longer than the caller's
+//! `lock_timeout`. The module does not run while the database has no job, so that a restore can create the partitions
+//! under their own names.
 
 use super::typed::statement;
 use crate::pg::owner::as_owner;
@@ -42,7 +42,7 @@ impl Partitioned {
         }
     }
 
-    /// No statistics are collected for these columns, so that EXPLAIN does not disclose their values.
+    /// Without statistics, EXPLAIN does not disclose the values of these columns.
     fn hidden(self) -> &'static [&'static str] {
         match self {
             Self::History => &["job", "entity_name", "entity_key", "args", "sqlstate", "message", "context"],
@@ -114,9 +114,8 @@ pub fn make(parted: Partitioned, now: Time) {
     as_owner(|| {
         let has_rows = |day: &NaiveDate| strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) || missing.iter().any(has_rows) {
-            // Both tables are locked first, so that readers and writers wait before they look for partitions. A reader
-            // that waited only for the default partition would miss the moved rows. A writer that had already chosen
-            // the default partition would violate its constraint.
+            // Both tables are locked first. A reader that waited only for the default partition would miss the moved
+            // rows. A writer that had already chosen the default partition would violate its constraint.
             run(&format!("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", parted.table()));
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
         }
@@ -173,8 +172,7 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // Revokes all rights on the new partition, as the install script does, because ALTER DEFAULT PRIVILEGES may have
-    // granted rights, even to roles that may read or write all data.
+    // ALTER DEFAULT PRIVILEGES may have granted rights, even to roles that may read or write all data.
     for role in select_grantees(Text::from(name.as_str())) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
@@ -200,10 +198,10 @@ fn create(parted: Partitioned, day: NaiveDate, has_strays: bool) {
     ));
 }
 
-/// The only variable parts of the command are dates, and names of roles that PostgreSQL has quoted.
+/// The only variable parts are dates, and names of roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
-    // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.
+    // SAFETY: after an ERROR, the abort cleans SPI up.
     unsafe {
         pg_sys::SPI_connect();
         let code = pg_sys::SPI_execute(command.as_ptr(), false, 0);

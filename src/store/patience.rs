@@ -5,15 +5,14 @@ use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// Maximum wait for a lock, as a setting's value and in milliseconds. The wait is limited because a prepared
-/// transaction may hold its lock for days.
+/// As a setting's value and in milliseconds. A prepared transaction may hold a lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 pub fn wait<R>(busy: impl Fn() -> Error, run: impl FnOnce() -> R) -> R {
     let busy = AssertUnwindSafe(busy);
     PgTryBuilder::new(AssertUnwindSafe(|| {
         as_owner(|| {
-            // SAFETY: a setting of this session, in milliseconds; 0 for no limit.
+            // SAFETY: a setting in milliseconds; 0 for no limit.
             let own = unsafe { pg_sys::LockTimeout };
             if own == 0 || own > PATIENCE.1 {
                 owner::set_local(c"lock_timeout", PATIENCE.0);

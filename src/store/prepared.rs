@@ -8,8 +8,8 @@ statement!(
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 );
 
-/// Returns whether a transaction was prepared within the last minute. It may have announced checks, which appear only
-/// with COMMIT PREPARED. After a minute, an audit finds these checks.
+/// A transaction that was prepared within the last minute may have announced checks, which appear only with COMMIT
+/// PREPARED. Later, an audit finds them.
 pub fn any_young() -> bool {
     if settings::max_prepared_transactions() == 0 {
         return false;

@@ -57,7 +57,6 @@ pub struct End<'a> {
     pub failure: Option<&'a Failure>,
 }
 
-/// The texts of a failure as they are stored. All are `None` without a failure.
 #[derive(Default)]
 pub struct FailureTexts {
     pub sqlstate: Option<Text>,

@@ -6,7 +6,6 @@ use crate::pg::array::{self, REGROLE};
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// Each right includes `Read`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,

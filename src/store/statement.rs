@@ -1,5 +1,5 @@
-//! Invariant: a statement is planned once for all parameters, and reads tables by index. A table that was empty at
-//! planning time may later have ten million rows.
+//! Invariant: a statement is planned once, and reads tables by index, because a table that was empty at planning time
+//! may later have ten million rows.
 
 use crate::pg::owner;
 use crate::pg::relations;
@@ -14,8 +14,7 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// In a statement's list of types, this value stands for an array of rows of `awty.future_job`, because the OID of that
-/// type differs between databases.
+/// Stands for an array of rows of `awty.future_job`, whose type's OID differs between databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 pub type Arg = Option<pg_sys::Datum>;
@@ -32,7 +31,7 @@ impl Prepared {
         self.as_owner(|statement| statement.run(args, false, read))
     }
 
-    /// A parallel query must not take a new snapshot, so it uses the current one.
+    /// A parallel query must not take a new snapshot.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.as_owner(|statement| statement.run_latest(args, read))
     }
@@ -69,8 +68,7 @@ impl Statement {
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
         let nulls: Vec<std::ffi::c_char> =
             args.iter().map(|arg| if arg.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
-        // SAFETY: SPI is connected for the duration; values and nulls have one entry per parameter; an ERROR unwinds
-        // and the abort of the transaction cleans SPI up.
+        // SAFETY: values and nulls have one entry per parameter; after an ERROR, the abort cleans SPI up.
         unsafe {
             pg_sys::SPI_connect();
             let plan = self.prepared();
@@ -88,8 +86,7 @@ impl Statement {
     /// SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
-        // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected by the contract of this
-        // function.
+        // SAFETY: a kept plan lives as long as the process; SPI is connected.
         unsafe {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
@@ -107,7 +104,7 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // If the extension was created again, the type of the plan's rows has changed.
+                // The extension was created again, so the type of the plan's rows has changed.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }
@@ -166,7 +163,7 @@ impl Rows {
     }
 
     pub fn len(&self) -> usize {
-        // SAFETY: a non-null table is SPI's current one, valid until SPI_finish, which comes after the reader returns.
+        // SAFETY: SPI's current table, valid until SPI_finish, which comes after the reader returns.
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
@@ -174,8 +171,7 @@ impl Rows {
         (0..self.len()).filter_map(read).collect()
     }
 
-    /// Columns count from 1, rows from 0. A value that is passed by reference points into SPI's memory, unless `T`
-    /// copies the value.
+    /// Columns count from 1, rows from 0. A value passed by reference points into SPI's memory.
     pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement and its type.
@@ -197,7 +193,7 @@ impl Rows {
 }
 
 impl Rows {
-    /// Returns the elements of an array of ids in the first row.
+    /// The ids are an array in the first row.
     pub fn first_ids(&self, column: i32) -> Vec<i64> {
         self.first::<Vec<Option<i64>>>(column).into_iter().flatten().flatten().collect()
     }
@@ -207,7 +203,7 @@ pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: a composite value, while SPI is connected; it is copied into the memory of the caller that connected.
+        // SAFETY: copied into the memory of the caller that connected SPI.
         (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
     }
 }

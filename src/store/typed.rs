@@ -7,9 +7,8 @@ use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::{self, Oid};
 
-/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`. Another method of
-/// [`super::statement::Prepared`] can replace `query`. If the result is no [`Outcome`], `query(reader)` replaces
-/// `query`.
+/// The typed form is `pub fn name(parameters) -> Result = query, c"SQL"`, where `query` may be another method of
+/// [`super::statement::Prepared`]. If the result is no [`Outcome`], `query(reader)` replaces `query`.
 ///
 /// The plain form returns the statement, for types that the typed form does not support.
 macro_rules! statement {

@@ -1,10 +1,8 @@
 //! Reads the row of a check that this transaction itself has written, as in `awty.travel()`.
 //!
-//! No other transaction can see such a row, so it needs no lock. A lock would be expensive, because each run is a
-//! subtransaction. All later versions of the row would carry a list of lockers, which all later runs would read.
-//!
-//! For the same reason, `awty.travel()` releases its lock on another transaction's version of a row at once.
-//! `awty.travel()` cannot commit, so it need not keep other sessions from the row.
+//! No other transaction can see such a row, so it needs no lock. Each run is a subtransaction, so a lock would add to a
+//! list of lockers that all later runs read. For the same reason, `awty.travel()` releases its lock on another
+//! transaction's row at once. It cannot commit, so it need not keep other sessions from the row.
 
 use super::{Locked, Row, Table};
 use pgrx::pg_sys;
@@ -12,7 +10,7 @@ use pgrx::pg_sys;
 impl Table {
     pub(super) fn look_at_own(&self, row: &Row) -> Locked {
         let mut tid = row.tid;
-        // SAFETY: the row was read in this transaction; the slot is one of this table; the snapshot is popped here.
+        // SAFETY: the row was read in this transaction; the snapshot is popped here.
         unsafe {
             pg_sys::CommandCounterIncrement();
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());

@@ -12,7 +12,7 @@ impl Row {
     }
 
     fn text(&self, column: usize) -> String {
-        // SAFETY: the column is a text, and in the transaction's memory.
+        // SAFETY: a text in the transaction's memory.
         let text = self.column(column).and_then(|datum| unsafe { Text::from_datum(datum, false) });
         text.map(|text| text.to_string()).unwrap_or_default()
     }
