@@ -1,4 +1,4 @@
-//! Implements `awty.adopt()`, which lets awty run the checks of a restored or cloned database.
+//! `awty.adopt()` lets awty run the checks of a restored or cloned database.
 
 use crate::call::args::Args;
 use crate::call::rights;

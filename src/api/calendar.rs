@@ -15,7 +15,7 @@ use crate::watch;
 use awty_core::calendar::{Calendar, Hours, MAX_CLOSED, MAX_ELEMENTS};
 use pgrx::pg_sys;
 
-/// Limits the calendars of a role, because each query of `awty.calendar` checks the reader's rights to every calendar.
+/// Each query of `awty.calendar` checks the reader's rights to every calendar.
 const MAX_CALENDARS: i64 = 1_000;
 
 calls! {
@@ -94,7 +94,7 @@ fn elements(
     max: usize,
 ) -> Result<Vec<pg_sys::Datum>> {
     let array = args.datum(index).ok_or(Error::Null { argument })?;
-    // SAFETY: each call here is for an argument that is declared as an array of this type.
+    // SAFETY: each call is for an argument that is declared as an array of this type.
     let elements = unsafe { array::elements(array, element) }.ok_or(CalendarError::Dimensions { argument })?;
     if elements.len() > max {
         return Err(CalendarError::TooMany { argument, max }.into());

@@ -20,7 +20,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // Leaves out the checks that belong to a rule. Otherwise the rule would stop watching the row.
+        // Cancelling a rule's check would stop the rule from watching the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     if let [job] = jobs.as_slice()
@@ -28,7 +28,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     {
         return Ok(watch::silence::rows(job, &entity.name, &[entity.key]));
     }
-    // Locks only checks that the caller may cancel, so that the call does not block checks of other roles.
+    // Locks only checks that the caller may cancel, so that checks of other roles are not blocked.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
@@ -41,7 +41,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     if !job.repeats {
         return id;
     }
-    // The lock may have waited for a run that replaced the check with the next one. The loop then locks the new check.
+    // The lock may have waited for a run that scheduled the next check, which is then locked.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }

@@ -1,4 +1,4 @@
-//! Implements `awty.check_now()`, which makes a check due now without undoing a run in progress.
+//! Makes a check due now without undoing a run in progress.
 
 use super::hold::{lock, peek, running_since};
 use crate::call::args::{Args, calls};
@@ -44,7 +44,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// A future occurrence of a repetition becomes an extra occurrence, so that the repetition keeps all its planned slots.
+/// A future occurrence becomes an extra one, so that the repetition keeps all its planned slots.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {

@@ -21,7 +21,6 @@ calls! {
     fn release -> () = release_check;
 }
 
-/// A run of the check that is in progress ends normally.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -40,7 +39,7 @@ fn hold_check(args: &Args) -> Result<()> {
         return Err(QuietError::HeldAfterCrashes { entity: entity.label(), job: job.name.to_string() }.into());
     }
     let id = if runs {
-        // The run may leave the check pending, and may end before this transaction commits. A maintainer then holds the
+        // The run may leave the check pending and end before this transaction commits. A maintainer then holds the
         // check.
         wakeup::inspect_at_commit(false);
         seen.id
@@ -56,7 +55,7 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Returns the planned end of a hold or a pause, rounded up to a slot.
+/// Rounded up to a slot.
 pub fn planned_end(args: &Args, index: usize, argument: &'static str, job: &Job) -> Result<Option<Time>> {
     let Some(until) = args.time(index, argument)? else { return Ok(None) };
     if until <= clock::now() {
@@ -65,7 +64,7 @@ pub fn planned_end(args: &Args, index: usize, argument: &'static str, job: &Job)
     Ok(Some(job.options.limits.width.round_up(until)))
 }
 
-/// If the check fell due while it was held, the job's `on_missed` says what happens to the check.
+/// The job's `on_missed` decides about a check that fell due while it was held.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
@@ -74,8 +73,8 @@ fn release_check(args: &Args) -> Result<()> {
         if watch::hold::release(&watched, &entity.key) {
             return Ok(());
         }
-        // The row's alert was not held. If the row is silenced, the call is refused. Otherwise crashes may have held
-        // the check, which is released below.
+        // The row's alert was not held. Unless the row is silenced, crashes may have held the check, which is released
+        // below.
         if peek(&entity, &job).is_ok_and(|check| hold::is_silenced(check.id)) {
             return Err(WatchError::Silenced { entity: entity.label() }.into());
         }
@@ -84,8 +83,7 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut ended = None;
     if !seen.held {
-        // A client that holds a check during its run does not mark the check as held. If this call waited for the end
-        // of that run, the check is marked now.
+        // A hold that was set during a run marks the check only now, if this call waited for the end of that run.
         ended = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };

@@ -1,5 +1,5 @@
-//! Invariant: awty_http and the gateway validate a call with the same code of `awty_core`. The gateway can therefore
-//! make every call that awty_http accepts.
+//! Invariant: awty_http and the gateway validate a call with the same code, so the gateway can make every call that
+//! awty_http accepts.
 
 use crate::call::args::{Args, calls};
 use crate::error::{Error, Result, UriRefused};
@@ -20,7 +20,7 @@ fn text(args: &Args, index: usize, argument: &'static str) -> Result<Text> {
     args.get(index).ok_or(Error::Null { argument })
 }
 
-/// Replaces characters outside ASCII. No valid URI or argument has any.
+/// Characters outside ASCII are replaced, because no valid URI or argument has any.
 fn utf8(text: &Text) -> Cow<'_, str> {
     String::from_utf8_lossy(text.as_bytes())
 }

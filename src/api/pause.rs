@@ -1,5 +1,3 @@
-//! Implements `awty.pause()` and `awty.resume()`, which stop and restart the checks of a job.
-
 use super::hold::planned_end;
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};

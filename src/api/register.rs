@@ -66,14 +66,14 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Waits for a claim that is in progress. The next claim waits until this transaction commits.
+/// Waits for a claim in progress. The next claim waits until this transaction commits.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
     }
 }
 
-/// Without this refusal, an external worker and a worker of the server could run the same check.
+/// An external worker and a worker of the server could otherwise run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -82,13 +82,12 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether anything changed.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // Shared memory may still have counters of an earlier job with the same name.
+            // Shared memory may have counters of an earlier job with this name.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -180,7 +179,7 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    // Unregistering a job also removes its leases and targets, so the caller must be allowed to change leases.
+    // Unregistering a job removes its leases and targets, so the caller must be allowed to change leases.
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
@@ -188,17 +187,16 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A superuser must be able to remove a job whose row is invalid.
-        // SAFETY: the called function only reads a variable.
+        // A superuser must be able to remove a job whose row is invalid. SAFETY: only reads a variable.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // The statements below delete rows that claims of this job read, so the lock on these claims is taken first.
+    // The lock comes before the deletion of rows that claims of this job read.
     lock_claims(&name);
     let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // The first call may have waited for a run of a check. That run may have inserted the next check.
+        // The first call may have waited for a run that inserted the next check.
         count += watch::end_rule::checks(&name);
     }
     job::delete(&name);

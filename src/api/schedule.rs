@@ -1,5 +1,3 @@
-//! Implements `awty.schedule()` and `awty.next_slot()`.
-
 use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
@@ -28,10 +26,10 @@ use std::collections::HashSet;
 
 const ROUNDS: u32 = 100;
 
-/// Maximum number of targets of which a session asks whether they are blocked.
+/// Maximum number of targets per session, so that `awty.schedule()` stays quick and the list stays short.
 const MAX_ASKED: usize = 100;
 
-/// Maximum length of an interval: a thousand years. A longer interval could overflow.
+/// A thousand years. A longer interval could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 calls! {
@@ -84,7 +82,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Notifies the client, once per session and job, that the job is paused.
+/// Once per session and job.
 pub fn say_paused(job: &Job) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -94,12 +92,11 @@ pub fn say_paused(job: &Job) {
     }
 }
 
-/// Notifies the client, once per session and target, that the target takes no calls now.
+/// Once per session and target.
 pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     thread_local! {
         static ASKED: RefCell<HashSet<(Text, Text)>> = RefCell::default();
     }
-    // A session looks only at its first targets, so that `awty.schedule()` stays quick and the list stays short.
     let is_new = |asked: &mut HashSet<_>| asked.len() < MAX_ASKED && asked.insert((job.name.clone(), target.clone()));
     if job.is_external() && ASKED.with_borrow_mut(is_new) {
         for (_, found) in target::read(&job.name, std::slice::from_ref(target), now) {
@@ -116,8 +113,7 @@ pub fn say_blocked(job: &Job, target: &Text, now: Time) {
     }
 }
 
-/// Notifies the client of the job's slot width. A trigger may schedule thousands of checks, so each session does this
-/// only once per job.
+/// Once per session and job, because a trigger may schedule thousands of checks.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -151,7 +147,7 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
         return Err(Error::OutOfRange { argument: "after" });
     }
-    // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval. It respects months and time zones.
+    // SAFETY: a plain function on a timestamptz and an interval. It respects months and time zones.
     let (start, then): (i64, TimestampWithTimeZone) = unsafe {
         let start = clock::transaction_start();
         let then = pgrx::direct_function_call(
@@ -200,7 +196,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// Makes the new check the repetition's pending occurrence. The repetition continues after the slot of the new check.
+/// The repetition continues after the slot of the new check.
 pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);

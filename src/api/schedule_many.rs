@@ -1,8 +1,7 @@
-//! Implements `awty.schedule_many()` and `awty.cancel_many()`, which write the checks of many entities in a few
-//! statements.
+//! `awty.schedule_many()` and `awty.cancel_many()` write the checks of many entities in a few statements.
 //!
-//! Invariant: keys are sorted, and checks are written or locked in that order, so that two calls cannot deadlock. If
-//! anything is refused, nothing is written.
+//! Invariant: checks are written or locked in the order of their keys, so that two calls cannot deadlock. If anything
+//! is refused, nothing is written.
 
 use super::cancel;
 use super::schedule::{due_after, inherit_occurrence, say_blocked, say_paused, say_slot, slot_of};
@@ -32,12 +31,11 @@ calls! {
 
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// Indexes into `texts`, in the order in which the checks are written.
     sorted: Vec<usize>,
 }
 
 impl Keys {
-    /// NULL counts as an empty list, because `array_agg()` over no rows returns NULL.
+    /// `array_agg()` over no rows returns NULL, so NULL counts as an empty list.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -48,7 +46,7 @@ impl Keys {
         }
         let texts: Option<Vec<pg_sys::Datum>> = texts.into_iter().collect();
         let texts = texts.ok_or(Error::Null { argument: ARGUMENT })?;
-        // SAFETY: the elements belong to the argument, which lives as long as the call.
+        // SAFETY: the argument lives as long as the call.
         let bytes: Vec<&[u8]> = texts.iter().map(|text| unsafe { array::bytes(*text) }).collect();
         for key in &bytes {
             match key.len() {
@@ -84,7 +82,7 @@ struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// Slots of the checks: one slot for each key, or a single slot for all keys.
+    /// One slot for each key, or a single slot for all keys.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -145,7 +143,7 @@ fn job_args(args: &Args, keys: usize) -> Result<Option<Vec<Option<pg_sys::Datum>
     // SAFETY: the function is declared with jsonb[].
     let values = unsafe { array::elements(datum, JSONB) }.filter(|values| values.len() == keys);
     let values = values.ok_or(Error::ArrayShape { argument: "args" })?;
-    // SAFETY: the values are elements of an array of jsonb.
+    // SAFETY: elements of an array of jsonb.
     if values.iter().flatten().any(|value| unsafe { is_too_large(*value) }) {
         return Err(Error::ArgsTooLarge { max: MAX_ARGS });
     }
@@ -165,8 +163,7 @@ impl Request<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // A plain INSERT is tried first, because in most calls no check is pending and an INSERT with ON CONFLICT takes
-        // twice as long.
+        // In most calls no check is pending, and ON CONFLICT would take twice as long.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
@@ -188,7 +185,7 @@ impl Request<'_> {
 
     fn values(&self, places: &[usize]) -> Values {
         let slot = |place: &usize| Some(pg_sys::Datum::from(clock::to_timestamp(self.slots[*place])));
-        // SAFETY: the values are times, and elements of an array of jsonb.
+        // SAFETY: times, and elements of an array of jsonb.
         let slots = (self.slots.len() > 1).then(|| unsafe { array::build(places.iter().map(slot), TIME) });
         let args = self.args.as_ref();
         // SAFETY: as above.
@@ -243,7 +240,7 @@ impl Request<'_> {
     }
 }
 
-/// If the call names no job, checks of jobs that the caller may not schedule are skipped without an error.
+/// Without a job, checks that the caller may not schedule are skipped without an error.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -260,14 +257,14 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for EntityCheck { job, .. } in &found {
-        // If the call names no job, checks of rules are left out, so that the rules keep watching their rows.
+        // Without a job, checks of rules are left out, so that the rules keep watching their rows.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // The call locks one check at a time, because it may have to wait for a run. The wait may end with a new
-        // occurrence of the repetition. The call must lock this occurrence before the check of the next key.
+        // One check at a time. A lock may wait for a run, and then find a new occurrence, which must be locked before
+        // the check of the next key.
         let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

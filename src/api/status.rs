@@ -1,5 +1,4 @@
-//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides which reason the views
-//! show if nothing runs.
+//! Implements `awty.status`, `awty.explain()` and `awty.doctor()`. sql/60_status.sql decides why nothing runs.
 //!
 //! Invariant: the functions only read. They also work on a standby and without the preloaded library, and take no lock
 //! stronger than ACCESS SHARE.
@@ -56,7 +55,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // The problem in shared memory may be outdated, but the variable `unserved` is current.
+    // `unserved` is more current than the problem in shared memory.
     let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
@@ -141,7 +140,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// The launcher may look for due checks only once a second, so a smaller value of `max_lag` would give false alarms.
+/// The launcher may look for due checks only once a second, so a smaller value would give false alarms.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 #[pg_extern(sql = false)]

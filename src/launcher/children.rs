@@ -1,7 +1,6 @@
-//! Invariant: if a worker never starts, its reserved entry in shared memory is freed. At most [`MAINTAINERS`] databases
-//! are inspected at a time.
+//! Invariant: if a worker never starts, its reserved entry in shared memory is freed.
 //!
-//! If the server has no free process, the launcher waits longer after each attempt. It logs this once.
+//! If the server has no free process, the launcher waits longer after each attempt.
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
@@ -16,8 +15,8 @@ use std::time::Duration;
 
 const MAINTAINERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// After this time, the launcher frees the entry that it reserved for a worker. A worker that starts later finds its
-/// entry taken and exits.
+/// The launcher then frees the entry that it reserved for a worker. A worker that starts later finds its entry taken
+/// and exits.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -25,7 +24,7 @@ pub struct Children {
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// If the server has no free process: the time of the next attempt, and the number of failed attempts in a row.
+    /// If the server has no free process: the time of the next attempt, and the failed attempts in a row.
     no_room: Option<(Mono, u32)>,
     said_no_place: bool,
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
@@ -38,13 +37,13 @@ pub enum Sent {
     NoProcess,
 }
 
-/// PostgreSQL allocates the handle in TopMemoryContext, so `drop` must free it.
+/// PostgreSQL allocates the handle in TopMemoryContext, so `drop` frees it.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
     fn has_ended(&self) -> bool {
         let mut pid = 0;
-        // SAFETY: a handle of a process that this process has registered.
+        // SAFETY: this process registered the handle's process.
         let status = unsafe { pg_sys::GetBackgroundWorkerPid(self.0, &mut pid) };
         status == pg_sys::BgwHandleStatus::BGWH_STOPPED
     }
@@ -52,7 +51,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: RegisterDynamicBackgroundWorker allocated it, and it is not used after this.
+        // SAFETY: RegisterDynamicBackgroundWorker allocated it; it is not used after this.
         unsafe { pg_sys::pfree(self.0.cast()) };
     }
 }
@@ -121,8 +120,7 @@ impl Children {
                     end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
-            // The database's entry is kept. Otherwise an inspection that is still running would seem to have found no
-            // awty.
+            // The entry is kept, so that an inspection still running does not seem to have found no awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -157,7 +155,7 @@ impl Children {
         }
     }
 
-    /// All roles try again at the same time. Otherwise the wait would grow with the number of waiting roles.
+    /// All roles try again at the same time, so that the wait does not grow with the number of roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,
@@ -218,7 +216,7 @@ fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usiz
 fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignment) -> Option<Handle> {
     let mut worker = process::describe(name, function, pg_sys::BGW_NEVER_RESTART, Some(assignment));
     let mut handle = std::ptr::null_mut();
-    // SAFETY: PostgreSQL copies the description. The handle is allocated in memory that lives as long as this process.
+    // SAFETY: PostgreSQL copies the description. The handle's memory lives as long as this process.
     unsafe {
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);

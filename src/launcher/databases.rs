@@ -64,8 +64,7 @@ impl Databases {
             }
             let sent = children.start_maintainer(database, mono);
             if sent != Sent::Started {
-                // When a maintainer ends, it wakes the launcher. If no maintainer could be started, the launcher tries
-                // again soon.
+                // A maintainer that ends wakes the launcher. If none could be started, the launcher tries again soon.
                 next = next.min(LATER);
                 if sent == Sent::NoProcess {
                     self.note_no_process(database);
@@ -73,8 +72,8 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // Creates the database's entry in shared memory, which stays until the inspection reports. If the
-            // inspection finds no awty, the database is forgotten.
+            // The entry in shared memory stays until the inspection reports. If the inspection finds no awty, the
+            // database is forgotten.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)
@@ -114,7 +113,7 @@ impl Databases {
 
 fn open_databases() -> Vec<pg_sys::Oid> {
     let mut open = Vec::new();
-    // SAFETY: a scan of a shared catalog in a transaction, which ends before its relation is closed.
+    // SAFETY: a scan of a shared catalog in a transaction.
     unsafe {
         let relation = pg_sys::table_open(pg_sys::DatabaseRelationId, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let scan = pg_sys::systable_beginscan(
@@ -131,7 +130,7 @@ fn open_databases() -> Vec<pg_sys::Oid> {
                 break;
             }
             let database = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>();
-            // A connection limit of -2 marks a database whose DROP DATABASE was interrupted.
+            // -2 marks a database whose DROP DATABASE was interrupted.
             if database.datallowconn && !database.datistemplate && database.datconnlimit != -2 {
                 open.push(database.oid);
             }

@@ -1,7 +1,7 @@
 //! The launcher connects to no database, so it blocks no command. A new launcher can read all it needs from the tables.
 //!
-//! Each turn of the main loop answers signals, so that the launcher does not block DROP DATABASE. An error ends only
-//! the turn. The launcher sleeps for at most a second, so that it misses no due check when the clock jumps.
+//! Each turn of the main loop answers signals, and an error ends only the turn. The launcher sleeps for at most a
+//! second, so that it misses no due check when the clock jumps.
 
 mod children;
 mod database_cache;
@@ -21,7 +21,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The launcher starts workers this long before checks are due, because a worker needs time to connect.
+/// Workers start this long before checks are due, because they need time to connect.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -35,7 +35,7 @@ pub fn register() {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
-    // SAFETY: connects to shared catalogs only, without a database or role. The callback takes no argument.
+    // SAFETY: connects to shared catalogs only.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0);
         pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
@@ -46,7 +46,6 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::report(None);
     loop {
         process::answer_signals();
-        // The launcher reads catalogs, so each turn needs a transaction.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
             pgrx::log!("awty: the launcher met an error and continues: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
@@ -70,7 +69,7 @@ struct Launcher {
 impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // Sessions must wake the launcher from now on, because this turn may miss checks that they announce.
+        // Sessions must wake the launcher from now on, because this turn may miss their checks.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -88,7 +87,7 @@ impl Launcher {
     }
 
     /// Checks that were due before the stored time count as missed. If the clock is set back, the stored time is set
-    /// back too, so that no further check counts as missed.
+    /// back too, so that no further check counts.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -146,7 +145,7 @@ impl Launcher {
     }
 }
 
-/// Returns the keys and the roles in the same order, and the number of workers of other roles that are still finishing.
+/// Keys and roles have the same order. The number counts the workers of other roles that are still finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -190,28 +189,27 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// PostgreSQL's timers in the workers use the wall clock, which may jump. So the launcher also measures runs by the
+/// PostgreSQL's timers in the workers use the wall clock, which may jump, so the launcher measures runs by the
 /// monotonic clock.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker has no run in progress, so it may be terminated even if it waits for a standby.
+                // No run is in progress, so the worker may be terminated even if it waits for a standby.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
             };
-            // An interrupt would end the commit's wait for a standby and keep the commit. The worker would then begin
-            // the next run without a standby.
+            // An interrupt would end the commit's wait for a standby and keep the commit, and the next run would begin
+            // without a standby.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // The PID still belongs to the worker, because a worker cannot give up its entry while shared memory is
-                // locked.
+                // A worker cannot give up its entry while shared memory is locked, so the PID is still the worker's.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };

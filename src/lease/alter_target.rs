@@ -42,7 +42,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // The stored timestamp can be infinite, but a `Time` cannot. So the stored timestamp is returned unchanged.
+    // Returned unchanged, because the stored timestamp can be infinite, but a `Time` cannot.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),
@@ -51,7 +51,7 @@ fn target_standing(
 }
 
 calls! {
-    /// The block lasts at most [`ASKED`], because any role that may claim may call this function.
+    /// At most [`ASKED`], because any role that may claim may call this function.
     fn block_for_now -> bool = block;
 }
 
@@ -99,7 +99,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // A worker that reports a failure does not wait for this lock, so the call delays no worker.
+    // A worker that reports a failure skips a locked target, so the call delays no worker.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

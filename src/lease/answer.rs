@@ -1,7 +1,7 @@
 //! Invariant: an answer, its history row and the next check are committed together with the caller's transaction. An
 //! answer to an ended lease changes nothing.
 //!
-//! Lock order: the check's row, then its lease. A session that has locked a lease waits for no check.
+//! Lock order: the check's row, then its lease.
 //!
 //! `complete_many()` and `fail_many()` do not wait for locked checks, so that no client delays the answers for other
 //! checks.
@@ -31,7 +31,7 @@ use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
 const MAX_MESSAGE: usize = 4096;
-/// SQLSTATE of a failure that the worker reports without a code: external routine exception.
+/// External routine exception, for a failure without a code.
 const EXTERNAL: &str = "38000";
 
 calls! {
@@ -85,7 +85,7 @@ fn failed(
     number: i64,
     [message, code, at, is_final, not_started, target_down, result_of]: [Option<pg_sys::Datum>; 7],
 ) -> Result<Report> {
-    // SAFETY: the values have these types, because the functions are declared so.
+    // SAFETY: the functions are declared with these types.
     let text = |datum: Option<pg_sys::Datum>| datum.and_then(|datum| unsafe { Text::from_datum(datum, false) });
     let message = text(message).ok_or(Error::Null { argument: "message" })?;
     let code = text(code).map_or(EXTERNAL.to_owned(), |code| code.to_string());
@@ -137,8 +137,7 @@ fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Stores the reports together. If one report raises an error, stores the reports one by one, so that the error does
-/// not stop the others.
+/// If one report raises an error, all are stored one by one, so that the error does not stop the others.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -167,14 +166,13 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// An error of these classes concerns the whole statement: cancellation, serialization conflict, lack of resources, or
-/// `lock_timeout`.
+/// Cancellation, serialization conflict, lack of resources, or `lock_timeout` concern the whole statement.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
-/// Result for a check that a client has locked. The worker must send its report again.
+/// A client has locked the check, so the worker must send its report again.
 const BUSY: &str = "busy";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -197,7 +195,7 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// Every answer shows that the target is up, except a failure that the worker blames on the target.
+    /// Every answer shows that the target is up, except a failure that the worker blames on it.
     fn target_report(&self) -> Option<target::Report> {
         match &self.answered {
             Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
@@ -237,7 +235,6 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
         Error::from(LeaseError::Concurrent).raise();
     }
-    // Another session may have answered some of the leases.
     taken.retain(|taken| ended.contains(&taken.given.number));
     let reports: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.target_report()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
@@ -278,8 +275,8 @@ fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> E
     }
 }
 
-/// Answers with the same key are stored together. The key is the job, the start of the lease, the time when the check
-/// was due, and whether the check has a row in `awty_internal.check_stat`.
+/// Answers with the same job, start of lease, due time, and mark of a row in `awty_internal.check_stat` are stored
+/// together.
 type Shared = (Text, Time, Time, bool);
 
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
@@ -299,7 +296,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, b
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // A conflict is impossible, because this transaction has locked the check's row.
+                // This transaction has locked the check's row, so there is no conflict.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

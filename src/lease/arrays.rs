@@ -1,5 +1,5 @@
-//! Invariant: an array must be as long as the array of leases. Otherwise it is refused before any change. A NULL array
-//! means NULL for each lease.
+//! Invariant: an array that is not as long as the array of leases is refused before any change. A NULL array means NULL
+//! for each lease.
 
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CLAIMED_JOBS, MAX_JOB, MAX_LEASES};
@@ -17,7 +17,7 @@ fn elements(datum: pg_sys::Datum, element: Element, argument: &'static str) -> R
     Ok(unsafe { array::elements(datum, element) }.ok_or(LeaseError::Unequal { argument })?)
 }
 
-/// `array_agg()` over no rows returns NULL, so NULL means that there are no leases.
+/// `array_agg()` over no rows returns NULL, so NULL means no leases.
 pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
     let Some(datum) = args.datum(0) else { return Ok(Vec::new()) };
     let numbers = elements(datum, INT8, "leases")?;

@@ -1,6 +1,5 @@
 //! Invariant: no check is handed out before it is due or while it has a live lease. The snapshot that reads due checks
-//! is taken after the lock on the job's claims. A claim does not wait for a client that has locked a check. A claim
-//! writes nothing if no check is due.
+//! is taken after the lock on the job's claims. A claim waits for no client, and writes nothing if no check is due.
 
 use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
@@ -30,11 +29,11 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// Limits the searches of one claim, because a search may find only checks that cannot run.
+/// A search may find only checks that cannot run.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
-/// A claim of several jobs ends or moves about this many checks at most, and expires as many leases. The jobs share
-/// this number, because a role with thousands of such checks would otherwise delay the claims of other roles.
+/// A claim of several jobs ends or moves about this many checks at most, and expires as many leases. Otherwise a role
+/// with thousands of such checks would delay the claims of other roles.
 const SHARED: usize = 1_000;
 const FEWEST: usize = 20;
 
@@ -81,8 +80,8 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// A claim of several jobs skips each job that another transaction is claiming. That transaction may be long and may
-/// belong to another role.
+/// A claim of several jobs skips jobs that another transaction is claiming, which may be long and belong to another
+/// role.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -110,8 +109,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Sorts the jobs of a role. The key has the positions of the job's next check (see `target::Chosen`), the time when
-/// the job was last served, and the due time and id of the check.
+/// The positions of the job's next check (see `target::Chosen`), the time when the job was last served, and the check's
+/// due time and id.
 type Rank = ((usize, usize), Option<Time>, Time, i64);
 
 type InTurn = (DueCheck, (usize, usize));
@@ -163,8 +162,7 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// Returns the checks that workers of the server are running. A job of external workers has such checks if it had a
-    /// function until a moment ago.
+    /// A job that had a function until a moment ago may have checks that workers of the server are running.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);
@@ -172,7 +170,7 @@ impl Claim<'_> {
         })
     }
 
-    /// Divides the number of checks to claim among the roles. A role's targets share its part.
+    /// The roles share the number of checks, and a role's targets share its part.
     fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<InTurn>)> {
         let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
         roles.sort_unstable_by_key(|role| role.to_u32());

@@ -1,5 +1,5 @@
-//! Invariant: a lease is locked before its check, and the check is locked without waiting. So neither a claim nor the
-//! maintainer can be part of a deadlock. If a client has locked the check, the lease is left for later.
+//! Invariant: a lease is locked before its check, and the check is locked without waiting, so that there is no
+//! deadlock. If a client has locked the check, the lease is left for later.
 
 use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
@@ -18,8 +18,7 @@ use chrono::TimeDelta;
 
 pub const PIECE: i64 = 1000;
 
-/// The jobs share the number of leases that one inspection may end. Otherwise a role that keeps its checks locked would
-/// delay the leases of other roles.
+/// The jobs share the number of leases, because a role that keeps its checks locked would otherwise delay the others.
 pub fn sweep(now: Time) {
     target::forget(now);
     let names = lease::jobs_overdue(now);
@@ -28,7 +27,7 @@ pub fn sweep(now: Time) {
         let over = lease::overdue_of(&name, now, share);
         match job::find(&name) {
             Some(Ok(job)) => drop(book(&job, &over, now)),
-            // The job was removed together with its checks, so only the leases remain.
+            // The job and its checks are gone.
             _ => drop(lease::end(&over.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }

@@ -1,5 +1,4 @@
-//! A lease lets an external worker run a check. The conditions are the same as for a run in the server, and `run::book`
-//! writes the result.
+//! A lease lets an external worker run a check, under the same conditions as a run in the server.
 
 mod alter_target;
 mod answer;

@@ -16,8 +16,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// The call tries this many of the oldest due checks. It searches all targets only if none of these checks can be
-/// claimed.
+/// Number of the oldest due checks that are tried before all targets are searched.
 const LOOK: usize = 100;
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
@@ -56,7 +55,7 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
-                // The next claim starts its search here. So a worker that alternates this call with claims reaches all
+                // The next claim starts here, so that a worker that alternates this call with claims reaches all
                 // targets.
                 shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
                 let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();

@@ -1,5 +1,5 @@
-//! A claim first reads as many of the oldest due checks as it may hand out. If more checks may be due, the claim goes
-//! from target to target by index. If a target cannot be called, one step skips all of its waiting checks.
+//! A claim first reads as many of the oldest due checks as it may hand out, and then goes from target to target by
+//! index. One step skips all checks of a target that cannot be called.
 //!
 //! Invariant: while a claim holds the lock on the job's claims, no target gets more calls than it allows. Claims and
 //! answers wait for no other transaction here. A session that removes rows that claims read takes the lock on the job's
@@ -20,19 +20,18 @@ use awty_core::lease::target::Target;
 use pgrx::pg_sys;
 use std::collections::{BTreeMap, HashMap};
 
-/// Maximum number of targets that one claim visits.
 const STEPS: usize = 5000;
 const AT_LEAST: usize = 100;
 
-/// Maximum number of targets that one claim visits of each job. The jobs of a claim share the targets, because a role
-/// with thousands of targets that take no calls would otherwise delay the claims of other roles.
+/// The jobs share the steps, because a role with thousands of targets that take no calls would otherwise delay the
+/// claims of other roles.
 pub fn steps(jobs: usize) -> usize {
     (STEPS / jobs.max(1)).max(AT_LEAST)
 }
 
 #[derive(Default)]
 pub struct Chosen {
-    /// The first position is the check's place among the checks of its target. The second is the place of the target.
+    /// The check's place among the checks of its target, then the place of the target.
     pub due: Vec<(DueCheck, (usize, usize))>,
     /// Empty if no target has a limit, a block or a failure.
     pub targets: HashMap<Text, Target>,
@@ -70,7 +69,7 @@ pub fn choose(
         chosen.walk(job, is_known, &cursor, (max, steps(jobs)), now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // Begins after the target at which the last claim stopped, so that each target gets its turn.
+    // Begins after the target at which the last claim stopped.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
@@ -84,7 +83,6 @@ pub fn choose(
 }
 
 impl Chosen {
-    /// Returns the number of targets that allow a call.
     fn look(
         &mut self,
         job: &Text,
@@ -146,7 +144,7 @@ impl Chosen {
     }
 }
 
-/// Asks each target for an equal share of `max`, but for no more checks than the target allows.
+/// Each target gives an equal share of `max`, but no more than it allows.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -159,7 +157,6 @@ fn fetch(
     }
     let each = max.div_ceil(allowed.len()) + 1;
     let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
-    // The second pass gives unused shares to other targets.
     for _ in 0..2 {
         let mut counts: HashMap<Text, usize> = HashMap::new();
         for due in target::due_of(job, &asked, now) {
@@ -205,8 +202,8 @@ pub enum Report {
     Down(String),
 }
 
-/// Skips a target that another session is writing. Under REPEATABLE READ or SERIALIZABLE the function does nothing,
-/// because such a transaction cannot see what others write.
+/// Skips a target that another session is writing. Does nothing under REPEATABLE READ or SERIALIZABLE, which cannot see
+/// what others write.
 pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
     let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();

@@ -16,12 +16,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// PID of the process that sent SIGTERM, or zero.
+/// Zero if no process has sent SIGTERM.
 static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 
 pub fn was_terminated_by_another() -> bool {
     let by = TERMINATED_BY.load(Ordering::Relaxed);
-    // SAFETY: this process's own number.
+    // SAFETY: a global of this process.
     by != 0 && by != unsafe { pg_sys::MyProcPid }
 }
 
@@ -36,8 +36,8 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
-/// Makes the C library keep freed memory. By default it returns the end of the heap to the kernel whenever 128 kB are
-/// free, and the next statement requests the memory again. Freeing one larger piece raises this threshold.
+/// By default, the C library returns the end of the heap to the kernel whenever 128 kB are free, and the next statement
+/// requests it again. Freeing one larger piece raises this threshold.
 pub fn keep_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
 }
@@ -62,7 +62,7 @@ pub fn describe(
         bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as i32,
         bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
         bgw_restart_time: restart,
-        // SAFETY: this process's PID; 0 in the postmaster, which needs no notification.
+        // SAFETY: this process's PID; 0 in the postmaster.
         bgw_notify_pid: if assignment.is_some() { unsafe { pg_sys::MyProcPid } } else { 0 },
         ..Default::default()
     };
@@ -85,7 +85,7 @@ fn copy(to: &mut [c_char], text: &CStr) {
 }
 
 pub fn assignment() -> Assignment {
-    // SAFETY: the postmaster sets it for background workers such as this one, and `describe` wrote the value.
+    // SAFETY: `describe` wrote the value, and the postmaster passed it on.
     unsafe { (*pg_sys::MyBgworkerEntry).bgw_extra.as_ptr().cast::<Assignment>().read_unaligned() }
 }
 
@@ -97,7 +97,7 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        // pqsignal() would not tell the handler which process sent SIGTERM.
+        // pqsignal() would not tell which process sent SIGTERM.
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = terminated as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
@@ -105,13 +105,13 @@ pub fn listen_to_signals() {
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(unbound::RELOAD));
         pg_sys::BackgroundWorkerUnblockSignals();
-        // Reads the configuration, because a SIGHUP had no effect before the handler was installed.
+        // A SIGHUP had no effect before the handler was installed.
         pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
     }
 }
 
 pub fn answer_signals() {
-    // SAFETY: called outside of critical sections, in a process with its handlers installed.
+    // SAFETY: outside of critical sections, with the handlers installed.
     unsafe {
         pgrx::check_for_interrupts!();
         if (&raw const pg_sys::ConfigReloadPending).read_volatile() != 0 {
@@ -130,7 +130,7 @@ fn wait_event() -> u32 {
     {
         use std::sync::OnceLock;
         static EVENT: OnceLock<u32> = OnceLock::new();
-        // SAFETY: a constant C string. All processes get the same number.
+        // SAFETY: a constant C string.
         *EVENT.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"AwtyWaitForSlot".as_ptr()) })
     }
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
@@ -153,7 +153,7 @@ pub fn report_statistics(now: bool) {
     }
 }
 
-/// With code 1, the postmaster restarts a process that was registered with a restart time.
+/// With code 1, the postmaster may restart the process.
 pub fn exit(code: i32) -> ! {
     // SAFETY: PostgreSQL's own way to end the process.
     unsafe { pg_sys::proc_exit(code) };
@@ -161,8 +161,7 @@ pub fn exit(code: i32) -> ! {
     unreachable!()
 }
 
-/// Returns whether a command is dropping, renaming or copying the database. Such a command waits only five seconds for
-/// connections to end.
+/// DROP, RENAME and copies of a database wait only five seconds for connections to end.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,
@@ -173,7 +172,7 @@ pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
         locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
     };
     let mode = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: a session lock in the mode that connecting uses, taken without waiting and released at once.
+    // SAFETY: the lock mode that connecting uses, taken without waiting and released at once.
     unsafe {
         match pg_sys::LockAcquire(&tag, mode, true, true) {
             pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL => true,

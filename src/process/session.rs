@@ -1,5 +1,4 @@
-//! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run. The
-//! interpreter of a procedural language stays loaded, because a process serves only one role.
+//! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run.
 
 use super::transaction::{Verdict, transaction};
 use crate::pg::catch::Failure;
@@ -11,11 +10,10 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does what DISCARD ALL does, except for settings and LISTEN. The run's transaction has already undone its settings,
-/// and awty refuses LISTEN.
+/// As DISCARD ALL, except for settings, which the transaction has undone, and LISTEN, which awty refuses.
 pub fn clean() {
     let done = transaction(|| {
-        // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.
+        // SAFETY: each call does nothing if there is nothing to drop.
         unsafe {
             pg_sys::PortalHashTableDeleteAll();
             pg_sys::DropAllPreparedStatements();

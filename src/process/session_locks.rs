@@ -1,6 +1,6 @@
-//! A worker keeps its locks on awty's relations between quick runs, because taking the locks costs more than many runs.
+//! Between quick runs, a worker keeps its locks on awty's relations, because taking them costs more than many runs.
 //!
-//! Invariant: a lock is kept for at most [`HOLD`] after its transaction took it, and never while the worker sleeps.
+//! Invariant: a lock is kept for at most [`HOLD`], and never while the worker sleeps.
 
 use crate::pg::relations::{self, Lock, Purpose};
 use crate::pg::{catalog, clock};
@@ -46,7 +46,7 @@ fn hold_too(lock: Lock) {
 
 pub fn let_go() {
     for (relation, mode) in HELD.take().into_iter().flat_map(|held| held.locks) {
-        // SAFETY: `hold_too` locked it, and no other code locks it for the session.
+        // SAFETY: only `hold_too` locks it for the session.
         unsafe { pg_sys::UnlockRelationIdForSession(&mut id(relation), mode) };
     }
 }
@@ -54,7 +54,7 @@ pub fn let_go() {
 /// PostgreSQL releases session locks only at an abort. A process that ends between transactions would leave the
 /// relations locked.
 pub fn give_all_back() {
-    // SAFETY: this process needs no lock any more, and takes none.
+    // SAFETY: this process needs no lock any more.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };
 }
 

@@ -2,7 +2,7 @@ use crate::settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Overrides settings of the role or the database that could stop the role's checks or run them as another role.
+/// The role's or the database's settings could stop checks, or run them as another role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -11,7 +11,6 @@ pub fn override_settings() {
         (c"default_transaction_deferrable", c"off"),
         (c"idle_in_transaction_session_timeout", c"0"),
         (c"statement_timeout", c"0"),
-        // If `exit_on_error` were on, an error would end the process instead of the run.
         (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
@@ -22,8 +21,7 @@ pub fn override_settings() {
     }
 }
 
-/// Makes commits asynchronous, because awty flushes in batches. If `awty.synchronous_commit` is on, the setting of the
-/// role, the database or the server applies instead.
+/// Commits are asynchronous, because awty flushes in batches, unless `awty.synchronous_commit` is on.
 pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
@@ -36,8 +34,7 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Commits wait for the local flush. If `awty.synchronous_commit` is on, they also wait for the same standbys as a
-/// client's commit.
+/// If `awty.synchronous_commit` is on, commits also wait for the standbys of a client's commit.
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: this process's own setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;
@@ -49,7 +46,7 @@ pub fn set(name: &CStr, value: &CStr) {
 }
 
 fn set_or_reset(name: &CStr, value: Option<&CStr>) {
-    // SAFETY: constant names of settings that any user may change, and valid values.
+    // SAFETY: settings that any user may change, and valid values.
     unsafe {
         pg_sys::SetConfigOption(
             name.as_ptr(),

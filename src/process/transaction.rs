@@ -1,5 +1,4 @@
-//! Invariant: when [`transaction`] returns, no transaction is open, and a failed transaction has left nothing. A FATAL
-//! error (termination) does not return.
+//! Invariant: when [`transaction`] returns, no transaction is open, and a failed one has left nothing.
 
 use super::session_locks;
 use crate::pg::catch::{Failure, catch};
@@ -16,7 +15,7 @@ pub enum Verdict<R> {
 
 pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     PgTryBuilder::new(AssertUnwindSafe(|| {
-        // SAFETY: no transaction is open, and the body leaves this snapshot on top.
+        // SAFETY: no transaction is open; the body leaves this snapshot on top.
         unsafe {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
@@ -40,12 +39,12 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
 }
 
 fn commit() -> Result<(), Failure> {
-    // SAFETY: a transaction is open, and the closure only calls C.
+    // SAFETY: in a transaction; the closure only calls C.
     unsafe { catch(|| unbound::commit_transaction_command()) }.inspect_err(|_| roll_back())
 }
 
 fn roll_back() {
-    // SAFETY: aborting is required after an error, and does nothing without a transaction.
+    // SAFETY: required after an error; does nothing without a transaction.
     unsafe { pg_sys::AbortCurrentTransaction() };
     session_locks::forget();
 }

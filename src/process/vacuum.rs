@@ -1,4 +1,4 @@
-//! Runs VACUUM through a portal, as for a client. SPI cannot run VACUUM, because VACUUM commits.
+//! Runs VACUUM through a portal, because VACUUM commits, which SPI does not support.
 //!
 //! Invariant: this VACUUM blocks only DDL on the table, and waits for no lock.
 
@@ -9,22 +9,21 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// Skips the statistics of the whole database, which autovacuum maintains.
+// Autovacuum maintains the database's statistics.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
-    // SAFETY: VACUUM's lock on a relation, in a transaction that keeps it.
+    // SAFETY: VACUUM's lock, in a transaction that keeps it.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
-        // Autovacuum is probably vacuuming the table.
         return;
     }
-    // Sets the cost delay that the table's storage parameters give to autovacuum. The setting may outlive the
-    // transaction, because this process does nothing else.
+    // The table's storage parameter gives this delay to autovacuum. The setting may outlive the transaction, because
+    // this process does nothing else.
     session_settings::set(c"vacuum_cost_delay", c"0");
-    // SAFETY: a transaction is open, and it is not a block of several statements.
+    // SAFETY: in a transaction that is not a block of several statements.
     unsafe {
         pg_sys::PopActiveSnapshot();
         execute(VACUUM);
@@ -32,13 +31,13 @@ pub fn future_job() {
     }
 }
 
-/// As pg_cron does in `ExecuteSqlString`, executes a utility statement that may commit.
+/// As pg_cron's `ExecuteSqlString`.
 ///
 /// # Safety
 ///
 /// A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {
-    // SAFETY: guaranteed by the caller. The parse tree and the portal live in contexts that outlast the commits.
+    // SAFETY: the contexts of parse tree and portal outlast the commits.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
@@ -71,7 +70,7 @@ unsafe fn execute(statement: &'static CStr) {
 /// The table must exist (see `relations::lock`).
 pub fn pages_of_future_job() -> u32 {
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return 0 };
-    // SAFETY: the table exists. It is closed again, and its lock is kept until the transaction ends.
+    // SAFETY: the table exists, and its lock is kept until the transaction ends.
     unsafe {
         let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let pages = pg_sys::RelationGetNumberOfBlocksInFork(relation, pg_sys::ForkNumber::MAIN_FORKNUM);

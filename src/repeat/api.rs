@@ -50,12 +50,12 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let calendar = args.optional_name(6, "calendar", MAX_CALENDAR).ok()?.and_then(|name| super::stored_calendar(&name));
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None).within(calendar);
-    // Limits the number of times, because all of them are in memory at once.
+    // All times are in memory at once.
     let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(listed(&plan, args.time(3, "after").ok()??, max))
 }
 
-/// With a calendar, the search for one time may take milliseconds. A query can be cancelled between two times.
+/// With a calendar, one search may take milliseconds, so a query can be cancelled between two times.
 fn listed(plan: &Plan<Local>, after: Time, max: usize) -> Vec<Time> {
     let interruptible = |_: &Time| {
         pgrx::check_for_interrupts!();
@@ -93,7 +93,7 @@ struct Call {
     terms: Definition,
     plan: Repetition<Local>,
     now: Time,
-    /// Whether this is the job's first recurring check. Workers may not know yet that the job has recurring checks.
+    /// Workers may not know yet that the job has recurring checks.
     is_first: bool,
 }
 
@@ -116,7 +116,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job = rights::schedulable_job(&name)?;
     function::check(&job)?;
     terms.calendar = calendar.as_ref().map(Text::to_string);
-    // Locks the calendar before the check, as `awty.create_calendar()` does.
+    // The calendar is locked before the check, as in `awty.create_calendar()`.
     let known = calendar.map(|calendar| calendar::for_use(&calendar, job.role)).transpose()?;
     let calendar = known.map(|known| Rc::clone(&known.calendar));
     let now = clock::now();
@@ -157,8 +157,7 @@ impl Call {
             }
             match self.pending() {
                 Some(pending) => return Ok(self.change(&pending)),
-                // A recurring schedule may have no pending check, for example because PostgreSQL no longer knows its
-                // time zone.
+                // A recurring schedule has no pending check if, for example, PostgreSQL no longer knows its time zone.
                 None => match self.find() {
                     Existing::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
                     Existing::Alone(_) | Existing::Pending | Existing::Nothing => {}

@@ -1,5 +1,5 @@
-//! Invariant: a check's row is locked before its row in `awty_internal.repetition` is read. A change of the latter
-//! needs the same lock, so it stays unchanged until the commit.
+//! Invariant: a check's row is locked before its row in `awty_internal.repetition` is read. Each change of the latter
+//! needs the same lock.
 
 use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
@@ -25,7 +25,7 @@ pub struct Continuation<'a> {
 
 pub enum Decision {
     Policy(Before),
-    /// The next check of the schedule replaces this check, which gets no row in the history.
+    /// This check gets no row in the history.
     Replace,
 }
 
@@ -59,12 +59,12 @@ impl<'a> Continuation<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// Returns whether the check may have a row in `awty_internal.check_stat`, even before its first run.
+    /// True if the check may have a row in `awty_internal.check_stat`, even before its first run.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Returns whether the next check is on hold, or `None` if there is no next check.
+    /// Returns whether the next check is on hold.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
@@ -130,7 +130,7 @@ impl<'a> Continuation<'a> {
         self.fate(id, after)
     }
 
-    /// The caller must already have deleted the ended checks from `awty.future_job`.
+    /// The ended checks must already be deleted from `awty.future_job`.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);
@@ -145,7 +145,7 @@ impl<'a> Continuation<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // Wakes a worker, because a worker may already have searched for checks of this time.
+            // A worker may already have searched for checks of this time.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

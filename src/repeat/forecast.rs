@@ -1,4 +1,4 @@
-//! If PostgreSQL no longer knows the plan's time zone, `awty.forecast()` raises no error.
+//! Shows nothing, and raises no error, if PostgreSQL no longer knows the plan's time zone.
 
 use super::terms;
 use crate::call::args::Args;
@@ -15,7 +15,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// A query can be cancelled between two pieces of this length.
+/// A query can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(1);
 
 #[pg_extern(sql = false)]

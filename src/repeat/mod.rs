@@ -43,8 +43,8 @@ pub fn repetition(
     }
 }
 
-/// Returns `None` if PostgreSQL no longer knows the time zone, if the calendar is closed at all planned times, or if
-/// the row is invalid.
+/// Returns `None` if PostgreSQL does not know the time zone, the calendar is closed at all planned times, or the row is
+/// invalid.
 pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let terms = &stored.terms;
     let zone = zone::find(&terms.zone)?;
@@ -54,7 +54,7 @@ pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> 
     (!repetition.plan.is_shut(clock::now())).then_some(repetition)
 }
 
-/// Returns `None`, which means that all time is open, if the calendar's row was deleted by hand.
+/// If the calendar's row was deleted by hand, all time is open.
 fn stored_calendar(name: &Text) -> Option<Rc<Calendar<Local>>> {
     calendar::find(name).map(|known| Rc::clone(&known.calendar))
 }

@@ -1,5 +1,4 @@
-//! Remembers the checks whose function this process is calling. If the function changes its own check, this change is
-//! the answer of the run.
+//! If a run changes its own check, this change is the answer of the run.
 
 use std::cell::RefCell;
 

@@ -1,5 +1,5 @@
 //! Invariant: the caller has locked each check that moves to a changed plan or calendar. If the calendar is closed at
-//! all times of the new plan, the schedule stays without a check.
+//! all planned times, the schedule stays without a check.
 
 use super::of;
 use super::statements::repetition::{self, Pending};
@@ -41,7 +41,6 @@ pub fn end(pending: &Pending, now: Time) {
     history::end(&[pending.check], Outcome::Replaced, now, None);
 }
 
-/// The checks that use a calendar, with their plans under the old version of the calendar.
 pub struct Users(Vec<(Pending, Job, Option<Repetition<Local>>)>);
 
 impl Users {

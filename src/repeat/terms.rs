@@ -1,5 +1,4 @@
-//! Invariant: a time zone is stored in PostgreSQL's spelling. If the caller gives none and the times do not depend on a
-//! zone, UTC is stored.
+//! Invariant: a time zone is stored in PostgreSQL's spelling, or UTC if times depend on none.
 
 use super::statements::repetition::Definition;
 use crate::calendar::Known;

@@ -1,5 +1,5 @@
-//! Leaves checks that a client has locked for the next inspection. After a server start, computes the due times of
-//! recurring checks again, because PostgreSQL may have new time zone data.
+//! Skips checks that a client has locked. After a server start, computes the due times of recurring checks again,
+//! because PostgreSQL may have new time zone data.
 
 use super::of;
 use super::statements::{repetition, upkeep};

@@ -1,5 +1,5 @@
-//! Invariant: a run's result is written only for the version of the check's row that was read. The row is locked
-//! without waiting, in the caller's transaction. If another session has changed or locked the row, nothing is written.
+//! Invariant: a result is written only for the version of the check's row that the run has read. The row is locked
+//! without waiting. If another session has changed or locked it, nothing is written.
 
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
@@ -43,7 +43,7 @@ pub fn answers(
     for (row, answer) in answered {
         match table.lock(&row) {
             Locked::Same => locked.push((row, answer)),
-            // The run itself has replaced or cancelled its check, which counts as its answer.
+            // The run itself has replaced or cancelled its check.
             Locked::Own => {
                 let run = timing.of(&row);
                 account.ran(&run, Fate::End(Outcome::Done));

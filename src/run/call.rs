@@ -1,5 +1,5 @@
 //! Invariant: when [`ask`] returns, the job's function has no code left to execute at commit, and settings and current
-//! user are restored. After an error, the abort of the transaction restores them.
+//! user are restored.
 
 use crate::error::Error;
 use crate::failpoint::failpoint;
@@ -15,9 +15,8 @@ use pgrx::{FromDatum, pg_sys};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// The transaction of the worker contains only this call.
     Worker,
-    /// The call runs in a subtransaction, so the client's own cursors and queries stay open.
+    /// A subtransaction keeps the client's cursors and queries open.
     Client,
 }
 
@@ -30,22 +29,23 @@ pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
 }
 
 fn ask_one(function: Function, argument: Option<pg_sys::Datum>, caller: Caller) -> Result<Answer, Failure> {
-    // SAFETY: the lookup has just found that the function takes a check or nothing, and returns a timestamptz or void.
+    // SAFETY: the lookup has just checked that the function takes a check or nothing, and returns a timestamptz or
+    // void.
     let (datum, null) = unsafe { call(function.oid, argument, caller) }?;
     Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }
 
 fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     let argument = check_row::array(rows.iter().copied(), relations::row_type());
-    // SAFETY: the lookup has just found that the function takes an array of checks, and returns an array of timestamptz
-    // or void.
+    // SAFETY: the lookup has just checked that the function takes an array of checks, and returns an array of
+    // timestamptz or void.
     let (datum, null) = unsafe { call(function.oid, Some(argument), caller) }?;
     if !function.answers {
         return Ok(vec![Answer::Done; rows.len()]);
     }
     // SAFETY: as above.
     let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-    // Only the function of rules may answer `-infinity`. This answer means that the row has met its rule.
+    // The row has met its rule.
     let is_rule = watch::is_rules(job);
     let answer = |time: Option<TimestampWithTimeZone>| match time.map(i64::from) {
         Some(i64::MIN) if is_rule => Answer::Met,
@@ -59,7 +59,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller
     Ok(answers)
 }
 
-/// Also executes the work that the function has deferred. An ERROR of this work counts as an ERROR of the function.
+/// Executes the work that the function has deferred, so that its ERROR counts as the function's.
 ///
 /// # Safety
 ///
@@ -72,8 +72,7 @@ unsafe fn call(
     // SAFETY: the nest level is closed below, or by the abort.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     failpoint!("call.before");
-    // SAFETY: guaranteed by the caller. FmgrInfo and the frame live in the transaction's memory, and the frame has room
-    // for one argument. The closures passed to `catch` only call C.
+    // SAFETY: the frame has room for one argument, and lives in the transaction's memory. The closures only call C.
     let result = unsafe {
         catch(|| unbound::invoke_function_execute_hook(function))?;
         let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
@@ -96,24 +95,24 @@ unsafe fn call(
         failpoint!("call.deferred");
         (result, null)
     };
-    // SAFETY: the level opened above; `false` undoes all settings made inside, including those of a plain SET.
+    // SAFETY: the level opened above; `false` undoes all settings, including those of a plain SET.
     unsafe { pg_sys::AtEOXact_GUC(false, nest) };
     Ok(result)
 }
 
-/// Fires deferred triggers now, so that they run under the role's settings and limits, and before the check's row is
+/// Deferred triggers fire now, so that they run under the role's settings and limits, and before the check's row is
 /// locked.
 ///
-/// Closes all cursors for the same reason, because a commit executes the queries of cursors WITH HOLD. A client's
-/// transaction does not commit here, so the client's cursors stay open.
+/// All cursors are closed, because a commit executes the queries of cursors WITH HOLD. A client's transaction does not
+/// commit here, so the client's cursors stay open.
 fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: a statement without names means ALL, and a transaction is open. No cursor is active, because the function
-    // was not called through one.
+    // SAFETY: a statement without names means ALL. No cursor is active, because the function was not called through
+    // one.
     unsafe {
         catch(|| {
             unbound::after_trigger_set_state(&mut statement);

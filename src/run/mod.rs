@@ -34,7 +34,7 @@ pub enum RunResult {
     Locked,
     /// awty could not read the checks, or could not store their results.
     Left,
-    /// The extension no longer exists, or another version is being installed, so the worker must exit.
+    /// The extension is gone, or another version is being installed, so the worker must exit.
     NoExtension,
 }
 
@@ -44,7 +44,7 @@ pub struct RunContext<'a> {
     pub suspected: bool,
     pub job: &'a Job,
     pub epoch: u64,
-    /// Whether the job's function was called. From then on, an error counts as a failure of the run.
+    /// If true, an error counts as a failure of the run.
     pub called: Cell<bool>,
     pub account: RefCell<Account>,
 }
@@ -64,10 +64,10 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// If a run of a set of checks fails, each half of the set runs again, until only the checks with bad data fail.
+    /// If a run of a set fails, each half of the set runs again, until only the checks with bad data fail.
     pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
-            // The cleanup may succeed later, for example when a lock is free.
+            // The cleanup may succeed later.
             return RunResult::Locked;
         }
         let began = clock::mono();
@@ -75,8 +75,8 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // The launcher can cancel the run until [`Self::note_end`] returns. So a late cancellation is cleared only
-        // after that call.
+        // The launcher can cancel the run until [`Self::note_end`] returns, so a late cancellation is cleared
+        // afterwards.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");

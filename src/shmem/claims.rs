@@ -1,5 +1,5 @@
-//! Invariant: at most one worker has claimed a check. All callers hold the lock on shared memory. If a worker dies
-//! during a run, its entry keeps the claims until the entry is reused.
+//! Invariant: at most one worker has claimed a check. If a worker dies during a run, its entry keeps the claims until
+//! the entry is reused.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -8,13 +8,11 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// Suspected checks wait at most this long until the maintainer removes an abandoned run from
-/// `awty_internal.in_flight`.
+/// Suspected checks wait at most this long until an abandoned run is removed from `awty_internal.in_flight`.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// If no entry is free, reuses the oldest entry that a dead worker has left. That worker's run is then not counted
-    /// against its checks.
+    /// If no entry is free, reuses the oldest entry of a dead worker, whose run is then not counted against its checks.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -47,7 +45,7 @@ impl SharedState {
         free
     }
 
-    /// Leaves out entries that were never used, because entries are large and a scan is slow.
+    /// Unused entries are left out, because entries are large and a scan is slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
@@ -60,8 +58,7 @@ impl SharedState {
         self.workers[worker].claims.clear();
     }
 
-    /// Frees older entries that dead workers of the role have left. A role keeps at most one such entry per database,
-    /// so that entries remain for other roles.
+    /// A role keeps at most one entry of a dead worker per database, so that entries remain for other roles.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -69,8 +66,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Refuses while `awty_internal.in_flight` still names checks of an abandoned run. If the suspect crashed, the
-    /// crash would be counted against these checks.
+    /// Refuses while `awty_internal.in_flight` names checks of an abandoned run, because a crash would be counted
+    /// against them.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)

@@ -6,14 +6,13 @@ use pgrx::pg_sys;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// The database was not inspected since the server started. The state can change to any other state.
+    /// Not inspected since the server started.
     Unknown,
-    /// The database's checks run. The state can change to `Held` or `Unserved`, or the database can be forgotten.
     Ready,
-    /// The database's rows come from another database. `awty.adopt()` changes the state to `Ready`.
+    /// The rows come from another database. `awty.adopt()` changes the state to `Ready`.
     Held,
-    /// The library does not serve the version of the database's SQL objects. ALTER EXTENSION or a restart changes the
-    /// state to `Ready`.
+    /// The library does not serve the version of the SQL objects. ALTER EXTENSION or a restart changes the state to
+    /// `Ready`.
     Unserved(Unserved),
 }
 
@@ -22,7 +21,7 @@ pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
     NoEntry,
-    /// A run does not end. The value is the process id of its worker.
+    /// The value is the process id of the run's worker.
     StuckRun(i32),
     Reading,
     RoleCannotConnect,
@@ -59,28 +58,26 @@ impl DatabaseProblem {
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Time since which the database's checks can run. Checks with earlier slots were missed.
+    /// Checks with earlier slots were missed.
     pub able_since: Timestamp,
-    /// Latest slot of a check that was run since the server started. Zero if no check was run.
+    /// Since the server started. Zero if no check was run.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
-    /// First end of a hold or a pause, at which the launcher starts an inspection. [`NEVER`] if there is none.
+    /// First end of a hold or a pause, or [`NEVER`].
     pub ends_at: Timestamp,
     pub trouble: DatabaseProblem,
-    /// Time of the problem in `trouble`. The value has no meaning if there is no problem.
     pub trouble_at: Timestamp,
-    /// This counter grows whenever a crash or an exit is counted against checks of the database. Workers then read the
-    /// list of suspects again.
+    /// Grows whenever a crash or an exit is counted. Workers then read the list of suspects again.
     pub suspected: u64,
     pub dead_rows: DeadRows,
-    /// Id of the check after which the search for leftover rows in awty_internal.check_stat continues.
+    /// Id after which the search for leftover rows in awty_internal.check_stat continues.
     pub swept: i64,
-    /// Id of the last repaired repetition, after which the next repair continues.
+    /// Id after which the repair of repetitions continues.
     pub repaired: i64,
     pub looked_after: Option<Mono>,
-    /// Whether a job's counters have left shared memory since the counters were last stored.
+    /// Whether a job was evicted since the counters were last stored.
     pub jobs_left: bool,
-    /// OID of the table from which the jobs' counters were read, or `InvalidOid` if they were not read yet.
+    /// OID of the table from which the counters were read, or `InvalidOid`.
     pub jobs_of: pg_sys::Oid,
 }
 

@@ -1,5 +1,4 @@
-//! Invariant: when shared memory evicts a job, `jobs_left` is set for its database. The maintainer then removes the job
-//! from the table.
+//! Invariant: when a job is evicted, `jobs_left` tells the maintainer to remove the job from the table.
 
 use super::SharedState;
 use awty_core::figures::Figures;
@@ -21,7 +20,7 @@ impl SharedState {
         row
     }
 
-    /// Returns the number of failures that were suppressed before, or `None` if this failure must not be logged.
+    /// Returns the number of suppressed failures, or `None` if this failure must not be logged.
     pub fn may_log(
         &mut self,
         database: pg_sys::Oid,
@@ -97,7 +96,7 @@ impl SharedState {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
 
-    /// Drops counters that come from an earlier table. That table was dropped together with the extension.
+    /// Counters of an earlier table, which was dropped with the extension, are dropped.
     pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
         let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
         if before.is_some_and(|before| before != pg_sys::InvalidOid) {
@@ -115,7 +114,7 @@ impl SharedState {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
 
-    /// The second value lists all jobs that are still in shared memory. It is `None` unless a job was evicted.
+    /// If a job was evicted, the second value lists all jobs that are left.
     pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
         let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
         let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
@@ -135,7 +134,7 @@ impl SharedState {
 
     pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
         self.jobs.forget(database.to_u32(), job);
-        // The maintainer must remove the job's counters from the table, even if shared memory has none.
+        // The job's counters may be only in the table.
         if let Some(line) = self.database_mut(database) {
             line.jobs_left = true;
         }

@@ -1,5 +1,4 @@
-//! Invariant: a latch's address stays valid, because a latch is part of a PGPROC, which exists as long as the server
-//! runs.
+//! Invariant: a latch's address stays valid, because its PGPROC exists as long as the server runs.
 
 use pgrx::pg_sys;
 

@@ -1,22 +1,21 @@
 //! PostgreSQL does not tell extensions whether the last shutdown was clean, and a crash clears shared memory. So two
-//! files in `pg_stat/` tell the next start of the server how this server ended.
+//! files in `pg_stat/` tell the next start.
 //!
-//! - The postmaster writes one file at a clean shutdown. If the file is missing, the checks that were about to run are
-//!   suspected of a crash.
-//! - The other file names the suspected check that was running alone (in quarantine). Only this check is blamed for the
-//!   crash.
+//! - The postmaster writes one file at a clean shutdown. Without it, the checks that were about to run are suspected of
+//!   a crash.
+//! - The other file names the suspect that was running alone, in quarantine. Only this check is blamed for the crash.
 //!
-//! A missing or broken file can cause a delay or a wrong number of crashes, but loses no check.
+//! A missing or broken file loses no check.
 
 use pgrx::{pg_guard, pg_sys};
 
 const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
-/// OID of the worker's database, and index of the worker's entry in shared memory.
+/// OID of the worker's database, and index of its entry in shared memory.
 pub type EntryId = (u32, i32);
 
-/// The postmaster calls this function when it creates shared memory.
+/// The postmaster calls this when it creates shared memory.
 pub fn was_clean() -> bool {
     let clean = std::fs::remove_file(CLEAN).is_ok();
     // SAFETY: the callback ignores its argument, and the library is never unloaded.
@@ -26,9 +25,9 @@ pub fn was_clean() -> bool {
 
 #[pg_guard]
 extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
-    // SAFETY: a flag that each process sets when it starts.
+    // SAFETY: a flag that is set at the start.
     if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-        // A missing mark only makes some innocent checks run alone for a while.
+        // Without the mark, some innocent checks run alone for a while.
         let _ = std::fs::write(CLEAN, "");
     }
 }

@@ -1,8 +1,7 @@
-//! Shared memory, through which awty's processes communicate. README.md describes all of it.
+//! Shared memory, through which awty's processes communicate; see README.md.
 //!
 //! Invariant: the tables can restore everything except the claims on running checks, and terminated runs whose results
-//! are not stored yet. A server crash may lose both. No process waits or reads a table while it holds the lock on
-//! shared memory.
+//! are not stored yet. No process waits or reads a table while it holds the lock on shared memory.
 
 mod claims;
 mod database;
@@ -28,28 +27,26 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Maximum number of databases. Further databases are ignored, with a log message.
+/// Further databases are ignored, with a log message.
 const DATABASES: usize = 512;
 const JOBS: usize = 2048;
-/// Maximum number of roles with work. If there are more, the roles with the latest due times wait until the next audit
-/// finds them.
+/// If more roles have work, those with the latest due times wait for the next audit.
 const ROLES: usize = 1024;
 
 pub struct SharedState {
-    /// Address of the launcher's latch. The address is the same in all processes.
+    /// The address is the same in all processes.
     launcher: usize,
     wakes_at: Timestamp,
-    /// Time when the launcher last worked, which it does at least once a second. Zero if it has not worked since the
-    /// server started.
+    /// The launcher works at least once a second. Zero if not since the server started.
     pub heartbeat: Timestamp,
     pub clean_start: bool,
-    /// Suspect that was in quarantine when the server went down.
+    /// The suspect was in quarantine when the server went down.
     pub quarantined: Option<marks::EntryId>,
-    /// This counter grows with each `awty.adopt()`, so that sessions check again whether their database is held.
+    /// Grows with each `awty.adopt()`, so that sessions check again whether their database is held.
     pub adoptions: u64,
-    /// Number of starts and ends of workers. Each role stores this number when the role is served.
+    /// Starts and ends of workers. Each role stores this number when it is served.
     pub served: u64,
-    /// Number of roles with due checks that have no worker. While the number is not 0, workers end after their batch.
+    /// Number of roles with due checks that have no worker. Unless it is 0, workers end after their batch.
     pub waiting: u32,
     pub quarantine: Quarantine,
     pub catch_up: TokenBucket,
@@ -57,11 +54,11 @@ pub struct SharedState {
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// Number of worker entries that were ever used since the server started.
+    /// Worker entries that were ever used since the server started.
     used: usize,
 }
 
-// SAFETY: plain values without pointers into a process, copied as a whole into shared memory.
+// SAFETY: plain values without pointers into a process.
 unsafe impl PGRXSharedMemory for SharedState {}
 
 // SAFETY: the name is awty's own.
@@ -110,12 +107,11 @@ impl SharedState {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// Finds or creates the role's entry. Never replaces another role's entry that is due before `due`.
+    /// Never replaces another role's entry that is due before `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
-            // Chooses a free entry. If there is none, chooses an entry without work, or else the entry with the latest
-            // due time.
+            // A free entry, else one without work, else the one with the latest due time.
             None => (0..ROLES).max_by_key(|&index| (self.roles[index].is_free(), self.roles[index].due)).unwrap_or(0),
         };
         let line = &mut self.roles[index];
@@ -157,7 +153,7 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// If roles wait, wakes workers that are idle until their next slot, so that they end.
+    /// Idle workers end if roles wait.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -176,7 +172,7 @@ impl SharedState {
     }
 }
 
-/// `_PG_init` calls this function only while the server starts.
+/// `_PG_init` calls this only while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
@@ -186,17 +182,17 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// Holds the lock while `look` runs, so `look` must be short and must not call PostgreSQL.
+/// Runs under the lock, so `look` must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }
 
-/// The closure must be short and must not call PostgreSQL.
+/// Runs under the lock, so `change` must be short and must not call PostgreSQL.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// The caller's transaction is committed, so that the woken processes see the rows of the work.
+/// The caller's transaction must be committed, so that the woken processes see its rows.
 pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     let known = read(|shared| shared.role(database, role).is_some_and(|line| line.due <= due));
     if known {
@@ -243,7 +239,7 @@ pub fn inspect_by(database: pg_sys::Oid, end: Timestamp) {
     });
 }
 
-/// Returns the databases that need an inspection now, and the time of the next planned inspection.
+/// The time is that of the next planned inspection.
 pub fn wanted_inspections(now: Timestamp, mono: Mono) -> (Vec<pg_sys::Oid>, Timestamp) {
     write(|shared| {
         let is_wanted = |line: &mut Database| {

@@ -8,16 +8,15 @@ pub const NEVER: Timestamp = i64::MAX;
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// Earliest due time of announced checks that no worker has taken, or [`NEVER`].
+    /// Earliest due time that no worker has taken, or [`NEVER`].
     pub due: Timestamp,
-    /// Earliest due time of a pass that no worker of the role has finished, or [`NEVER`].
+    /// Earliest due time of an unfinished pass, or [`NEVER`].
     pub backlog: Timestamp,
-    /// If a prepared transaction has announced checks: the time when a worker looks again, and the earliest due time to
-    /// look for. Otherwise [`NEVER`].
+    /// For checks of prepared transactions: when a worker looks again, and the earliest due time to look for. Otherwise
+    /// [`NEVER`].
     pub look_again: (Timestamp, Timestamp),
     pub parked_until: Option<Mono>,
-    /// Number of failures in a row. In a failure, a worker of the role could not connect, read or write, or was
-    /// terminated during a run.
+    /// In a row. A worker could not connect, read or write, or was terminated during a run.
     pub failures: u32,
     pub last_served: u64,
     /// Hash of the invalid job rows that were last logged, or zero.

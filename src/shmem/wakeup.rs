@@ -1,9 +1,9 @@
-//! Announces a transaction's scheduled checks to the launcher when the transaction commits.
+//! Announces a transaction's checks to the launcher.
 //!
 //! Invariant: nothing is announced before the commit. Each role gets one announcement per transaction, for the earliest
-//! slot. A lost or needless announcement costs time but never a check, because the audit finds all checks. So a
-//! rolled-back savepoint may announce its checks. PREPARE TRANSACTION also announces the checks, because the session
-//! that commits later does not know them.
+//! slot. A lost announcement costs time but never a check, because the audit finds all checks. So a rolled-back
+//! savepoint may announce its checks. PREPARE TRANSACTION also announces, because the session that commits later does
+//! not know the checks.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -19,13 +19,13 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
-    /// First end of a hold or a pause.
+    /// Of a hold or a pause.
     end: Option<Timestamp>,
-    /// Number of checks that the transaction has written. Their rows are dead after a rollback.
+    /// Rows that are dead after a rollback.
     written: u64,
     forgotten: Vec<Vec<u8>>,
     counted: Vec<Counted>,
-    /// Number of checks that the transaction has ended. Their rows are dead after a commit.
+    /// Rows that are dead after a commit.
     ended: u64,
 }
 
@@ -40,7 +40,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// Announces nothing if the role is `None`, because external workers then run the checks.
+/// External workers run the checks if the role is `None`.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -57,7 +57,7 @@ pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// Counts the job's runs when the transaction commits. Its failures are summarised in the log after a minute.
+/// The job's failures are summarised in the log after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         let by = subtransaction();
@@ -92,7 +92,7 @@ pub fn inspect_at_commit(adopted: bool) {
     });
 }
 
-/// Has the launcher start an inspection at the end of a hold or a pause.
+/// The launcher starts an inspection at the end of a hold or a pause.
 pub fn end_at_commit(end: Time) {
     let end = clock::to_timestamp(end);
     note(|pending| pending.end = Some(pending.end.map_or(end, |other| other.min(end))));
@@ -140,7 +140,7 @@ fn tell() {
     shmem::count_dead_rows(database, pending.ended);
 }
 
-/// Forgets the counters of a subtransaction and of those that began in it, which have higher numbers.
+/// Subtransactions that began in the undone one have higher numbers.
 fn uncount(undone: pg_sys::SubTransactionId) {
     PENDING.with_borrow_mut(|pending| pending.counted.retain(|counted| counted.by < undone));
 }

@@ -1,6 +1,6 @@
-//! A claim cannot be a PostgreSQL lock. The abort of a failed run would release a session lock, and a job's
-//! `pg_advisory_unlock_all()` would release an advisory lock. So a claim is part of the worker's entry, and ends with
-//! the process or with a crash of the server.
+//! A claim cannot be a PostgreSQL lock: the abort of a failed run would release a session lock, and a job's
+//! `pg_advisory_unlock_all()` an advisory lock. So a claim is part of the worker's entry, and ends with the process or
+//! with a crash of the server.
 //!
 //! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 
@@ -13,7 +13,7 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// When a run has lasted this long, other workers may take the checks that its worker has prefetched.
+/// After this time, other workers may take the checks that a worker in a run has prefetched.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub struct WorkerEntry {
@@ -33,8 +33,8 @@ pub struct WorkerEntry {
     pub asked_at: Mono,
     pub wants_help: bool,
     pub(super) claims: Ids<MAX_BATCH>,
-    /// Other workers of the role leave these checks alone unless this worker is slow. The list is only a hint, because
-    /// the first worker that claims a check runs it.
+    /// Other workers of the role leave these checks alone unless this worker is slow. Only a hint: the first worker
+    /// that claims a check runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 

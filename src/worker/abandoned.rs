@@ -1,5 +1,5 @@
-//! Handles runs whose worker process has ended. The checks of such a run stay claimed until the run is stored as timed
-//! out, or counted against its checks.
+//! Handles runs whose worker process has ended. Their checks stay claimed until the run is stored as timed out, or
+//! counted against them.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -13,7 +13,7 @@ impl Worker {
     /// A run that ignored its timeout is stored as timed out. Any other run is counted against its checks, which then
     /// run alone and last.
     ///
-    /// Returns `false` if a client has locked a check, so that a run cannot be counted yet.
+    /// Returns `false` if a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {
         let mut from = 0;
         while let Some(abandoned) = self.entry.next_abandoned(from) {
@@ -36,7 +36,7 @@ impl Worker {
                 });
                 self.fetcher.isolate(ids);
                 if !counted.unwrap_or(false) {
-                    // The dead worker's entry keeps its claims, so that no worker runs the checks meanwhile.
+                    // The dead worker's entry keeps its claims.
                     return false;
                 }
                 self.entry.note_blamed();

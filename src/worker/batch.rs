@@ -1,8 +1,7 @@
 //! A worker writes the ids of its next checks to `awty_internal.in_flight`, flushes, and runs one task after the other.
 //!
-//! Invariant: a running check is claimed, and its id was on disk before the run. If `awty.synchronous_commit` is on,
-//! the id was also on the standbys. A check that is suspected of a crash runs alone, and the whole server runs only one
-//! such check at a time.
+//! Invariant: a running check is claimed, and its id was on disk before the run. A check that is suspected of a crash
+//! runs alone, and the whole server runs only one such check at a time.
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -18,7 +17,7 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// The test whether a worker must exit costs more than a quick run, so it runs at most once per interval.
+/// The test whether a worker must exit costs more than a quick run.
 const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
@@ -33,7 +32,7 @@ impl Worker {
         let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // A check whose runs have ended only their own process does not endanger others, and needs no quarantine.
+            // Runs that ended only their own process do not endanger others.
             let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -41,8 +40,7 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // Clears the list before the next suspect runs. Otherwise a crash of that suspect would be blamed on
-                // this one.
+                // Otherwise a crash of the next suspect would be blamed on this one.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -50,7 +48,7 @@ impl Worker {
                 BatchEnd::Done => {}
                 BatchEnd::Leave => return Next::Leave,
                 BatchEnd::Stale => {
-                    // A job has changed, so the next turn chooses again among the remaining checks.
+                    // A job has changed, so the next turn chooses again.
                     let left = batch.into_iter().chain(batches.flatten());
                     left.flat_map(|task| task.checks).for_each(|check| self.fetcher.go_back_to(check.slot));
                     return Next::Turn;
@@ -85,8 +83,8 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// If `awty.synchronous_commit` is on, waits until the standbys have acknowledged the write. Otherwise a primary
-    /// that lost its connections could run checks that its successor also runs.
+    /// If `awty.synchronous_commit` is on, waits for the standbys, because a primary that lost its connections could
+    /// otherwise run checks that its successor also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -116,7 +114,7 @@ impl Worker {
         }
     }
 
-    /// The worker keeps the task's claims until it claims the next task, or until the batch is over.
+    /// The claims stay until the next task, or until the batch is over.
     fn run(&mut self, task: &Task) -> RunResult {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let (granted, suspected) = self.entry.claim(&wanted);
@@ -124,7 +122,7 @@ impl Worker {
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             return RunResult::Stale;
         }
-        // Another worker runs each check whose claim was refused. `granted` and a task's checks are sorted by id.
+        // Other workers run the checks whose claims were refused. `granted` and a task's checks are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
@@ -166,7 +164,7 @@ impl Worker {
     }
 }
 
-/// If the deletion fails, the maintainer deletes the rows later.
+/// If the deletion fails, the maintainer deletes the rows.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session_settings::flushed(|| {
         transaction(|| {

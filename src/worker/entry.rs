@@ -1,6 +1,5 @@
 //! Invariant: however the process ends, its unfinished checks are due again and its entry in shared memory is freed. If
-//! a run ended the process, the entry keeps its claims until the next worker has handled the run. A crash of the server
-//! forgets all workers.
+//! a run ended the process, the entry keeps its claims until the next worker has handled the run.
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
@@ -13,9 +12,9 @@ use std::time::Duration;
 
 /// `usize::MAX` if the process has no entry.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Earliest due time of the work that the worker has taken, or [`NEVER`] while the worker is idle.
+/// [`NEVER`] while the worker is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Whether the worker has run a check or found that none is due. If not, its role gets no new worker for a while.
+/// Whether the worker has run a check or found none due. If not, its role gets no new worker for a while.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -45,7 +44,7 @@ impl MyWorker {
         }
         ENTRY.store(index, Ordering::Relaxed);
         // SAFETY: the callback takes no argument. It is registered before connecting, so that it runs after the abort
-        // of a terminated process's transaction. Only then may another worker claim the check.
+        // of the transaction. Only then may another worker claim the check.
         unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
         Some(Self { index, database: assignment.database, role: assignment.role })
     }
@@ -62,12 +61,13 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Must be called before the worker reads the table. A session that commits a check later announces it again.
+    /// Must be called before the worker reads the table, because a session that commits a check later announces it
+    /// again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// Takes work that became due meanwhile. It may have been due earlier than the work in progress.
+    /// The new work may have been due earlier than the work in progress.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -95,8 +95,7 @@ impl MyWorker {
         });
     }
 
-    /// `next` is when the role's next check is due. If `look_again` is given, a worker searches for checks of this pass
-    /// again at that time.
+    /// If `look_again` is given, a worker then searches for checks of this pass again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -134,7 +133,7 @@ impl MyWorker {
     }
 
     /// The second value is the database's count of suspects. If it has changed, the worker's list of suspects is
-    /// outdated. For example, another worker may have made a check a suspect and then freed its claim.
+    /// outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -257,10 +256,10 @@ fn give_back() {
         account::write_counted(shared, database, time);
         shared.leave_quarantine(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
-        // If another process ended the worker, the run is not counted against its check.
+        // A run that another process ended is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // The clock may have been set back since the worker began this work.
+            // The clock may have been set back.
             shared.note_due(database, role, begun.min(now));
         }
         shared.served += 1;
@@ -270,7 +269,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // Starting a process is expensive, so a role whose worker could not do its work gets no worker for a while.
+            // Starting a process is expensive.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }
@@ -278,7 +277,7 @@ fn give_back() {
         if run.is_some()
             && let Some(line) = shared.database_mut(database)
         {
-            // The maintainer clears in_flight, so that the next crash is not blamed on this worker's checks.
+            // The maintainer clears in_flight, so that the next crash is not blamed on these checks.
             line.inspection_wanted = true;
         }
         if is_its_own_end {

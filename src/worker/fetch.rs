@@ -1,12 +1,11 @@
-//! Each turn takes a share of the due checks of every job of the role. Checks that have just become due come first, and
-//! then missed checks. Each search begins where the last turn stopped. Otherwise the search would read dead rows, which
-//! stay in the index as long as any session of the server holds an old snapshot.
+//! Each turn takes a share of the due checks of every job of the role: first those that have just become due, and then
+//! missed checks. A search begins where the last one stopped, because it would otherwise read dead rows, which stay in
+//! the index as long as any session holds an old snapshot.
 //!
 //! A worker skips checks that another worker of the role has prefetched. At the end of its pass it looks for them
 //! again, because the other worker may have exited.
 //!
-//! Invariant: a pass returns a check a second time only if the check could not run and is due for another try. If two
-//! workers fetch the same check, one of them finds that the check is claimed or gone.
+//! Invariant: a pass returns a check a second time only if the check could not run and is due for another try.
 
 use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
@@ -29,7 +28,7 @@ use std::time::Duration;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// One check, or several checks of a set-based job that are due at the same time. The checks are sorted by id.
+/// One check, or checks of a set-based job that are due at the same time, sorted by id.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
@@ -38,9 +37,8 @@ pub struct Task {
 
 #[derive(Clone, Copy)]
 struct Position {
-    /// Searches checks that became due while checks could run.
     new: Cursor,
-    /// Searches checks that became due earlier and were missed.
+    /// For checks that became due while none could run.
     missed: Cursor,
 }
 
@@ -54,7 +52,7 @@ pub struct Fetcher {
     suspects: HashMap<i64, (usize, Suspicion)>,
     read_at: Option<u64>,
     pub suspected: u64,
-    /// These checks run alone, because a run of several of them was terminated.
+    /// A run of several of these checks was terminated, so they run alone.
     isolated: HashSet<i64>,
     held_back: Option<Duration>,
     next: Timestamp,
@@ -62,7 +60,7 @@ pub struct Fetcher {
     /// Checks of set-based jobs do not count.
     size: usize,
     pub is_full: bool,
-    /// For each job, the position of the first check that another worker has prefetched.
+    /// For each job, the first check that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
 }
 
@@ -107,16 +105,13 @@ impl Fetcher {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// Returns an empty list at the end of the pass. Returns `None` if the extension no longer exists or the library
-    /// does not serve its version.
+    /// Returns an empty list at the end of the pass, and `None` if the extension is gone or its version is not served.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
-        // The extension may have been dropped and created again since the last turn.
         session_locks::let_go();
         if !session_locks::hold() {
             return None;
         }
-        // ALTER EXTENSION … UPDATE may have changed the version since the last turn.
         if extension::unserved().is_some() {
             shmem::request_inspection(catalog::database(), false);
             return None;
@@ -133,8 +128,7 @@ impl Fetcher {
         }
         self.epoch = changes::of_rows();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Prepared transactions are read before the due checks, so that the next search finds a check that is committed
-        // in between.
+        // Prepared transactions are read first, so that the next search finds a check that is committed in between.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -147,7 +141,7 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // The search continues, because all of the found checks may be paused or belong to other workers.
+            // All of the found checks may be paused or belong to other workers.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -156,14 +150,14 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // The least suspected checks run first. If they succeed, they are cleared before the worst suspect runs.
+        // The least suspected checks run first, and are cleared before the worst suspect runs.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
         });
         Some(tasks)
     }
 
-    /// Returns the number of checks that the search visited, including checks that will not run.
+    /// The number includes checks that will not run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -290,8 +284,7 @@ impl Fetcher {
             .collect()
     }
 
-    /// Returns the wait until the next search, or `None` if it exceeds `patience`. An audit then finds the remaining
-    /// checks.
+    /// Returns `None` if the wait exceeds `patience`. An audit then finds the remaining checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
@@ -318,8 +311,7 @@ impl Fetcher {
     }
 }
 
-/// A job with an unreadable row does not stop other jobs. The log names such a job once, and again when its row
-/// changes.
+/// The log names a job with an unreadable row once, and again when the row changes.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

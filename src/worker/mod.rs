@@ -1,7 +1,7 @@
 //! A worker connects to a database as one role, runs the role's due checks, and exits when no check is due.
 //!
 //! A *turn* takes a share of each job's due checks, writes their ids to `awty_internal.in_flight`, flushes, and runs
-//! them one by one. The flush of the next turn, or of the worker's end, makes their results durable.
+//! them one by one. The next turn's flush, or that of the worker's end, makes their results durable.
 //!
 //! Invariant: however many checks of one job are due, each turn also takes checks of the role's other jobs and newly
 //! due checks. A worker exits as soon as a command such as DROP DATABASE waits for it, awty is disabled, or another
@@ -25,13 +25,12 @@ use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// A worker stays connected for at least this time, even if other roles wait, because a connection is expensive.
+/// A worker stays at least this long even if other roles wait, because a connection is expensive.
 const QUANTUM: Duration = Duration::from_millis(50);
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// Maximum wait for the next due check. A longer wait would cost more than a new connection, and DROP DATABASE gives up
-/// after five seconds.
+/// A longer wait for the next check would cost more than a new connection.
 const IDLE: Duration = Duration::from_secs(1);
-/// Longest sleep of an idle worker, so that DROP DATABASE does not wait long.
+/// DROP DATABASE must not wait long for an idle worker.
 const NAP: Duration = Duration::from_millis(200);
 
 #[pg_guard]
@@ -69,11 +68,11 @@ fn connect(assignment: &process::Assignment) {
     let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
     let flags = 0;
-    // SAFETY: called once in this process. A missing database or role is a FATAL of this process.
+    // SAFETY: called once. A missing database or role is a FATAL.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// Exits if unusual settings made the worker run as another role. The session settings should already prevent this.
+/// Settings of the role could make the worker run as another role.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: the call only reads a variable.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
@@ -210,7 +209,7 @@ impl Worker {
 
     fn flush(&self) {
         session_locks::let_go();
-        // SAFETY: the end of this process's last commit. Flushing it again costs nothing.
+        // SAFETY: flushing the last commit again costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 

@@ -1,6 +1,6 @@
-//! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
-//! claims. With an older snapshot, a claim could choose a check that already has a lease. Lock order: the check's row,
-//! then its lease. A transaction that locks the lease first must not wait for the check.
+//! Invariant: due checks and their leases are read with a snapshot that is newer than the lock on the job's claims.
+//! With an older one, a claim could choose a check that already has a lease. Lock order: the check's row, then its
+//! lease. A transaction that locks the lease first must not wait for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
@@ -20,8 +20,7 @@ statement! {
       ORDER BY f.next_check_at, f.id LIMIT $3"
 }
 
-// A claim reads past the leased checks of a job. The first column is NULL for a job with `most` live leases, and these
-// are then not read.
+// The first column is NULL for a job with `most` live leases, whose checks are then not read.
 statement! {
     fn select_ahead(job: &Text, now: Time, most: Option<i64>) -> Ahead = query_latest(read_ahead),
     c"SELECT CASE WHEN $3 IS NULL OR (SELECT pg_catalog.count(*) FROM (
@@ -55,7 +54,7 @@ statement! {
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 }
 
-// The table has only one row for each check in progress, so a scan of the table is cheap.
+// The table has one row for each check in progress, so a scan is cheap.
 statement! {
     pub fn jobs_overdue(now: Time) -> Vec<Text> = query,
     c"SELECT DISTINCT l.job FROM awty_internal.lease AS l WHERE l.deadline <= $1"
@@ -84,7 +83,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// If the check is no longer pending, the message says so, instead of the worker's answer.
+// If the check is no longer pending, the message says so.
 statement!(
     end_all,
     [
@@ -113,8 +112,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// SKIP LOCKED leaves out locked leases, because the transaction that has locked a lease is answering it and may take
-// long.
+// The transaction that has locked a lease is answering it and may take long.
 statement! {
     fn extend_all(numbers: Vec<i64>, until: &[Time]) -> Vec<i64> = query,
     c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)
@@ -187,11 +185,10 @@ impl Row for DueCheck {
     }
 }
 
-/// In a claim of several jobs, a job with this many live leases gets no more, because the other jobs wait while the
-/// claim reads past the leased checks.
+/// A job with this many live leases gets no more in a claim of several jobs, because the claim reads past the leased
+/// checks while the other jobs wait.
 const MOST_LEASES: i64 = 10_000;
 
-/// `jobs` is the number of jobs of the claim.
 pub fn ahead(job: &Text, jobs: usize, now: Time) -> Ahead {
     select_ahead(job, now, (jobs > 1).then_some(MOST_LEASES))
 }
@@ -227,7 +224,7 @@ pub struct NewLeases<'a> {
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// `ids` and `keys` have the checks and idempotency keys of these leases, in the same order.
+    /// Checks and idempotency keys, in the order of the leases.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,
@@ -266,7 +263,7 @@ pub struct End {
 pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let bools = |of: fn(&End) -> Option<bool>| ends.iter().map(move |end| of(end).map(pg_sys::Datum::from));
-    // SAFETY: the element types are those of the values: booleans, texts, jsonb.
+    // SAFETY: the element types are those of the values.
     let args = unsafe {
         [
             arg(ends.iter().map(|end| end.number).collect::<Vec<i64>>()),

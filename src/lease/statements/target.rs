@@ -1,6 +1,5 @@
 //! Invariant: a claim writes buckets under the lock on the job's claims. An answer writes breakers under the target's
-//! lock, and skips the target if another session holds this lock. So claims and answers never wait for each other's
-//! locks on these tables.
+//! lock, and skips a target whose lock is taken. So claims and answers never wait for each other.
 
 use super::lease::DueCheck;
 use crate::pg::clock;
@@ -35,7 +34,7 @@ statement! {
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 }
 
-// SKIP LOCKED is needed, because a claim must not wait for another transaction that has locked a bucket.
+// A claim must not wait for another transaction that has locked a bucket.
 statement! {
     fn upsert_buckets(job: &Text, names: Vec<Text>, left: Vec<f64>, now: Time, full: &[Time]) = query,
     c"WITH free AS MATERIALIZED (
@@ -152,11 +151,10 @@ statement! {
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 }
 
-// The statement goes from one target to the next by index, so its cost does not depend on the number of checks per
-// target.
+// Goes from target to target by index, so its cost does not depend on the number of checks.
 statement! {
-    /// Returns the names of the visited targets, and whether each has a check to hand out. Stops after `due` targets
-    /// that have one, or after `steps` targets in all.
+    /// The flag says whether the target has a check to hand out. Stops after `due` such targets, or after `steps`
+    /// targets in all.
     pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> = query_latest,
     c"WITH RECURSIVE walk (target, is_due, step, due) AS (
           (SELECT n.entity_name, d.is_due, 1, d.is_due::pg_catalog.int4
@@ -249,7 +247,7 @@ impl Row for (Key, Breaker) {
     }
 }
 
-/// If `failed` is `None`, the target has answered.
+/// `None` means that the target has answered.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let Some((breaker, text)) = failed else { return delete_breaker(job, target) };
     let Breaker { failures, since, opened_at, opens } = breaker;
@@ -295,8 +293,7 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
     }
 }
 
-/// Does nothing if the target is blocked for longer or another transaction is writing it. The caller holds the target's
-/// lock.
+/// A longer block stays, and a row that another transaction is writing is skipped. The caller holds the target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let is_free = exists(job, target) == lock(job, target);
     is_free && set_blocked(job, target, until, now, by, note)

@@ -143,8 +143,8 @@ statement! {
     c"SELECT r.job, r.entity_name, r.entity_key FROM awty_internal.repetition AS r WHERE r.calendar = $1"
 }
 
-// awty.unregister() is rare, so the statement scans the whole table. Without OFFSET 0, the planner might search an
-// index that begins with another column.
+// awty.unregister() is rare, so the statement may scan the table. OFFSET 0 avoids an index that begins with another
+// column.
 statement! {
     pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
@@ -152,7 +152,7 @@ statement! {
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 }
 
-// If the job and entity already have a pending check, this check stays, and the repetition continues after it.
+// A check that is already pending stays, and the repetition continues after it.
 statement! {
     fn insert_occurrences(ids: Vec<i64>, slots: &[Time], held: bool, now: Time) -> u64 = query,
     c"INSERT INTO awty.future_job
@@ -279,8 +279,7 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Marks the checks that have a hold in force. The flag of a check says whether it may have a row in
-/// `awty_internal.hold`.
+/// The flag of a check says whether it may have a row in `awty_internal.hold`.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -322,8 +321,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     insert_occurrences(ids, &slots, held, now)
 }
 
-/// If `passed` is `None`, the first due time of the pending check already shows the last used time. So nothing needs to
-/// be stored.
+/// `None` if the first due time of the pending check already shows the last used time.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     match passed {
         None => clear_used(check),

@@ -6,7 +6,7 @@ use awty_core::Time;
 pub struct Piece {
     pub last: Option<i64>,
     pub alone: Vec<i64>,
-    /// Repetitions whose job, or the job's role, no longer exists.
+    /// The job, or its role, no longer exists.
     pub stray: Vec<i64>,
 }
 
@@ -31,7 +31,7 @@ statement! {
 }
 
 statement! {
-    /// Returns the id of the piece's last repetition, and the checks of the piece whose first slot is after `now`.
+    /// Returns the piece's last repetition, and its checks whose first slot is after `now`.
     pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) = query(read_zoned),
     c"SELECT pg_catalog.max(p.id), pg_catalog.array_agg(f.id) FILTER (WHERE f.first_check_at > $3)
       FROM (SELECT r.id, r.entity_name, r.entity_key, r.job
