@@ -1,6 +1,7 @@
 //! Makes all decisions of awty about time, in pure functions. README.md shows how the modules work together.
 //!
 //! - [`slot`] rounds due times up to slots. [`lateness`] is the time from a slot to the start of its run.
+//! - [`argument_limits`] has the largest arguments of SQL functions.
 //! - [`limits`] has the options of a job. [`policy`] applies them before and after a run. [`outcome`] says why a check
 //!   ended.
 //! - [`plan`] decides which roles get a worker. [`pace`] decides how many checks a worker takes at once.
@@ -49,6 +50,7 @@ mod label;
 #[cfg(test)]
 mod testing;
 
+pub mod argument_limits;
 pub mod backoff;
 pub mod calendar;
 pub mod claims;
