@@ -1,6 +1,5 @@
--- The install script consists of the files of this folder, in the order of their numbers. It uses only plain CREATE, so that it fails if a
--- user has created one of the objects beforehand. The search path finds only PostgreSQL's names, so every name of awty is written with its
--- schema.
+-- The install script consists of this folder's files, by number. It uses only plain CREATE, so that it fails if a user has created one of
+-- the objects beforehand. The search path finds only PostgreSQL's names.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

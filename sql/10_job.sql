@@ -1,8 +1,8 @@
--- Creates the table of jobs and the functions that change it.
+-- Jobs.
 --
--- Names are text COLLATE "C". Their order then depends on no locale, so no upgrade of the operating system can corrupt an index. Roles are
--- regrole, which follows a renamed role and which pg_upgrade keeps. No column has type regproc or regprocedure, because pg_upgrade refuses
--- them. No table has a foreign key to awty.job, because two sessions that schedule checks of one job must not wait for each other there.
+-- Names are text COLLATE "C", so that no upgrade of the operating system can corrupt an index. Roles are regrole, which follows a renamed
+-- role and which pg_upgrade keeps. No column has type regproc or regprocedure, because pg_upgrade refuses them. No table has a foreign key
+-- to awty.job, because two sessions that schedule checks of one job would wait for each other there.
 --
 -- Each function that a user calls checks its arguments and rights itself. No such function is SECURITY DEFINER, because each must know its
 -- caller.
@@ -49,7 +49,7 @@ CREATE TABLE awty.job (
 );
 
 CREATE INDEX job_role_idx ON awty.job (role);
--- The maintainer ends pauses in this order.
+-- For the maintainer, which ends pauses.
 CREATE INDEX job_paused_until_idx ON awty.job (paused_until) WHERE paused_until IS NOT NULL;
 
 COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';
@@ -157,8 +157,7 @@ CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
 
 COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
--- The trigger sends invalidations of this type, because no query opens it. PostgreSQL handles many invalidations of an open table
--- recursively, up to the limit of the stack.
+-- Invalidations use this type, because PostgreSQL handles many invalidations of an open table recursively, up to the limit of the stack.
 CREATE TYPE awty_internal.change AS ();
 
 COMMENT ON TYPE awty_internal.change IS 'Named by the invalidations that job_changed() sends; no column or function has this type';
@@ -171,5 +170,5 @@ COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awt
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 
--- The trigger must also fire in a session whose session_replication_role is replica.
+-- Also where session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;

@@ -1,4 +1,4 @@
--- Pending checks: the table, what awty notes about each check, and the functions that schedule, cancel, hold and release them.
+-- Pending checks, and the functions that schedule, cancel, hold and release them.
 
 CREATE TABLE awty.future_job (
     id              bigint GENERATED ALWAYS AS IDENTITY,
@@ -14,23 +14,22 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- This order also serves awty.cancel() without a job, which looks for all checks of an entity. The name comes first, because
-    -- PostgreSQL then fills the pages of the index better with ascending keys.
+    -- The order also serves awty.cancel() without a job. With the name first, ascending keys fill the pages of the index better.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job)
-    -- The table has no CHECK constraints, because PostgreSQL would parse their expressions again for each row that is written. Only
-    -- awty's functions write the table, and they refuse values that are too long.
+    -- No CHECK constraints, because PostgreSQL would parse their expressions for each row that is written. awty's functions refuse values
+    -- that are too long.
 ) WITH (
-    -- The table changes all the time, so autovacuum starts early and makes no pauses.
+    -- The table changes all the time.
     autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Workers read the due checks of one job in this order.
+-- For workers, which read the due checks of one job.
 CREATE INDEX future_job_due_idx ON awty.future_job (job, next_check_at, id) WHERE NOT held;
 
--- These indexes find the held and the failing checks of one job, however many checks of other jobs are held or failing.
+-- However many checks of other jobs are held or failing.
 CREATE INDEX future_job_held_idx ON awty.future_job (job, id) WHERE held;
 CREATE INDEX future_job_failing_idx ON awty.future_job (job, id) WHERE attempt > 0;
 
@@ -49,7 +48,7 @@ COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Role that scheduled the check
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'Time of awty.schedule()';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';
 
--- A run that does not end its check writes a row here. The row is deleted together with the check.
+-- A run that does not end its check writes a row, which is deleted together with the check.
 CREATE TABLE awty_internal.check_stat (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
@@ -82,11 +81,11 @@ COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'Time at which the last 
 COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'For a repetition: slots of the plan before this one are used up, whatever the first slot says';
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'For a repetition: occurrences up to this time are used up, whatever the first slot says';
 
--- Suspects run alone, because the server or a process ended while they ran.
+-- Suspects run alone.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
--- A check that awty itself holds after crashes has no row here. A check may be running when it is held. If it is still pending after that
--- run, it is held then.
+-- A check that awty itself holds after crashes has no row. If a check is held while it runs, and is still pending after that run, it is
+-- held then.
 CREATE TABLE awty_internal.hold (
     check_id        bigint NOT NULL,
     held_by         regrole NOT NULL,
@@ -98,7 +97,7 @@ CREATE TABLE awty_internal.hold (
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
 
--- The maintainer ends holds in this order.
+-- For the maintainer, which ends holds.
 CREATE INDEX hold_until_idx ON awty_internal.hold (held_until, check_id) WHERE held_until IS NOT NULL;
 CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
@@ -111,7 +110,7 @@ COMMENT ON COLUMN awty_internal.hold.note IS 'Note that was given to awty.hold()
 COMMENT ON COLUMN awty_internal.hold.silent IS 'True if awty.cancel() has silenced the row of a watched table';
 COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Repetition of a check that was running when it was held. Its next occurrence may be pending when awty.hold() commits, and must be held as well';
 
--- A worker writes and flushes this row before it runs the checks. After a crash of the server, the rows that are left name the suspects.
+-- A worker writes and flushes its row before it runs the checks. After a crash of the server, the rows that are left name the suspects.
 CREATE TABLE awty_internal.in_flight (
     worker          integer NOT NULL,
     check_ids       bigint[] NOT NULL,
@@ -119,7 +118,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- No compression: a worker writes its row before each batch, and compressing the row would take longer than many runs.
+    -- No compression, which would take longer than many runs.
     toast_tuple_target = 8160
 );
 
@@ -143,7 +142,7 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
--- The overload takes keys that are numbers, uuids and so on. A literal or a parameter without a type still chooses text.
+-- Keys that are numbers, uuids and so on. A literal or a parameter without a type still chooses text.
 CREATE FUNCTION awty.schedule(
     entity_name text,
     entity_key anynonarray,
@@ -191,7 +190,7 @@ CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
 
 COMMENT ON FUNCTION awty.key("any") IS 'Returns the key of one or several values, the same in every session: of one value its text, of several a JSON array of texts';
 
--- PARALLEL RESTRICTED, because parallel workers know nothing of awty.travel().
+-- Parallel workers know nothing of awty.travel().
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 

@@ -1,6 +1,6 @@
 -- Rules, which watch tables, and their alerts.
 
--- The job of a rule has the same name as the rule. The expressions of the rule are functions in the schema of the watched table.
+-- A rule's job has the same name. The rule's expressions are functions in the schema of the watched table.
 CREATE TABLE awty.rule (
     rule            text COLLATE "C" NOT NULL,
     relation        regclass NOT NULL,
@@ -63,7 +63,7 @@ COMMENT ON COLUMN awty.rule.swept_at IS 'Time at which the open alerts were last
 CREATE TABLE awty_internal.rule_function (
     rule            text COLLATE "C" NOT NULL,
     argument        text COLLATE "C" NOT NULL,
-    -- An oid, because pg_upgrade refuses columns of type regprocedure.
+    -- pg_upgrade refuses columns of type regprocedure.
     function        oid NOT NULL,
     numbers         smallint[] NOT NULL,
     columns         text[] COLLATE "C" NOT NULL,
@@ -79,7 +79,7 @@ COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns
 COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
 
 CREATE TABLE awty.alert (
-    -- The sequence of checks serves here too, because another sequence would be one more relation to lock.
+    -- Another sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     rule            text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -100,7 +100,7 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- At most one alert of a row is open. The index also finds all open alerts of a rule.
+-- The index also finds all open alerts of a rule.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
 -- For awty_internal.untold. A level is told in the commit that raises it, unless the function fails.
@@ -210,9 +210,9 @@ CREATE FUNCTION awty_internal.is_rule(rule text) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.is_rule(text) IS 'Does a rule of that name exist?';
 
--- DROP … CASCADE also drops the triggers that use the dropped column or function, and without its triggers a rule would stop silently. DROP
--- TRIGGER by name is deliberate, for example in a script of pg_dump --clean, and only gets a warning. So does a role that cannot end the
--- rule, because the rule of another role must not keep it from dropping its own function, type or schema.
+-- DROP … CASCADE also drops the triggers that use the dropped column or function, and the rule would stop silently. DROP TRIGGER by name is
+-- deliberate, for example in pg_dump --clean, and only gets a warning. So does a role that cannot end the rule, because the rule of another
+-- role must not keep it from dropping its own function, type or schema.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

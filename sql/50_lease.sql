@@ -39,8 +39,8 @@ COMMENT ON COLUMN awty.leased.leased_at IS 'Time of the claim';
 COMMENT ON COLUMN awty.leased.expires_at IS 'Until this time no other worker gets the check; a heartbeat extends it';
 COMMENT ON COLUMN awty.leased.deadline IS 'From this time on the lease is void; a heartbeat does not extend it';
 
--- A check has at most one row. A lease that is never answered stays until the next claim or the maintainer expires it. The number of a
--- lease is random, so that a number that was lost in a crash of the server never stands for another lease.
+-- A lease that is never answered stays until the next claim or the maintainer expires it. Lease numbers are random, so that a number that
+-- was lost in a crash never stands for another lease.
 CREATE TABLE awty_internal.lease (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,
@@ -123,7 +123,7 @@ CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
 
 CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_at);
 
--- The index includes the job, because jobs of other roles may have an entity of the same name and key.
+-- With the job, because jobs of other roles may have an entity of the same name and key.
 CREATE INDEX attempt_default_entity_idx ON awty_internal.attempt_default (entity_name, entity_key, job, ended_at);
 
 COMMENT ON TABLE awty_internal.attempt IS 'The table behind awty.attempt';

@@ -1,7 +1,6 @@
--- Why nothing runs. One list of reasons, in one order, serves awty.status, awty.explain() and awty.doctor().
+-- Why nothing runs: one list of reasons, in one order, for awty.status, awty.explain() and awty.doctor().
 
--- These functions read shared memory and the catalogs. Each of them works on a standby, in a read-only transaction, and on a server that
--- did not load the library at its start.
+-- From shared memory and the catalogs, also on a standby, in a read-only transaction, and without the preloaded library.
 CREATE FUNCTION awty_internal.runtime(
     OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
     OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
@@ -47,7 +46,7 @@ CREATE FUNCTION awty_internal.lasts(until timestamptz) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.lasts(timestamptz) IS 'Is the end of a hold or a pause still ahead? True if it has no end';
 
--- The first part of the list: reasons that stop the whole database. One row.
+-- Reasons that stop the whole database. One row.
 CREATE VIEW awty_internal.here AS
 SELECT runtime.*, runtime.held IS NOT NULL AS database_held, list.why[1] AS why, list.why[2] AS mend
 FROM awty_internal.runtime() AS runtime
@@ -70,8 +69,7 @@ CROSS JOIN LATERAL (
 
 COMMENT ON VIEW awty_internal.here IS 'State of this database, and why nothing runs in it';
 
--- The whole list for each pending check: the first reason that applies, and its rank. Only callers that may read the job see the names of
--- roles and jobs, and notes.
+-- For each pending check, the first reason that applies. Only callers that may read the job see the names of roles and jobs, and notes.
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
@@ -205,11 +203,10 @@ COMMENT ON VIEW awty_internal.standing IS 'First reason why a pending check does
 CREATE VIEW awty_internal.first_overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM (
-    -- A role with many jobs has fewer checks of each job read, so that it cannot make the view slow for all roles.
+    -- A role with many jobs has fewer checks of each job read, so that it cannot make the view slow for all.
     SELECT k.job, k.paused AND awty_internal.lasts(k.paused_until) AS paused, k.function_name,
         greatest(10, least(10000, 100000 / count(*) OVER (PARTITION BY k.role))) AS checks
     FROM awty.job AS k
-    -- A pause whose end is ahead is no problem.
     WHERE NOT k.paused OR (k.paused_until > clock_timestamp()) IS NOT TRUE
 ) AS j
 CROSS JOIN LATERAL (
@@ -218,7 +215,7 @@ CROSS JOIN LATERAL (
         WHERE c.job = j.job AND NOT c.held
         ORDER BY c.next_check_at, c.id LIMIT j.checks
     ) AS f
-    -- A check of an external worker is not overdue while it is leased, or while its target fails or is blocked until a time.
+    -- External checks are not overdue while leased, or while their target fails or is blocked until a time.
     WHERE j.function_name IS NOT NULL OR NOT (
         EXISTS (SELECT FROM awty_internal.lease AS l
                 WHERE l.id = f.id AND l.expires_at > clock_timestamp())
@@ -229,7 +226,7 @@ CROSS JOIN LATERAL (
                      AND isfinite(t.blocked_until) AND t.blocked_until > clock_timestamp()))
     ORDER BY f.next_check_at, f.id LIMIT 1
 ) AS first
--- Outside of the subquery, because clock_timestamp() is volatile and no index condition can use it.
+-- Outside of the subquery, because no index condition can use the volatile clock_timestamp().
 WHERE first.next_check_at <= clock_timestamp();
 
 COMMENT ON VIEW awty_internal.first_overdue IS 'The longest overdue check of each job';
@@ -258,7 +255,7 @@ COMMENT ON VIEW awty_internal.unconnected IS 'Why no worker can connect as the r
 CREATE VIEW awty_internal.untold AS
 SELECT r.rule, u.raised_at AS since, u.entity_key, u.next_check_at,
     format('%s of rule "%s" fails: %s: %s', concat_ws('.', quote_ident(r.call_schema), quote_ident(r.call_name)), r.rule, u.sqlstate, u.message) AS why,
-    -- The next attempt tells the alert and ends the reason, if the function has been mended.
+    -- The next attempt tells the alert, once the function is mended.
     format('SELECT awty.check_now(%L, %L, %L); -- once the function is mended', u.entity_name, u.entity_key, r.rule) AS fix
 FROM awty.rule AS r
 CROSS JOIN LATERAL (
@@ -276,8 +273,7 @@ WHERE r.rule = ANY (SELECT mine.job FROM awty_internal.readable() AS mine);
 
 COMMENT ON VIEW awty_internal.untold IS 'The longest untold alert of each rule whose function fails, as far as the caller may read the rule';
 
--- The first reason for this database. A reason counts only if it has lasted for 2 seconds. A run in progress never counts, and a paused job
--- comes last.
+-- The first reason that has lasted for 2 seconds. A run in progress never counts, and a paused job comes last.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
@@ -291,10 +287,9 @@ FROM (
           AND o.next_check_at < (clock_timestamp() - '2 seconds'::interval)
     UNION ALL
     SELECT 6, u.since, u.why, u.fix FROM awty_internal.untold AS u
-    -- The check of a paused job does not try again.
     WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = u.rule AND j.paused)
     UNION ALL
-    -- Rules that the caller may read. Each look at a rule takes a while, and another role may have thousands of rules.
+    -- Rules that the caller may read, because each look takes a while, and another role may have thousands.
     SELECT 6, r.watched_at, format('rule "%s" has stopped: %s', r.rule, unable.why[1]), unable.why[2]
     FROM awty.rule AS r
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
@@ -305,8 +300,8 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- STABLE, because the planner leaves out an unused column only if the column calls no volatile function. JIT is off, because it would spend
--- seconds on the hundreds of expressions of the view.
+-- The planner leaves out an unused column only if the column calls no volatile function. JIT would spend seconds on the view's hundreds of
+-- expressions.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
@@ -315,7 +310,7 @@ END;
 
 COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
 
--- Also STABLE, for the same reason.
+-- STABLE for the same reason.
 CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN coalesce(greatest(CASE WHEN isfinite(since)
@@ -323,7 +318,7 @@ CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
 
 COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'Time that has passed since then; 0 if the argument is NULL or infinite';
 
--- The planner leaves out each joined aggregate whose columns a query does not use.
+-- The planner leaves out joined aggregates that a query does not use.
 CREATE VIEW awty.status AS
 SELECT current_database() AS database,
     here.enabled,

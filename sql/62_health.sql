@@ -1,6 +1,6 @@
--- awty.doctor() and awty.healthy(). They read with the caller's rights and through row security.
+-- awty.doctor() and awty.healthy(), with the caller's rights and through row security.
 
--- Bounded, so that a long history costs no more than a short one.
+-- A long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.run_time, h.attempts, j.timeout
 FROM (SELECT n.job, n.role, n.outcome, n.run_time, n.attempts
@@ -10,7 +10,7 @@ WHERE j.job = ANY (SELECT r.job FROM awty_internal.readable() AS r);
 
 COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand finished checks, as far as the caller may read them';
 
--- This view shows a role only whether such rows exist, and nothing else of them.
+-- Shows a role only whether such rows exist.
 CREATE VIEW awty_internal.stray AS
 SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there;
 
@@ -22,8 +22,7 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        -- Jobs that the caller may read, its own jobs first. Otherwise the jobs of a role would take all places, because any role can give
-        -- the caller a right to its jobs.
+        -- The caller's own jobs come first, because any role can give the caller a right to its jobs.
         SELECT o.id, o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, o.slot, o.paused_at, o.paused_by, o.paused_note, o.function_name
         FROM (SELECT d.id, d.job, d.paused, d.next_check_at, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
               FROM awty.job AS j JOIN awty_internal.first_overdue AS d ON d.job = j.job
@@ -105,7 +104,7 @@ BEGIN ATOMIC
         format('SELECT awty.create_calendar(calendar, hours, zone => …, closed => closed, replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
     FROM awty.calendar AS c WHERE NOT awty_internal.knows_zone(c.zone)
     UNION ALL
-    -- Without the holidays of the next year, the holidays count as open time.
+    -- Otherwise next year's holidays count as open time.
     SELECT 'warning', format('calendar "%s" has no closed days ahead', c.calendar),
         format('the last of its %s closed days was %s', cardinality(c.closed), last.day),
         format('SELECT awty.create_calendar(calendar, hours, zone, closed || ''{…}'', replace => true) FROM awty.calendar WHERE calendar = %L;', c.calendar)
@@ -142,7 +141,7 @@ BEGIN ATOMIC
         format('%s times since %s, the last time at %s: %s: %s', same.n, date_trunc('second', same.first_at), date_trunc('second', same.last_at),
             same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
-    -- The last problems of each job by its own index, so that runs of other roles hide none.
+    -- By each job's own index, so that runs of other roles hide none.
     FROM (SELECT j.job, h.sqlstate, h.message, count(*) AS n, min(h.finished_at) AS first_at, max(h.finished_at) AS last_at
           FROM (SELECT r.job, r.role FROM awty_internal.readable() AS r ORDER BY awty_internal.can_become(r.role::regrole) DESC, r.job LIMIT 1000) AS j
           CROSS JOIN LATERAL (
@@ -150,7 +149,7 @@ BEGIN ATOMIC
               WHERE f.job = j.job AND f.role::oid = j.role AND f.outcome <> ALL ('{done,met,cancelled,replaced}')
               ORDER BY f.finished_at DESC LIMIT 100) AS h
           WHERE h.sqlstate IS NOT NULL GROUP BY j.job, h.sqlstate, h.message) AS same
-    -- An error that has not come back for three times its usual distance is over.
+    -- The error is over if it has not come back for three times its usual distance.
     WHERE same.n >= 10
       AND same.last_at + (same.last_at - same.first_at) * (3 / greatest(same.n - 1, 1)::float8) > (clock_timestamp() - '5 minutes'::interval)
     UNION ALL

@@ -1,6 +1,6 @@
--- Counts of each job: pending checks and past runs.
+-- Pending checks and past runs of each job.
 
--- Workers count in shared memory. The maintainer stores the counts here once a minute and reads them back after a start. A dump does not
+-- Workers count in shared memory. The maintainer stores the counts once a minute, and reads them back after a start. A dump does not
 -- contain them.
 CREATE TABLE awty_internal.job_stat (
     job             text COLLATE "C" NOT NULL,
@@ -71,7 +71,7 @@ CREATE FUNCTION awty_internal.job_counter(
 
 COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job that the caller may read; the row without a name is for all other jobs';
 
--- The functions also count for monitoring roles, which see no check.
+-- Monitoring roles see no check, but get the counts.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
 SELECT j.job, pg_get_userbyid(j.role) AS role, lasts.paused, CASE WHEN lasts.paused THEN j.paused_note END AS paused_note,
        CASE WHEN lasts.paused THEN j.paused_until END AS paused_until,

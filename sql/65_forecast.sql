@@ -11,7 +11,7 @@ CREATE FUNCTION awty_internal.planned(
 COMMENT ON FUNCTION awty_internal.planned(interval, text, text, timestamptz, timestamptz, timestamptz, timestamptz, interval, text)
     IS 'Number of occurrences of a stored plan by slot, or by step; none if PostgreSQL does not know its time zone';
 
--- The query goes from one job to the next by index, and reads the job's checks that are due in the requested time.
+-- Goes from job to job by index, and reads the checks that are due in the requested time.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -33,13 +33,13 @@ BEGIN ATOMIC
             SELECT CASE WHEN forecast.step IS NULL THEN f.next_check_at
                 ELSE date_bin(forecast.step, f.next_check_at, '2000-01-01 00:00:00+00'::timestamptz) END AS slot
             FROM awty.future_job AS f
-            -- OFFSET 0 makes the planner read each job by the index. Otherwise it reads all pending checks, however short the time is.
+            -- Without OFFSET 0, the planner reads all pending checks.
             WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until OFFSET 0
         ) AS due
         WHERE j.paused IS NOT TRUE
         GROUP BY due.slot, n.job
         UNION ALL
-        -- This part counts further occurrences of repetitions. A plan that many entities share is computed only once.
+        -- Further occurrences of repetitions. A plan that many entities share is computed once.
         SELECT due.slot, g.job, g.checks * due.checks
         FROM span
         CROSS JOIN (
@@ -56,14 +56,14 @@ BEGIN ATOMIC
             FROM awty_internal.planned(g.every, g.cron, g.zone, g.after, span.until, g.starts, g.ends, forecast.step, g.job) AS p
             WHERE g.calendar IS NULL
             UNION ALL
-            -- Occurrences with a calendar are computed one by one.
+            -- With a calendar, one by one.
             SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
                 ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END, 1
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 10000, g.starts, g.calendar) AS o (at)
             WHERE g.calendar IS NOT NULL AND o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
         ) AS due
         UNION ALL
-        -- This part evaluates the arguments even if nothing is pending, so that bad arguments always raise an error.
+        -- So that bad arguments always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;

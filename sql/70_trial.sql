@@ -1,4 +1,4 @@
--- A type is needed, because RETURNS TABLE refuses columns with the names of the function's arguments.
+-- RETURNS TABLE refuses columns with the names of arguments.
 CREATE TYPE awty.tried AS (
     id bigint,
     job text,

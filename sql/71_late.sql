@@ -1,4 +1,4 @@
--- Creates the view awty.late, which shows the rows that are late now.
+-- Rows that are late now.
 
 CREATE VIEW awty.late WITH (security_invoker = true, security_barrier = true) AS
 SELECT a.rule, a.entity_name, a.entity_key, a.level, a.due_at,

@@ -1,4 +1,4 @@
--- Grants the rights to read. No role may write, because every change goes through the functions.
+-- Rights to read. No role may write, because every change goes through the functions.
 --
 -- The administrator grants USAGE on the schema: GRANT USAGE ON SCHEMA awty TO app.
 
@@ -7,8 +7,7 @@ REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
--- ALTER DEFAULT PRIVILEGES may already have given rights to other roles. A role with TRIGGER on one of these tables could run code as the
--- table's owner.
+-- ALTER DEFAULT PRIVILEGES may have given rights. A role with TRIGGER on a table could run code as the table's owner.
 DO $$
 DECLARE
     command text;
@@ -31,7 +30,7 @@ END
 $$;
 
 GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.late, awty.calendar, awty.status TO PUBLIC;
--- Views and awty.explain() read these tables with the rights of their caller.
+-- For views and awty.explain(), which have the rights of their caller.
 GRANT SELECT ON awty_internal.repetition, awty_internal.stop TO PUBLIC;
 
 ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
@@ -44,22 +43,22 @@ ALTER TABLE awty_internal.stop ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.calendar ENABLE ROW LEVEL SECURITY;
 
--- These tables have row security even without a policy. Otherwise, pg_read_all_data and pg_write_all_data would give access to them.
+-- Row security without a policy keeps out pg_read_all_data and pg_write_all_data.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- A role reads the jobs whose role it can become, and the jobs to which awty.allow() gave it a right. A monitoring role reads all jobs.
--- Each policy asks for the readable jobs once, because one look-up per job takes seconds with thousands of jobs.
+-- A role reads the jobs whose role it can become, and those to which awty.allow() gave it a right. A monitoring role reads all jobs. Each
+-- policy asks for the readable jobs once, because one look-up per job takes seconds with thousands of jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- A role that reads a job also reads its checks and its history, but a monitoring role does not. Each role also reads the checks that it
--- has scheduled.
+-- A role that reads a job also reads its checks and history, but a monitoring role does not. Each role also reads the checks that it has
+-- scheduled.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -88,7 +87,7 @@ CREATE POLICY own_calendars ON awty.calendar FOR SELECT TO PUBLIC USING (
     OR role::oid = (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database())
 );
 
--- The policy compares the role too, because another role may now have a job of the same name.
+-- Another role may now have a job of the same name.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
@@ -116,15 +115,13 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- Each role needs the rights to the objects that views, policies and functions use. Without USAGE on the schema, no role can name these
--- objects.
+-- Views, policies and functions use these objects. Without USAGE on the schema, no role can name them.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.first_overdue, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.untold, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
--- EXPLAIN estimates row counts from the statistics of the whole table, so it would reveal values of rows that the role may not read.
--- Columns whose values a role chooses therefore have no statistics.
+-- EXPLAIN estimates from the whole table's statistics, and would reveal values of rows that the role may not read.
 ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_schema SET STATISTICS 0, ALTER function_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
@@ -149,12 +146,11 @@ ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER mess
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 
--- This table has no policy, because awty.job_status shows its content through a function.
+-- No policy, because awty.job_status shows the content through a function.
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
--- The views read these tables with the rights of their caller. The caller sees only the rows of checks that the policy of awty.future_job
--- shows.
+-- The policies show only rows of checks that the policy of awty.future_job shows.
 GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
 CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
@@ -175,14 +171,14 @@ CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id)
 );
 
--- This policy has the same conditions as the policy of the history.
+-- As the policy of the history.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- A dump contains the attempts but not the leases, because a restored database hands out the checks again.
+-- A dump lacks the leases, because a restored database hands out the checks again.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
@@ -214,7 +210,7 @@ CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(SELECT r.job FROM awty_internal.readable() AS r))
 );
 
--- A dump contains the limits and blocks that users have set.
+-- Users have set these limits and blocks.
 CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.target ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0, ALTER note SET STATISTICS 0;

@@ -1,8 +1,7 @@
-//! A failpoint is a step of the code at which a test can make a process fail. Without the feature `failpoints`, it does
-//! nothing.
+//! A failpoint is a step at which a test can make a process fail. Without the feature `failpoints`, it does nothing.
 //!
-//! A file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`) for the next
-//! process that reaches the step. The process removes the file first, so that the action happens once.
+//! A file `awty_failpoints/STEP` in the data directory holds the action (`error`, `term` or `kill`). The process that
+//! reaches the step removes the file first, so that the action happens once.
 //!
 //! Invariant: a step whose [`Step::may_raise`] is false raises nothing, because no real error is possible there.
 
@@ -49,7 +48,7 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Adds two failpoints to each commit: just before and just after the commit writes its WAL record.
+    /// Just before and just after each commit writes its WAL record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };

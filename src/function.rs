@@ -1,5 +1,5 @@
-//! The function of a job, its owner and its rights may change at any time. So awty looks up the function when the job
-//! is registered, when a check is scheduled, and before runs.
+//! A job's function, its owner and its rights may change at any time. So awty looks them up when the job is registered,
+//! when a check is scheduled, and before runs.
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -15,15 +15,15 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Signature,
-    /// False if the function returns void. Each check then ends after its run.
+    /// False if the function returns void, so that each check ends after its run.
     pub answers: bool,
 }
 
-/// A name without a schema means the first function of this name in the search path.
+/// Without a schema, the search path applies.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // A parenthesis would begin the function's arguments, which a job's function must not name.
+    // A parenthesis would begin the function's arguments.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -55,8 +55,7 @@ fn argument(takes: Signature) -> pg_sys::Oid {
 
 fn split(name: &Text) -> Option<Vec<Text>> {
     let mut list = std::ptr::null_mut();
-    // SAFETY: PostgreSQL writes into its own copy, and the list points into the copy. Both live until the end of the
-    // call.
+    // SAFETY: the list points into the copy, and both live until the end of the call.
     unsafe {
         let copy = pg_sys::pstrdup(catalog::c_name(name.as_bytes()).as_ptr());
         if !pg_sys::SplitIdentifierString(copy, b'.' as std::ffi::c_char, &mut list) {
@@ -74,7 +73,7 @@ pub fn quoted(name: &Text) -> String {
 
 fn search_path() -> Vec<Text> {
     let mut oids = [pg_sys::InvalidOid; 64];
-    // SAFETY: PostgreSQL fills at most the given number of elements.
+    // SAFETY: at most the given number of elements is filled.
     let length = unsafe { pg_sys::fetch_search_path_array(oids.as_mut_ptr(), oids.len() as i32) };
     store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
 }
@@ -115,7 +114,7 @@ struct Key {
     set_based: bool,
 }
 
-/// `set_based` is `None` while the job is registered, because the form of the function is not known yet.
+/// `set_based` is `None` during registration.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -135,7 +134,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // Does not check the rights to functions of `awty_internal`, because only awty itself registers jobs with them.
+    // Only awty itself registers jobs with functions of `awty_internal`.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -154,8 +153,8 @@ fn trusted(
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since the job was registered, its function's name may have become that of another user's function. The role that
-    // registered the job may also have lost its membership in the job's role.
+    // Since the registration, the name may have become that of another user's function, or the registering role may
+    // have lost its membership.
     let is_registrars = || found.owner == registered_by && catalog::can_become(registered_by, role);
     if !found.owned_by_superuser && !catalog::is_member(role, found.owner) && !is_registrars() {
         let owner = catalog::role_label(found.owner);
@@ -178,8 +177,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// While a job is registered, exactly one function of this name must have suitable arguments. Later, a function that
-/// takes a check is preferred to a function without arguments.
+/// At registration, exactly one function must have suitable arguments. Later, one that takes a check is preferred to
+/// one without arguments.
 fn find(
     schema: &Text,
     name: &Text,

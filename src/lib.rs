@@ -3,23 +3,22 @@
 //! The modules, from the ground up:
 //!
 //! - [`version`], [`settings`], [`error`] and [`failpoint`] are used by all modules.
-//! - [`pg`] makes PostgreSQL's functions safe to call. Its README lists unusual uses of these functions.
-//!   [`mod@process`] does the same for background processes.
+//! - [`pg`] makes PostgreSQL's functions safe to call, and [`mod@process`] does so for background processes.
 //! - [`shmem`] is the processes' shared memory. [`restore`] recognises a restored server.
 //! - [`store`] has the SQL statements on the tables of the engine.
 //! - [`mod@function`] finds a job's function, which has one of the forms of [`signature`].
 //! - [`call`] reads the arguments, rights and options of every SQL call.
 //! - [`calendar`] computes open time, which repetitions and rules use.
-//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`] and [`trial`] each contain the SQL calls, statements and
-//!   logic of one feature: statistics, repetitions, rules, external workers, dry runs and time travel.
+//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`] and [`trial`] each contain one feature: statistics,
+//!   repetitions, rules, external workers, dry runs and time travel.
 //! - [`run`] runs checks, and handles crashes.
 //! - [`worker`], [`launcher`] and [`maintainer`] are the background processes.
 //! - [`api`] has the SQL calls about jobs, checks and the status.
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md describes how the processes work together.
 //!
-//! Invariant: PostgreSQL's ERROR unwinds through every frame here (`panic = "unwind"`).
-//! awty does not run during a binary upgrade or in single-user mode.
+//! Invariant: PostgreSQL's ERROR unwinds through every frame here (`panic = "unwind"`). awty does not run during a
+//! binary upgrade or in single-user mode.
 
 #![deny(ffi_unwind_calls)]
 
@@ -56,7 +55,6 @@ use pgrx::prelude::*;
 
 pgrx::pg_module_magic!(name, version);
 
-/// PostgreSQL calls this function when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     report::without_backtraces();

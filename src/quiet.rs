@@ -1,10 +1,10 @@
-//! Ends holds of checks and pauses of jobs.
+//! Ends holds of checks and pauses of jobs at their planned end.
 //!
-//! The maintainer ends holds and pauses whose end has passed, and `awty.travel()` does so for its own role. The launcher
-//! starts an inspection at the first end.
+//! The maintainer does so for all roles, and `awty.travel()` for its own role. The launcher starts an inspection at the
+//! first end.
 //!
-//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if it is ended later. Ending waits for no
-//! client: locked rows are left for the next inspection. A check that awty holds after crashes stays held.
+//! Invariant: for `on_missed`, a hold or pause ends at its planned end, even if it is ended later. Locked rows are left
+//! for the next inspection. A check that awty holds after crashes stays held.
 
 use crate::pg::clock;
 use crate::repeat::continuation::{Continuation, Decision};
@@ -19,21 +19,20 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 
 const PIECE: i64 = 1000;
-/// Wait before another inspection, if a client has locked a row whose end has passed.
+/// If a client has locked a row whose end has passed.
 const LOCKED: TimeDelta = TimeDelta::seconds(2);
 
-/// The end of a hold, and its check.
+/// End of a hold, and its check.
 pub type Place = (Time, i64);
 pub const START: Place = (Time::UNIX_EPOCH, i64::MIN);
-/// Stands for the jobs of all roles. Statements get it as NULL.
+/// All roles; NULL in statements.
 pub const ALL: pg_sys::Oid = pg_sys::InvalidOid;
 
-/// Returns the first end of a hold or a pause after `after`.
 pub fn first_end(role: pg_sys::Oid, after: Time) -> Option<Time> {
     [hold::first_end(role, after), job::first_end(role, after)].into_iter().flatten().min()
 }
 
-/// Announces the first end of a hold or a pause, so that the launcher starts an inspection then.
+/// The launcher then starts an inspection.
 pub fn announce(now: Time) {
     let is_left = first_end(ALL, Time::UNIX_EPOCH).is_some_and(|end| end <= now);
     for end in first_end(ALL, now).into_iter().chain(is_left.then(|| now + LOCKED)) {
@@ -41,23 +40,21 @@ pub fn announce(now: Time) {
     }
 }
 
-/// Resumes the jobs of a role whose pause has passed its end.
 pub fn end_pauses(role: pg_sys::Oid, now: Time) {
     for (role, is_external) in job::resume_passed(now, role) {
         wakeup::at_commit((!is_external).then_some(role), clock::to_timestamp(now));
     }
 }
 
-/// Ends holds of a role's checks whose end has passed, after a place in their order. Returns the place after which the
-/// next call continues, or `None` if this piece was the last. A client may have locked a whole piece.
+/// Returns the place after which the next call continues, or `None` after the last piece. A client may have locked a
+/// whole piece.
 pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     let passed = hold::passed(now, role, after.0, after.1, PIECE);
     let ids: Vec<i64> = passed.iter().map(|(_, id)| *id).collect();
     if ids.is_empty() {
         return None;
     }
-    // A run that commits meanwhile holds its check, because the run has seen the hold. The next statement sees such a
-    // check.
+    // A run that commits meanwhile has seen the hold, and holds its check. The next statement sees such a check.
     hold::remove_unheld(&ids, now);
     for held in future_job::lock_held(&ids, settings::max_crashes()) {
         end_hold(&held, now);
@@ -65,7 +62,6 @@ pub fn end_holds(role: pg_sys::Oid, now: Time, after: Place) -> Option<Place> {
     passed.last().copied().filter(|_| ids.len() == PIECE as usize)
 }
 
-/// Ends all holds and pauses of a role whose end has passed.
 pub fn end_passed(role: pg_sys::Oid, now: Time) {
     end_pauses(role, now);
     let mut after = Some(START);
@@ -75,7 +71,7 @@ pub fn end_passed(role: pg_sys::Oid, now: Time) {
 }
 
 fn end_hold(held: &LockedHeld, now: Time) {
-    // A client may have locked or extended the hold meanwhile.
+    // A client may have locked or extended the hold.
     let Some(ended) = hold::remove_passed(held.check.id, now) else { return };
     match job::find(&held.job) {
         _ if held.is_after_crashes => {}
@@ -84,8 +80,8 @@ fn end_hold(held: &LockedHeld, now: Time) {
     }
 }
 
-/// Lets a held check run again. If the check fell due in the hold, the job's `on_missed` says what happens to the check.
-/// The caller has locked the check's row and removed its hold.
+/// The job's `on_missed` decides about a check that fell due in the hold. The caller has locked the check's row and
+/// removed its hold.
 pub fn release(check: &Pending, job: &Job, ended: Option<Held>, now: Time) {
     future_job::release(check.id);
     check_stat::absolve(check.id);

@@ -3,7 +3,7 @@
 //! `awty_internal.origin` the restore after which it was adopted.
 //!
 //! Invariant: a later restore has a later time, whatever the clock shows. A copy of the disks without a backup is not
-//! detected, because PostgreSQL treats such a start as one after a crash.
+//! detected, because PostgreSQL treats it as a crash.
 
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;
@@ -22,15 +22,15 @@ pub enum Hold {
     Restored,
 }
 
-/// Time of the restore, or 0 if there was none. The postmaster sets the value, and its child processes inherit it.
+/// 0 if there was no restore. The postmaster's child processes inherit the value.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Returns `None` if there was no restore, or if `awty.auto_adopt` was on at that time.
+/// `None` if `awty.auto_adopt` was on at the restore, or if there was none.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// The postmaster calls this function before recovery, because recovery removes the signal files.
+/// Recovery removes the signal files, so the postmaster calls this before.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);
@@ -60,7 +60,7 @@ fn keep(at: Timestamp) -> std::io::Result<()> {
     let mut file = std::fs::File::create(path(NEW))?;
     writeln!(file, "{at}")?;
     drop(file);
-    // SAFETY: constant names. PostgreSQL flushes the file and its directory, and reports failures at the given level.
+    // SAFETY: constant names. PostgreSQL flushes, and reports failures at the given level.
     match unsafe { pg_sys::durable_rename(NEW.as_ptr(), FILE.as_ptr(), pg_sys::LOG as i32) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// A constant, because the size of shared memory is fixed when the server starts.
+/// The size of shared memory is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
 pub const MAX_BATCH: usize = 1000;
 
@@ -42,7 +42,7 @@ pub fn enabled() -> bool {
 }
 
 pub fn slot() -> Width {
-    // The check hook refuses invalid values of `awty.slot`, so the default `MINUTE` is never used.
+    // The check hook refuses invalid values.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
@@ -58,17 +58,17 @@ pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// 0 means that there is no limit.
+/// 0 means no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// `None` means that rows are kept for ever.
+/// `None`: for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// `None` means that rows are kept for ever.
+/// `None`: for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -95,7 +95,7 @@ pub fn synchronous_commit() -> bool {
 }
 
 pub fn max_prepared_transactions() -> i32 {
-    // SAFETY: the setting exists, and its text is parsed at once.
+    // SAFETY: the setting exists.
     unsafe {
         let value = pg_sys::GetConfigOption(c"max_prepared_transactions".as_ptr(), true, false);
         if value.is_null() {
@@ -118,7 +118,7 @@ unsafe extern "C-unwind" fn check_slot(
     let seconds = unsafe { *new_value };
     let fits = Width::new(i64::from(seconds)).is_ok();
     if !fits {
-        // SAFETY: PostgreSQL reads both right after the hook and does not free them. They live as long as the library.
+        // SAFETY: PostgreSQL reads both right after the hook and does not free them.
         unsafe {
             pg_sys::GUC_check_errdetail_string = c"A slot must divide a day.".as_ptr().cast_mut();
             pg_sys::GUC_check_errhint_string =
@@ -141,7 +141,7 @@ pub fn register() {
         c"When off, checks can be scheduled and cancelled but none runs. Checks that fall due meanwhile count as missed.",
         &ENABLED,
     );
-    // SAFETY: check_slot only reads the given value, and cannot panic.
+    // SAFETY: check_slot only reads the given value.
     unsafe {
         GucRegistry::define_int_guc_with_hooks(
             c"awty.slot",
@@ -249,8 +249,8 @@ pub fn register() {
     reserve_prefix();
 }
 
-/// PostgreSQL would otherwise accept a misspelt `awty.` setting silently.
+/// PostgreSQL would otherwise accept misspelt `awty.` settings.
 fn reserve_prefix() {
-    // SAFETY: a constant C string. _PG_init calls this after all settings are defined.
+    // SAFETY: a constant C string.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr()) };
 }

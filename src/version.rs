@@ -1,5 +1,5 @@
-//! [`SERVES`] also names older SQL versions, so that checks still run if the package was updated but the SQL objects
-//! were not.
+//! [`SERVES`] names older SQL versions too, so that checks still run between the updates of the package and of the SQL
+//! objects.
 
 /// The last entry is the library's own SQL version.
 pub const SERVES: &[&str] = if cfg!(feature = "next-version") { &["0.1", "0.2"] } else { &["0.1"] };

@@ -1,4 +1,4 @@
-//! Implements `awty.due()` and `awty.open_time()`. Both return exact times and do not round them.
+//! `awty.due()` and `awty.open_time()`, which return exact times.
 
 use super::usable;
 use crate::call::args::{Args, calls};
@@ -12,7 +12,7 @@ use awty_core::{Time, later};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 
-/// Open time is counted in pieces of at most this length. A query can be cancelled between two pieces.
+/// A query can be cancelled between two pieces.
 const PIECE: TimeDelta = TimeDelta::days(36_525);
 
 calls! {

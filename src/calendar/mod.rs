@@ -1,6 +1,4 @@
-//! Finds the calendar with a name for a caller, and counts its open time.
-//!
-//! Invariant: an unknown time zone causes no error. If PostgreSQL does not know a calendar's zone, all time is open.
+//! Invariant: if PostgreSQL does not know a calendar's zone, all time is open.
 
 mod api;
 pub mod statements;
@@ -19,7 +17,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 const MAX_LISTED: i64 = 1000;
-/// Every start of the server could renew the hashes. Each renewal makes all sessions read the calendars again.
+/// Each renewal makes all sessions read the calendars again.
 const RENEWED_AFTER: TimeDelta = TimeDelta::days(366);
 
 pub struct Known {
@@ -43,7 +41,7 @@ pub fn usable(name: &Text) -> Result<Rc<Known>> {
     find(name).filter(|known| known.is_usable_by(caller)).ok_or_else(|| unknown(name).into())
 }
 
-/// Until the transaction ends, no other transaction replaces or drops the calendar.
+/// Until the transaction ends, the calendar is neither replaced nor dropped.
 pub fn for_use(name: &Text, runs_as: pg_sys::Oid) -> Result<Rc<Known>> {
     calendar::lock_for_use(name);
     let known = usable(name)?;
@@ -66,7 +64,6 @@ pub fn unknown(name: &Text) -> CalendarError {
     CalendarError::Unknown { calendar, nearest }
 }
 
-/// The result is cached until `awty.calendar` changes.
 pub fn find(name: &Text) -> Option<Rc<Known>> {
     thread_local! {
         static KNOWN: RefCell<(u64, HashMap<Text, Rc<Known>>)> = RefCell::default();
@@ -83,9 +80,7 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
         return known;
     }
     let found = Rc::new(read(calendar::find(name)?)?);
-    // The calendar is not cached during a parallel query, because its snapshot may be older than the last change of the
-    // calendar.
-    // SAFETY: the called function only reads a variable.
+    // A parallel query's snapshot may be older than the last change. SAFETY: only reads a variable.
     if !unsafe { pg_sys::IsInParallelMode() } {
         KNOWN.with_borrow_mut(|(then, known)| {
             if *then == epoch {
@@ -96,21 +91,19 @@ pub fn find(name: &Text) -> Option<Rc<Known>> {
     Some(found)
 }
 
-/// All time is open if PostgreSQL does not know the zone, or if hours that were written by hand cannot be read.
+/// All time is open if the zone is unknown, or if hours that were written by hand cannot be read.
 fn read(stored: Stored) -> Option<Known> {
     let hours = Hours::new(stored.hours.iter().map(String::as_str)).ok();
     let calendar = match (hours, zone::find(&stored.zone)) {
         (Some(hours), Some(zone)) => Calendar::new(hours, stored.closed, zone),
-        // PostgreSQL knows GMT even without files of time zones.
+        // Known even without files of time zones.
         _ => Calendar::new(Hours::always(), Vec::new(), zone::find("GMT")?),
     };
     Some(Known { role: stored.role, zone: stored.zone, calendar: Rc::new(calendar) })
 }
 
-/// Renews the hashes of the calendars' zones, and returns the calendars whose zone has new data.
-///
-/// A hash is also renewed if it is older than [`RENEWED_AFTER`]. A calendar whose zone PostgreSQL does not know keeps
-/// its hash, because the zone may come back.
+/// Returns the calendars whose zone has new data. A hash is also renewed if it is older than [`RENEWED_AFTER`]. An
+/// unknown zone keeps its hash, because it may come back.
 pub fn with_new_zone_data(now: Time) -> Vec<Text> {
     let mut changed = Vec::new();
     for stored in calendar::hashed() {

@@ -1,5 +1,4 @@
-//! Invariant: texts are kept as bytes in the database's encoding. A text that is empty or too long is refused before
-//! anything else happens.
+//! Invariant: texts are bytes in the database's encoding, and a text that is empty or too long is refused first.
 
 use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};
@@ -10,8 +9,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// A jsonb value of at most this size has at most five numbers of at most 147,500 digits each. Its digits need not be
-/// counted.
+/// At most five numbers of at most 147,500 digits each, which need not be counted.
 const HARMLESS: usize = 64;
 const MAX_CHOICE: usize = 64;
 
@@ -40,7 +38,7 @@ impl Args {
 
     /// `T` must match the argument's type in SQL.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
-        // SAFETY: PostgreSQL passes the declared number of arguments, with the declared types.
+        // SAFETY: the declared number of arguments, with the declared types.
         unsafe { pgrx::pg_getarg(self.0, index) }
     }
 
@@ -85,7 +83,7 @@ impl Args {
 
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
-        // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
+        // SAFETY: PostgreSQL's call information and list.
         unsafe {
             let function = (*self.0).flinfo;
             let kind = pg_sys::get_fn_expr_argtype(function, index as i32);
@@ -100,7 +98,7 @@ impl Args {
     /// Returns `None` for VARIADIC NULL.
     pub fn variadic(&self) -> Option<Vec<(Option<pg_sys::Datum>, pg_sys::Oid)>> {
         let (mut values, mut types, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the function takes nothing else. PostgreSQL allocates three arrays of as many elements as it says.
+        // SAFETY: the three arrays have `count` elements.
         unsafe {
             let count = pg_sys::extract_variadic_args(self.0, 0, true, &mut values, &mut types, &mut nulls);
             let count = usize::try_from(count).ok()?;
@@ -152,7 +150,7 @@ impl Args {
 
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
-        // SAFETY: each call here is for an argument that is declared as jsonb.
+        // SAFETY: each call is for an argument that is declared as jsonb.
         if unsafe { is_too_large(datum) } {
             return Err(Error::ArgsTooLarge { max: MAX_ARGS });
         }
@@ -160,8 +158,7 @@ impl Args {
     }
 }
 
-/// Also counts digits, because a short jsonb value may contain numbers of very many digits. A claim returns the value
-/// as text.
+/// Counts digits, because a short jsonb value may contain very long numbers, and a claim returns the value as text.
 ///
 /// # Safety
 ///

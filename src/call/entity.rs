@@ -1,4 +1,4 @@
-//! Invariant: if the caller may not see a check's job, the error says that the check is missing.
+//! Invariant: if the caller may not see a check's job, the check is reported as missing.
 
 use super::args::Args;
 use super::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
@@ -30,14 +30,13 @@ impl Entity {
             .collect()
     }
 
-    /// The caller may leave out the job if the entity has only one check that the caller may schedule.
+    /// The job may be left out if the caller may schedule only one of the entity's checks.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);
         }
         let mut jobs = self.jobs(rights::may_schedule);
-        // The error suggests the first job. This should be a job of the caller, because any role can give the caller a
-        // right to its job.
+        // The error suggests a job of the caller, because any role can give the caller a right to its job.
         jobs.sort_by_key(|job| !rights::owns(job));
         match jobs.len() {
             0 => Err(self.missing(None)),

@@ -1,4 +1,4 @@
-//! Invariant: the caller is the role whose rights the call uses (`GetUserId()`). A SECURITY DEFINER function therefore
+//! Invariant: the caller is the role whose rights the call uses (`GetUserId()`), so a SECURITY DEFINER function
 //! schedules as its owner. An error suggests a job's name only to roles that may see the job.
 
 use super::args::Args;
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 pub const MAX_LISTED: usize = 10_000;
 
-/// Refuses the call without the preloaded library, because no check would ever run.
+/// Without the preloaded library, no check would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -30,7 +30,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Accepts the call even without the preloaded library, because an application's writes must not fail.
+/// An application's writes must not fail without the preloaded library.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
@@ -70,8 +70,7 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
-            // The suggestion leaves out the name that the caller gave. A job of this name may exist, but the caller
-            // lacks the right that the call needs.
+            // A job of the given name may exist, but the caller lacks the right.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -124,7 +123,7 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// A Rust string must be UTF-8, but the database may have another encoding.
+/// The database's encoding may not be UTF-8, as Rust's strings are.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -140,13 +139,13 @@ fn readable() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Locks the job before checking its role, so that the role cannot change in between.
+/// The lock comes first, so that the job's role cannot change in between.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// Returns the same error for a missing job and for a job that the caller may not see.
+/// The error is the same for a missing job and for one that the caller may not see.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
@@ -174,7 +173,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// Each statement gets only one warning.
+    /// One warning per statement.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
@@ -199,8 +198,7 @@ pub fn warn_if_nothing_runs() {
     };
     let Some(why) = held else { return };
     if settings::auto_adopt() {
-        // Requests an inspection of the database, because only an inspection tells the launcher that the database is a
-        // copy.
+        // Only an inspection tells the launcher that the database is a copy.
         if state != Some(State::Ready) {
             wakeup::inspect_at_commit(false);
         }

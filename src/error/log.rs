@@ -1,5 +1,3 @@
-//! Writes awty's warnings to the server log and to clients.
-//!
 //! Invariant: no warning names a job, entity or argument, because many people may read the log.
 
 use super::{Code, ErrorReport};

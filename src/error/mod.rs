@@ -1,4 +1,4 @@
-//! Defines the errors of awty. Only this module chooses their SQLSTATEs.
+//! The errors of awty, and their SQLSTATEs.
 //!
 //! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and hints
 //! are sentences. A hint that is a statement can be pasted.
@@ -48,8 +48,7 @@ pub enum Error {
     ReadOnly {
         function: &'static str,
     },
-    /// The function was called while PostgreSQL executes a security-restricted operation, such as an index expression,
-    /// REFRESH MATERIALIZED VIEW or ANALYZE.
+    /// In a security-restricted operation, such as an index expression, REFRESH MATERIALIZED VIEW or ANALYZE.
     Restricted {
         function: &'static str,
     },
@@ -180,13 +179,12 @@ pub enum Error {
         schema: String,
         role: String,
     },
-    /// A privileged role would run a function that a less privileged role may change.
+    /// A less privileged role may change the function of a privileged one.
     Untrusted {
         function: String,
         role: String,
     },
-    /// The function belongs neither to the role that registered the job nor to a role that the job's role is a member
-    /// of.
+    /// The owner is neither the registering role nor a role of which the job's role is a member.
     ForeignFunction {
         function: String,
         owner: String,
@@ -213,7 +211,7 @@ pub enum Error {
     },
     NoLogin {
         role: String,
-        /// The caller's name, or `None` if the caller may not log in itself.
+        /// `None` if the caller may not log in itself.
         caller: Option<String>,
     },
     NoConnect {
@@ -253,12 +251,12 @@ pub enum Error {
     NotDatabaseOwner {
         database: String,
     },
-    /// The job's row is invalid, because an administrator wrote it by hand.
+    /// An administrator wrote the job's row by hand.
     BrokenJob {
         job: String,
         message: String,
     },
-    /// An administrator has altered one of awty's tables in a way that awty does not support.
+    /// An administrator has altered awty's tables in an unsupported way.
     Altered {
         table: &'static str,
     },
@@ -302,7 +300,7 @@ impl Error {
         (words.message, words.hint)
     }
 
-    /// Writes the error to the log as a warning, because no client can receive it.
+    /// No client can receive the error, so the log gets it.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }

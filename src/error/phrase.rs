@@ -1,4 +1,4 @@
-//! Quotes the user's texts in messages, so that the user can paste a hint as a command.
+//! Quotes the user's texts, so that a hint can be pasted as a command.
 
 use crate::signature::Signature;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;

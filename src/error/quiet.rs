@@ -7,7 +7,7 @@ pub enum QuietError {
     EndPassed {
         argument: &'static str,
     },
-    /// Only `awty.release()` ends the hold of a check that awty holds after crashes.
+    /// Only `awty.release()` ends a hold after crashes.
     HeldAfterCrashes {
         entity: Label,
         job: String,

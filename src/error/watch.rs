@@ -32,7 +32,7 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// The expression's value could change although the row is not written.
+    /// The value could change although the row is not written.
     NotStable {
         argument: &'static str,
         what: String,
@@ -83,7 +83,7 @@ pub enum WatchError {
     Call {
         function: String,
     },
-    /// Row-level security would hide rows of the watched table from the role.
+    /// Row-level security would hide rows from the role.
     RowSecurity {
         relation: String,
         role: String,
@@ -103,7 +103,7 @@ pub enum WatchError {
     IsRule {
         job: String,
     },
-    /// The alert's row is silenced, and `awty.release()` does not end a silence.
+    /// `awty.release()` does not end a silence.
     Silenced {
         entity: Label,
     },

@@ -1,5 +1,5 @@
-//! Invariant: listeners are notified when the transaction commits. Counters and log are updated only after the commit.
-//! A run without a problem allocates nothing.
+//! Invariant: listeners are notified at commit, counters and log updated after it. A run without a problem allocates
+//! nothing.
 
 use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
@@ -23,7 +23,7 @@ pub struct Account {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckResult {
     Pending,
-    /// The check ended, and the next check of the same schedule was inserted.
+    /// The next check of the same schedule was inserted.
     Next {
         held: bool,
     },
@@ -41,7 +41,7 @@ impl Account {
         Self { results: Some(Vec::new()), ..Self::default() }
     }
 
-    /// `next` says whether the next check is on hold. It is `None` if there is no next check.
+    /// `next` says whether the next check is on hold.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(results) = &mut self.results {
             results.push((check, fate, next));
@@ -138,7 +138,7 @@ struct UnwrittenFigures {
 }
 
 thread_local! {
-    /// A job stays in this list after its counters were written, so that later runs of the job allocate nothing.
+    /// A job stays listed after its counters were written, so that later runs allocate nothing.
     static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,6 +1,5 @@
-//! Invariant: `awty.job_status` and `awty.forecast()` only read. They also work on a standby and without the preloaded
-//! library, and take no lock stronger than ACCESS SHARE. A caller sees the jobs that it may read. A monitoring role
-//! sees all jobs.
+//! Invariant: `awty.job_status` and `awty.forecast()` only read, also on a standby and without the preloaded library,
+//! and take no lock stronger than ACCESS SHARE. A caller sees the jobs that it may read, a monitoring role all jobs.
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
@@ -22,7 +21,7 @@ use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// A Rust string must be UTF-8, but the database may have another encoding.
+/// The database's encoding may not be UTF-8, as Rust's strings are.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -55,8 +54,8 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Estimates the pending checks of a job that has more than [`COUNTED`] of them. The exact counts of the other jobs are
-/// subtracted from the estimate for the table. All large jobs get an equal part of the rest.
+/// For jobs with more than [`COUNTED`] pending checks. The exact counts of other jobs are subtracted from the table's
+/// estimate, and all large jobs share the rest.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {

@@ -1,4 +1,4 @@
-//! Invariant: the counters in shared memory are the counters in the table plus all runs since they were read.
+//! Invariant: shared memory has the table's counters plus all runs since they were read.
 
 use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
@@ -8,7 +8,7 @@ use crate::shmem;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Must be called before a worker counts a run, once per server start and per installed extension.
+/// Must precede the first counted run, once per server start and per installed extension.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -23,7 +23,7 @@ pub fn read_back(now: Time) {
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // The table could not be written, so the next inspection stores the counters again.
+        // The next inspection tries again.
         None => shared.figures_are_not_stored(database),
     });
 }
@@ -38,7 +38,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // Also forgets the old counters of a job that was registered again under the same name.
+    // Includes old counters of a job that was registered again under the same name.
     gone.extend(job_stat::gone());
     Some(gone)
 }

@@ -1,5 +1,4 @@
-//! Invariant: if `awty.log_failures` is `codes`, log entries contain only numbers, outcomes and SQLSTATEs. They contain
-//! no name, key, argument or message.
+//! Invariant: if `awty.log_failures` is `codes`, log entries contain only numbers, outcomes and SQLSTATEs.
 
 use crate::error::Label;
 use crate::pg::catch::Failure;
@@ -36,7 +35,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// All problems of a transaction share one log entry.
+    /// A transaction's problems share one log entry.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -133,7 +132,7 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// The caller must log the returned problems of each job after the commit.
+/// The caller must log the result after the commit.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
@@ -152,7 +151,7 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// Any role may listen to the channel, so the payload contains no name.
+/// Any role may listen, so the payload contains no name.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {

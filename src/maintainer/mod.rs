@@ -1,7 +1,7 @@
-//! The maintainer inspects one database and ends.
+//! Inspects one database and ends.
 //!
-//! Inspections happen after a start, on request, and as an audit once a minute at most. The audit finds checks that
-//! were not announced to the launcher.
+//! Inspections happen after a start, on request, and as an audit once a minute at most, which finds checks that were
+//! not announced.
 //!
 //! Invariant: an inspection without work writes nothing, and runs no code of a user.
 
@@ -35,8 +35,8 @@ use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
 const STRAYS: i64 = 1000;
-/// Time limit of a vacuum, which may have to wait for a reader that pins an index page. Meanwhile, the next inspection
-/// and DROP EXTENSION wait, and DROP DATABASE fails after five seconds.
+/// A vacuum may wait for a reader that pins an index page. Meanwhile, the next inspection and DROP EXTENSION wait, and
+/// DROP DATABASE fails after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 #[pg_guard]
@@ -44,12 +44,11 @@ const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
     let database = process::assignment().database;
-    // SAFETY: connects as the bootstrap superuser, as the server's own processes do.
+    // SAFETY: the bootstrap superuser, as in the server's own processes.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session_settings::override_settings();
-    // The maintainer's commits must not wait for a standby, because no check runs before the first inspection has
-    // committed.
+    // No wait for a standby, because no check runs before the first inspection has committed.
     session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -61,8 +60,7 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // If awty was installed during the inspection, its installation has requested another inspection. The
-            // launcher must then keep the database's entry.
+            // If awty was installed meanwhile, another inspection was requested, and the database's entry stays.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -109,8 +107,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // Checks in flight are taken over before the first worker can start in this database. A new worker's checks
-            // would otherwise be mistaken for leftovers.
+            // Before the first worker starts, because its checks would be mistaken for leftovers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -129,9 +126,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Partitions are made before the first check is archived, because a day whose rows are in the default partition
-        // cannot get its own partition. A held database needs them as well, because it may be a subscriber that
-        // receives rows for each day.
+        // Before the first check is archived, because a day whose rows are in the default partition cannot get its own.
+        // A held database may be a subscriber that receives rows for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -152,8 +148,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
                             DatabaseProblem::None
                         }
-                        // If no role waits because of this problem, the role that had the problem was dropped or has no
-                        // work. The problem is then over.
+                        // No role waits because of this problem, so it is over.
                         (
                             _,
                             DatabaseProblem::RoleCannotConnect
@@ -187,7 +182,7 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
-/// Ends holds and pauses whose end has passed, and announces the next end.
+/// Also announces the next end.
 fn end_passed(database: pg_sys::Oid) {
     task(database, |now| quiet::end_pauses(quiet::ALL, now));
     let mut after = Some(quiet::START);
@@ -218,7 +213,7 @@ fn look_after(database: pg_sys::Oid) {
     problem_log::tell_summaries();
 }
 
-/// Computes pending occurrences and due times of rules again after a server start, because PostgreSQL may have new zone data.
+/// After a server start, PostgreSQL may have new zone data.
 fn compute_again(database: pg_sys::Oid) {
     let mut after = Some(i64::MIN);
     while let Some(last) = after {
@@ -229,7 +224,7 @@ fn compute_again(database: pg_sys::Oid) {
     });
 }
 
-/// Ends checks whose job was unregistered while the checks were being committed, or whose job's role was dropped.
+/// The job was unregistered while the checks were being committed, or its role was dropped.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -251,14 +246,13 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// Marks a check as held if a client held it during a run that could not see the hold.
+/// A client held the check during a run that could not see the hold.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
     let mono = clock::mono();
     let mut after = i64::MIN;
-    // The loop reads all holds that came too late for a run. A role may have thousands of such checks that are running,
-    // or that the role has locked.
+    // All holds that came too late for a run are read, because a role may have thousands that are running or locked.
     loop {
         let mut late = hold::late(after, STRAYS);
         let Some(last) = late.last() else { break };
@@ -289,8 +283,7 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// A busy database is inspected for vacuuming every few seconds. Its tables are maintained less often, because clients
-/// may have to wait for the maintenance.
+/// A busy database is vacuumed every few seconds, but maintained less often, because clients may have to wait.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -312,7 +305,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // The vacuum has ended the transaction that held the locks on awty's tables, so the tables are locked again.
+        // The vacuum has ended the transaction that held the locks.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -1,4 +1,4 @@
-//! A failed task is logged and shown in `awty.status`, and does not stop the other tasks.
+//! A failed task is logged and shown in `awty.status`. The other tasks still run.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -13,7 +13,7 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Longest time that a change of partitions makes a client wait.
+/// A change of partitions makes clients wait no longer.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
@@ -29,7 +29,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Ends the process if a command such as DROP DATABASE waits for it. The next inspection does the remaining tasks.
+/// For a command such as DROP DATABASE. The next inspection does the remaining tasks.
 pub fn leave_if_wanted(database: pg_sys::Oid) {
     if !process::is_database_wanted(database) {
         return;

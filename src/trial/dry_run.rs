@@ -1,5 +1,5 @@
-//! Invariant: a dry run leaves nothing behind, except that sequences advance. The check's row is not locked. The caller
-//! and the session's user must be the job's role, with whose rights the function runs.
+//! Invariant: a dry run leaves nothing behind, except that sequences advance. It locks no row. The caller and the
+//! session's user must be the job's role.
 
 use super::statements::dry_run::{self, Trial};
 use crate::call::args::Args;
@@ -77,7 +77,7 @@ fn try_check(args: &Args) -> Result<Row> {
         .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
     say_quiet(&job, &entity, trial.held);
-    // A check whose slot is in the future is tried as if its slot were now.
+    // A check of the future is tried now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
         Before::End(outcome) => (After::End(outcome), None),
@@ -92,7 +92,7 @@ fn try_check(args: &Args) -> Result<Row> {
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 
-/// Notifies the client if a run does not come by itself, or would not tell the alert of a watched row.
+/// Tells the client if no run comes by itself, or a run would not tell the alert.
 fn say_quiet(job: &Job, entity: &Entity, held: bool) {
     if let Some(watched) = watch::hold::rule_of(job, &entity.name) {
         let (rule, keys) = (&watched.rule.name, std::slice::from_ref(&entity.key));
@@ -115,7 +115,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         let function = function::of_job(job)?;
         timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
         let mut answers = ask(job, function, &[trial.row], Caller::Client)?;
-        // If a run cancelled or replaced its own check, this counts as a successful answer.
+        // A run that cancelled or replaced its own check has answered.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });
     let struck = timer::disarm_cancel();
@@ -125,7 +125,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // The user cancelled the client's statement and not the run.
+                // The user cancelled the statement and not the run.
                 error::cancelled(failure.message);
             }
             if is_cancelled {

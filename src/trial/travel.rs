@@ -1,5 +1,4 @@
-//! Implements `awty.travel()`, which moves a transaction's clock ahead for a test and runs the checks that become due,
-//! and `awty.now()`.
+//! `awty.travel()` moves a transaction's clock ahead for a test and runs the checks that become due.
 //!
 //! Invariant: a transaction that has called `awty.travel()` cannot commit. Jobs run only if their role is the session's
 //! only role, so the role is never switched. Checks that are held, paused, or locked by another session do not run.
@@ -31,12 +30,12 @@ use pgrx::prelude::*;
 use pgrx::{PgSubXactCallbackEvent, PgXactCallbackEvent, register_subxact_callback, register_xact_callback};
 use std::cell::{Cell, RefCell};
 
-/// Maximum number of runs in one transaction, because each run holds locks and memory until the rollback.
+/// Each run holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
-    /// For each call of `awty.travel()`: its subtransaction, and the state of the clock before the call.
+    /// For each call: its subtransaction, and the clock before the call.
     static JOURNEYS: RefCell<Vec<(pg_sys::SubTransactionId, (i64, clock::Timestamp))>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -61,7 +60,7 @@ fn travel(
     >,
     ErrorReport,
 > {
-    // Checks that rules schedule for themselves are not shown, because they belong to no entity.
+    // These checks of rules belong to no entity.
     let is_entity =
         |ran: &TravelledRun| ![BACKFILL, SWEEP].map(str::as_bytes).contains(&ran.due.entity_name.as_bytes());
     let rows = go(&Args::new(fcinfo))?;
@@ -74,7 +73,6 @@ fn travel(
     })))
 }
 
-/// Returns `now()`, or the time to which `awty.travel()` has moved the clock.
 #[pg_extern(sql = false)]
 fn now(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     let _ = Args::new(fcinfo);
@@ -103,10 +101,9 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     begin();
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
-    // Each search starts at the slot of the last one. Earlier checks have run, and a search from the beginning would
-    // read their dead row versions again.
+    // Each search starts at the last slot, because a search from the beginning would read dead row versions again.
     let mut from = Time::UNIX_EPOCH;
-    // Holds and pauses with an earlier end have ended, except those that another session has locked.
+    // Holds and pauses with an earlier end have ended, except locked ones.
     let mut ended = Time::UNIX_EPOCH;
     let first = |from, left: &[i64]| travel::first(role, from, goal, left);
     while catalog::is_alone(role) {
@@ -133,8 +130,7 @@ fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     Ok(ran)
 }
 
-/// Prevents the transaction from committing, and stores the clock's state, so that ROLLBACK TO SAVEPOINT can restore
-/// it.
+/// The clock's state is stored for ROLLBACK TO SAVEPOINT.
 fn begin() {
     // SAFETY: a getter.
     let here = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -154,8 +150,7 @@ fn begin() {
     register_subxact_callback(PgSubXactCallbackEvent::AbortSub, |undone, _| come_back(undone));
 }
 
-/// Restores the clock when a subtransaction is undone. Calls in nested subtransactions, which have higher numbers, are
-/// undone too.
+/// Nested subtransactions, which have higher numbers, are undone too.
 fn come_back(undone: pg_sys::SubTransactionId) {
     JOURNEYS.with_borrow_mut(|journeys| {
         let kept = journeys.partition_point(|(of, _)| *of < undone);
@@ -166,8 +161,7 @@ fn come_back(undone: pg_sys::SubTransactionId) {
     });
 }
 
-/// Runs the checks of one slot. If a set of checks fails, runs its two halves, and so on down to single checks. Returns
-/// the ids of checks that did not run.
+/// If a set fails, its halves run, down to single checks. Returns the checks that did not run.
 fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -175,8 +169,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
     RUNS.set(Some(count));
     let (began, started_at) = (clock::mono(), clock::now());
-    // The caller reads in the history how each check ended. The history is therefore kept here, even if the job keeps
-    // none.
+    // The caller reads how each check ended, so the history is kept even if the job keeps none.
     let mut kept_job = job.clone();
     kept_job.options.limits.keep_history = KeepHistory::All;
     let ids: Vec<i64> = checks.iter().map(|due| due.id).collect();
@@ -198,7 +191,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // The user cancelled the client's statement and not the run, so the error is raised again.
+                // The user cancelled the statement and not the run.
                 error::cancelled(failure.message);
             }
             if timed_out {
@@ -216,8 +209,7 @@ fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<
     }
 }
 
-/// Returns how a check ended. `fates` lacks checks that their own run replaced or cancelled, and checks that a guard
-/// ended.
+/// `fates` lacks checks that their own run replaced or cancelled, and checks that a guard ended.
 fn end_of(id: i64, fates: &Fates) -> End {
     match fates.iter().find(|(check, _)| *check == id) {
         Some((_, After::Again(slot))) => End { outcome: None, next_check_at: Some(*slot) },
@@ -228,7 +220,7 @@ fn end_of(id: i64, fates: &Fates) -> End {
 
 type Fates = Vec<(i64, After)>;
 
-/// Returns `None`, without any effect, if another session has locked or changed a check.
+/// Returns `None`, without effect, if another session has locked or changed a check.
 fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result::Result<Option<Fates>, Failure> {
     snapshot::with_new(|| {
         let Some(table) = Table::open_to_travel() else { return Ok(None) };

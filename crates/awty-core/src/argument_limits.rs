@@ -1,16 +1,16 @@
-//! Maximum values of arguments of SQL functions. Lengths of texts are in bytes.
+//! Maximum values of arguments of SQL functions, in bytes.
 
 /// PostgreSQL limits names to 63 bytes.
 pub const MAX_JOB: usize = 63;
 pub const MAX_CALENDAR: usize = 63;
-/// An entity's name may be the quoted name of a table with its schema.
+/// May be a table's quoted name with its schema.
 pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// A function's name and its schema may be quoted, with every character doubled.
+/// Schema and name may be quoted, with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
 pub const MAX_COMMAND: usize = 10_000;
-/// An entity's key must fit into an index entry.
+/// Must fit into an index entry.
 pub const MAX_ENTITY_KEY: usize = 1024;
 pub const MAX_KEYS: usize = 1_000_000;
 pub const MAX_CHANNEL: usize = 63;

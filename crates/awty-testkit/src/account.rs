@@ -1,4 +1,4 @@
-//! PostgreSQL refuses to run as root. If the tests run as root, their clusters run as the user `postgres`.
+//! PostgreSQL refuses to run as root, so root's clusters run as the user `postgres`.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 const SERVER_USER: &str = "postgres";
 
-/// The command starts in `/tmp`, because every account may enter this directory.
+/// Every account may enter `/tmp`.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");
@@ -19,7 +19,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The child process is the program itself and no wrapper, so that the program gets the signals to the child.
+/// No wrapper, so that the program itself gets the signals to the child.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");

@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use crate::{Cluster, account, files, preload, stage};
 
-/// A later setting overrides an earlier setting of the same name.
+/// A later setting of the same name wins.
 #[derive(Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
@@ -30,8 +30,7 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` with checksums for this cluster. Other clusters are copies of one template, so they have the same
-    /// system identifier.
+    /// Clusters are otherwise copies of one template, with the same system identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
@@ -52,7 +51,7 @@ impl Builder {
         self
     }
 
-    /// The cluster's directory must not exist. The cluster keeps running when the test process ends.
+    /// The directory must not exist. The cluster outlives the test process.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
         self
@@ -109,7 +108,7 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // Tests never crash the machine, so the kernel keeps written data even without fsync.
+            // Tests never crash the machine, so the kernel keeps written data.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);

@@ -2,14 +2,13 @@ use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// Sets the server's clock this many seconds ahead of real time. The cluster needs
-    /// [`with_movable_clock`](crate::Builder::with_movable_clock).
+    /// Seconds ahead of real time. Needs [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {
         CLOCK.set(self, 0, seconds);
     }
 
-    /// Returns the seconds by which the server's clock is ahead of real time.
+    /// Seconds ahead of real time.
     #[track_caller]
     pub fn clock(&self) -> i64 {
         if CLOCK.is_installed(self) { CLOCK.get(self, 0) } else { 0 }

@@ -1,6 +1,6 @@
-//! Invariant: when a [`Cluster`] is dropped, its server stops and its directory is removed, unless the cluster is meant
-//! to outlive the program. The drop panics if the server has logged an unexpected failed assertion or leak. It also
-//! panics if amcheck finds damage in awty's tables.
+//! Invariant: a dropped [`Cluster`] stops its server and removes its directory, unless the cluster is meant to outlive
+//! the program. The drop panics if the server has logged an unexpected failed assertion or leak, or if amcheck finds
+//! damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,7 +28,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Each server has its own socket directory, so all servers can use the same port.
+    /// Each server has its own socket directory.
     pub const PORT: u16 = 5432;
 
     /// By default the cluster preloads awty, and `awty.slot` is one second.
@@ -86,7 +86,7 @@ impl Cluster {
         self.start();
     }
 
-    /// The call returns before all server processes have applied the new settings.
+    /// Does not wait until all server processes have applied the new settings.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
@@ -97,7 +97,7 @@ impl Cluster {
         self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
-    /// The new settings take effect with [`reload`](Self::reload) or [`restart`](Self::restart).
+    /// Takes effect with [`reload`](Self::reload) or [`restart`](Self::restart).
     #[track_caller]
     pub fn configure(&self, lines: &str) {
         append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
@@ -110,7 +110,7 @@ impl Cluster {
         standby
     }
 
-    /// The call passes `options` to `pg_basebackup`. The server of the copy is not started.
+    /// The copy's server is not started.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -133,7 +133,7 @@ impl Cluster {
         pid.unwrap_or_else(|| panic!("the server does not run")).as_raw_nonzero().get()
     }
 
-    /// Runs a script with one statement per line on a stopped server. Returns all output, including errors.
+    /// One statement per line, on a stopped server. Returns all output, including errors.
     #[track_caller]
     pub fn single_user(&self, options: &[&str], database: &str, script: &str) -> String {
         let file = self.directory.join("single_user.sql");
@@ -178,14 +178,14 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id. So a new postmaster would
-        // refuse to start.
+        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse
+        // to start.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }
     }
 
-    /// The tool runs in the server's account, which may write into the cluster's directory.
+    /// The server's account may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

@@ -5,13 +5,13 @@ use std::time::Duration;
 /// The numbers must match `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// With this fault, PostgreSQL goes down by design.
+    /// PostgreSQL goes down by design.
     FullForWal = 1,
     FullForTables = 2,
     Full = 1 | 2 | 4,
-    /// With this fault, PostgreSQL goes down by design.
+    /// PostgreSQL goes down by design.
     FlushOfWal = 8,
-    /// With this fault, PostgreSQL goes down by design, at its next checkpoint.
+    /// PostgreSQL goes down by design, at its next checkpoint.
     FlushOfData = 16,
 }
 
@@ -22,14 +22,13 @@ impl Cluster {
         DISK.set(self, 0, how as i64);
     }
 
-    /// Ends the fault, and returns the number of writes and flushes that failed.
+    /// Returns the number of writes and flushes that failed.
     #[track_caller]
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);
         DISK.get(self, 1)
     }
 
-    /// Each flush of WAL then takes at least the time `to`.
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
         DISK.set(self, 3, 0);

@@ -1,5 +1,5 @@
-//! Invariant: a cluster's directory is removed only if its name has the test prefix, its owner is the servers' account,
-//! and the process whose id is in the name has ended.
+//! Invariant: a directory is removed only if its name has the test prefix, its owner is the servers' account, and the
+//! process whose id is in the name has ended.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,12 +11,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// The directories are in `/tmp`, because the path of a Unix socket must be short. Also, the servers of root run in
-/// another account, which may be unable to enter root's `$TMPDIR`.
+/// The path of a Unix socket must be short, and the servers of root run in another account, which may be unable to
+/// enter root's `$TMPDIR`.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
-/// Only the server's account may enter the directory, because the server trusts every connection.
+/// The server trusts every connection, so only its account may enter.
 #[track_caller]
 pub(crate) fn new_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -31,7 +31,7 @@ pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// `postmaster.pid` may name a process that is not the server of this directory.
+/// `postmaster.pid` may name another process.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -72,7 +72,7 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Servers get SIGQUIT instead of SIGKILL, so that they can free their shared memory.
+/// After SIGQUIT, servers free their shared memory.
 fn end_all(directory: &Path) {
     let is_server = |pid: &Pid| {
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
@@ -109,7 +109,7 @@ pub fn sweep() {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
-        // A dead process that its parent has not collected has an empty command line.
+        // A zombie has an empty command line.
         let runs = fs::read(format!("/proc/{owner}/cmdline")).is_ok_and(|line| !line.is_empty());
         if ours && !runs {
             remove(&entry.path());

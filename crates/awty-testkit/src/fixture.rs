@@ -7,15 +7,14 @@ use std::time::Duration;
 
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// A job with this statement waits while a test holds an advisory lock, which is called the gate.
+/// Waits while a test holds an advisory lock, the gate.
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// A job with this loop waits while a table has a row, which is called the door. The row survives a restart of the
-/// server.
+/// Waits while a table has a row, the door, which survives a restart of the server.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
-/// A script raises this SQLSTATE if it was too slow and must be repeated.
+/// A script was too slow and must be repeated.
 const TOO_SLOW: &str = "TSLOW";
 
 pub struct Shop {
@@ -89,8 +88,8 @@ impl Cluster {
         }
     }
 
-    /// Registers the job `<role>.<name>` with a PL/pgSQL function. In the function's body, `j` is the check. `options`
-    /// are further arguments of `awty.register`, such as `", timeout => '1 s'"`.
+    /// In the body of the PL/pgSQL function, `j` is the check. `options` are arguments of `awty.register`, such as `",
+    /// timeout => '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -105,7 +104,7 @@ impl Cluster {
         self.run_as(role, &script);
     }
 
-    /// `condition` is an SQL condition on rows of the history. The result is sorted by id.
+    /// `condition` is SQL. The result is sorted by id.
     #[track_caller]
     pub fn ends(&self, condition: &str) -> Vec<End> {
         let sql = format!(
@@ -155,8 +154,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Replaces `{first}` in the statements by a time ahead, and returns this time. The statements run as `shop` in one
-    /// transaction, which must end before the time. On a slow machine, the time is more than `seconds` after the start.
+    /// `{first}` in the statements becomes a time ahead, which is returned. The statements run as `shop` in one
+    /// transaction, which must end before that time. On a slow machine, the time is more than `seconds` ahead.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -183,13 +182,13 @@ impl Shop {
         self.cluster.create_job("shop", name, body, options);
     }
 
-    /// In the function's body, `j` is the array of checks.
+    /// In the body, `j` is the array of checks.
     #[track_caller]
     pub fn set_job(&self, name: &str, body: &str, options: &str) {
         self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
-    /// The gate is closed until the test drops the client.
+    /// The gate opens when the client is dropped.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
@@ -219,7 +218,7 @@ impl Shop {
         self.run("DELETE FROM shop.closed_door");
     }
 
-    /// `when` is an argument of `awty.schedule` in SQL, such as `"after => '1 s'"`.
+    /// `when` is SQL, such as `"after => '1 s'"`.
     #[track_caller]
     pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
         let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");
@@ -227,7 +226,6 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
     }
 
-    /// The history must have only one row for the order.
     #[track_caller]
     pub fn end_of(&self, key: &str) -> End {
         self.end_within(key, PATIENCE)
@@ -266,8 +264,7 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// One transaction schedules the check and reads its due time, because the check could run before a second
-    /// transaction.
+    /// One transaction, because the check could run before a second one reads its due time.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();
@@ -281,7 +278,7 @@ impl Shop {
         slot
     }
 
-    /// Sets the server's clock, which must be movable, to two seconds after `time`.
+    /// Sets the clock, which must be movable, two seconds after `time`.
     #[track_caller]
     pub fn pass(&self, time: DateTime<Utc>) {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);

@@ -1,7 +1,7 @@
-//! Creates a folder for servers that other programs start, such as Patroni.
+//! A folder for servers that other programs start, such as Patroni.
 //!
-//! Invariant: when a [`Folder`] is dropped, each process that works below the folder is ended, and the folder is
-//! removed. If a test is killed, the next test removes its folder.
+//! Invariant: when a [`Folder`] is dropped, processes below it are ended, and it is removed. If a test is killed, the
+//! next test removes its folder.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use std::process::Command;
 
 use crate::{account, files, stage};
 
-/// Only the servers' account may enter the folder.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
@@ -32,7 +31,7 @@ impl Folder {
         path
     }
 
-    /// The child process is the program itself and runs in the servers' account.
+    /// No wrapper, in the servers' account.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = account::direct(program);
         command.current_dir(&self.0);

@@ -1,11 +1,11 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Maximum time that a test waits. It is generous, so that no test fails because the machine is busy.
+/// No test fails because the machine is busy.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Calls `ask` until it returns `Ok`. After the time `within`, returns a message with the last `Err`.
+/// After the time `within`, returns the last `Err`.
 pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, String>) -> Result<T, String> {
     let start = Instant::now();
     loop {
@@ -21,7 +21,7 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
 
 #[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // The length of the pause is random, so that observations do not always come at the same point of a second.
+    // A random pause, so that observations do not always come at the same point of a second.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

@@ -1,5 +1,5 @@
-//! Builds libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). The server preloads a library.
-//! All server processes map a file of numbers that the test writes.
+//! Libraries that control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file of
+//! numbers that the test writes.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 pub(crate) struct Library {
     name: &'static str,
-    /// The environment variable that contains the path of the file of numbers.
+    /// Environment variable with the path of that file.
     variable: &'static str,
     source: &'static str,
 }
@@ -33,26 +33,24 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// The cluster must not have been started yet. All numbers are 0 at first.
+    /// The cluster must not have been started yet.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run in another account, so every account may write the file. Only the server's account may
-        // enter the directory.
+        // The server may run in another account, and only that account may enter the directory.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");
         account::run(&mut compiler);
     }
 
-    /// The server sees the new number at once.
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);
-        // The file must not be truncated, because the server has mapped it.
+        // Not truncated, because the server has mapped it.
         let open = OpenOptions::new().write(true).open(&file);
         let written = open.and_then(|open| open.write_all_at(&number.to_ne_bytes(), (place * NUMBER) as u64));
         must("write", &file, written);

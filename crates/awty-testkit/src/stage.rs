@@ -2,8 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the directory in `AWTY_STAGE`. If the environment lacks this variable, `scripts/stage` makes a directory
-/// once per process.
+/// Without `AWTY_STAGE`, `scripts/stage` makes a directory once per process.
 pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
@@ -12,7 +11,7 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// `CARGO_MANIFEST_DIR` at compile time may be outdated, because a checkout can be copied or moved after a build.
+/// A checkout can be moved after a build, so `CARGO_MANIFEST_DIR` at compile time may be outdated.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));

@@ -1,5 +1,5 @@
-//! Invariant: the verification by amcheck leaves the database unchanged. If amcheck is not installed, a transaction
-//! installs it and is rolled back.
+//! Invariant: amcheck leaves the database unchanged. If it is not installed, a transaction installs it and is rolled
+//! back.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -17,14 +17,14 @@ const TABLES: &str = "
     WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
       AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
 
-/// The test may have changed the defaults of these settings.
+/// The test may have changed these defaults.
 const PREPARE: &str = "
     SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
     SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// Panics if amcheck finds damage in awty's tables. A database without awty passes.
+    /// A database without awty passes.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
@@ -33,7 +33,7 @@ impl Cluster {
         }
     }
 
-    /// Returns no faults for a stopped server. Prints and skips a database that a test has made inaccessible.
+    /// A stopped server has no faults. A database that a test has made inaccessible is skipped.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -58,7 +58,7 @@ impl Cluster {
         faults
     }
 
-    /// A standby has no databases to check, because amcheck cannot be installed there.
+    /// None on a standby, where amcheck cannot be installed.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the database `postgres`.
         let mut client =
@@ -88,7 +88,7 @@ fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
         "SELECT format('%s, block %s, row %s: %s', v.oid::regclass, blkno, offnum, msg)
          FROM awty_verified AS v CROSS JOIN LATERAL {schema}.verify_heapam(v.oid, check_toast => true)"
     );
-    // amcheck raises an error at the first damage in an index, so at most one is found.
+    // amcheck stops at the first damage in an index.
     let indexes = format!(
         "SELECT count({schema}.bt_index_check(i.indexrelid, true)) FROM awty_verified AS v
          JOIN pg_index AS i ON i.indrelid = v.oid JOIN pg_class AS c ON c.oid = i.indexrelid
@@ -116,8 +116,8 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Returns whether the test may have caused the error, by locks, a full disk, too many connections, a role without
-/// rights, or a shutdown.
+/// The test may have caused this error, by locks, a full disk, too many connections, a role without rights, or a
+/// shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

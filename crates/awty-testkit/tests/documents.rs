@@ -1,5 +1,5 @@
-//! Tests that each test that a document names exists. A document names a test as `file::test` in backticks. In
-//! docs/attacks.md, a name without a file belongs to the file named before it.
+//! Each test that a document names as `file::test` in backticks exists. In docs/attacks.md, a name without a file
+//! belongs to the file before it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -27,7 +27,7 @@ struct Tests(BTreeSet<String>);
 
 impl<'ast> Visit<'ast> for Tests {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        // The attribute of a test may be `tokio::test`.
+        // Also `tokio::test`.
         let is_test = |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         if function.attrs.iter().any(is_test) {
             self.0.insert(function.sig.ident.to_string());
@@ -61,7 +61,7 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// The name of a test has at least three words. A name such as `slot::Width` has fewer.
+/// At least three words, unlike `slot::Width`.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }

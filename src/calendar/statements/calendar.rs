@@ -1,4 +1,4 @@
-//! SQL statements that read and write `awty.calendar`.
+//! SQL statements on `awty.calendar`.
 
 use crate::error::CalendarError;
 use crate::pg::array::{self, DATE, TEXT};
@@ -11,15 +11,15 @@ use awty_core::Time;
 use awty_core::calendar::hash;
 use pgrx::pg_sys;
 
-/// Day 0 of PostgreSQL's dates, 2000-01-01, as a number of days since 1970-01-01.
+/// Day 0 of PostgreSQL's dates, 2000-01-01, in days since 1970-01-01.
 pub const POSTGRES_EPOCH: i64 = 10_957;
 
 pub struct Definition {
     pub name: Text,
     pub zone: String,
-    /// Opening hours that do not overlap.
+    /// Without overlaps.
     pub hours: Vec<String>,
-    /// Closed days as numbers of days since 1970-01-01, in ascending order.
+    /// Days since 1970-01-01, in ascending order.
     pub closed: Vec<i64>,
 }
 
@@ -61,7 +61,7 @@ statement! {
     c"SELECT 1 FROM awty.calendar WHERE calendar = $1 FOR KEY SHARE"
 }
 
-// The caller's snapshot is recent enough for the names of calendars, because they are only used for suggestions.
+// The names are only used for suggestions, so the caller's snapshot is recent enough.
 statement! {
     pub fn all(limit: i64) -> Vec<(Text, pg_sys::Oid)> = query_as_caller,
     c"SELECT calendar, role::pg_catalog.oid FROM awty.calendar ORDER BY calendar LIMIT $1"
@@ -132,7 +132,7 @@ pub fn lock(name: &Text) -> Option<Stored> {
     waiting_for(name, || lock_one(name))
 }
 
-/// Until this transaction ends, other transactions may use the calendar, but not change it.
+/// Until this transaction ends, others may use the calendar, but not change it.
 pub fn lock_for_use(name: &Text) {
     waiting_for(name, || share_one(name));
 }

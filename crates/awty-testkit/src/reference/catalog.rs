@@ -10,8 +10,7 @@ pub struct Function {
     pub defaults: Vec<(String, String)>,
 }
 
-/// A function may have an overload for keys of another type. These words in its COMMENT mark the overload, so that it
-/// gets no entry of its own.
+/// A COMMENT with these words marks an overload, which gets no entry of its own.
 const OVERLOAD: &str = "whose key is of another type than text";
 
 const FUNCTIONS: &str = "
@@ -147,7 +146,7 @@ pub fn relations(client: &mut Client, schema: &str) -> String {
     sections
 }
 
-/// The meaning of an option is the COMMENT of the column with the same name.
+/// The meaning of an option is the COMMENT of the column of that name.
 pub fn options(client: &mut Client, functions: &[Function]) -> String {
     let register = functions.iter().find(|function| function.name == "register").expect("awty.register()");
     let columns = columns(client, "awty.job");
@@ -164,8 +163,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 }
 
 pub fn settings(client: &mut Client) -> String {
-    // The reference shows the library's default (`boot_val`), because the cluster's configuration file changes a few
-    // settings.
+    // `boot_val`, because the cluster's configuration file changes a few settings.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

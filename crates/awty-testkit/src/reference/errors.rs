@@ -40,7 +40,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// Collects texts from the source. In a format string, an ellipsis replaces each value.
+/// In a format string, an ellipsis replaces each value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
@@ -79,7 +79,7 @@ fn called(expression: &Expr) -> Option<String> {
     function.path.is_ident("call").then(|| format!("SELECT {}(…);", name.value()))
 }
 
-/// Replaces each placeholder by the next text of `calls`, or by an ellipsis when no text is left.
+/// Placeholders become the texts of `calls`, and then ellipses.
 fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();

@@ -1,7 +1,5 @@
-//! An arrow leads from a source file to a file that it uses.
-//!
-//! Invariant: if a parent module exports a name of its child (`pub use child::Name`), an arrow to this name leads to
-//! the child. The parent's own `mod` and `pub use` of the child do not count.
+//! An arrow leads from a source file to a file that it uses. If a parent exports a name of its child (`pub use
+//! child::Name`), the arrow leads to the child.
 
 use super::source::Source;
 use std::collections::{BTreeSet, HashSet, VecDeque};

@@ -1,7 +1,6 @@
 //! Tests which modules of awty may use which others. A room is a top-level module.
 //!
-//! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments. A method
-//! call needs no arrow, because the file names the value's type elsewhere.
+//! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -41,7 +40,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// In each entry, the rooms of the first list must not use the rooms of the second list, not even through other rooms.
+/// The rooms of the first list must not use those of the second list, not even through other rooms.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -52,8 +51,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// Code that uses one of these names reads a clock or waits. [`chrono`] is allowed, because awty-core builds it without
-/// a clock.
+/// Code that uses one of these names reads a clock or waits. awty-core builds [`chrono`] without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
 #[test]
@@ -105,8 +103,8 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Each statement is prepared, qualified and run as the owner. The module `pg` may run VACUUM, which SPI does not
-/// support. `pg::unbound` declares the C functions that `statements` calls.
+/// Each statement is prepared, qualified and run as the owner. `pg` may run VACUUM, and `pg::unbound` declares the C
+/// functions that `statements` calls.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();

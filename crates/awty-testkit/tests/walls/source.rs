@@ -12,10 +12,10 @@ pub fn root() -> PathBuf {
 pub struct Source {
     pub file: String,
     pub lines: usize,
-    /// The module of src/store/job.rs is `["store", "job"]`. The module of lib.rs is empty.
+    /// `["store", "job"]` for src/store/job.rs, and empty for lib.rs.
     pub module: Vec<String>,
     pub children: Vec<String>,
-    /// The map gives the path of each `pub use a::b;` by the name under which other files see it.
+    /// The path of each `pub use a::b;` by the name that other files see.
     pub exports: HashMap<String, Vec<String>>,
     pub named: Vec<(Vec<String>, Vec<String>)>,
     inline: Vec<String>,
@@ -48,7 +48,7 @@ impl Source {
         if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
             module.pop();
         }
-        // The file x_tests.rs is the module x::tests, because x.rs has `#[path = "x_tests.rs"] mod tests;`.
+        // x.rs has `#[path = "x_tests.rs"] mod tests;`.
         if let Some(tested) = module.last().and_then(|last| last.strip_suffix("_tests")).map(str::to_owned) {
             module.splice(module.len() - 1.., [tested, "tests".to_owned()]);
         }
@@ -125,7 +125,7 @@ impl<'ast> Visit<'ast> for Source {
         }
     }
 
-    /// A visibility such as `pub(super)` names modules that may use the item, not modules that the item uses.
+    /// `pub(super)` names modules that may use the item, not those that it uses.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -1,5 +1,5 @@
-//! Invariant: each process of the demo has the demo's directory in its command line, and writes its process id into the
-//! directory, so that `scripts/demo stop` can end the process.
+//! Invariant: each process has the demo's directory in its command line, and writes its process id there, so that
+//! `scripts/demo stop` can end it.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};

@@ -1,5 +1,5 @@
-//! Runs a shop with late orders, and a gateway with misbehaving endpoints. The cluster keeps running after the demo.
-//! The exit status is 0 only if each late order has its alerts and no other order has one.
+//! Runs a shop with late orders, and a gateway with misbehaving endpoints, in a cluster that keeps running. The exit
+//! status is 0 only if exactly the late orders have alerts.
 
 mod gateway;
 mod receiver;
@@ -16,7 +16,7 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// The last check runs 5 s after the last order. The remaining time is for slow machines.
+/// The last check runs 5 s after the last order; the rest is for slow machines.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

@@ -16,7 +16,7 @@ SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::
        (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
-/// A check of the demo runs at most twice, at `first_check_at` and at `next_check_at`.
+/// A check runs at most twice, at `first_check_at` and at `next_check_at`.
 const CHART: &str = "
 WITH run AS (
     SELECT first_check_at AS slot FROM awty.future_job_history WHERE check_count >= 1
@@ -56,7 +56,6 @@ impl View {
         let runs: Vec<i64> = chart.iter().map(|row| row.get("runs")).collect();
         let n = |column: &str| -> i64 { numbers.get(column) };
         if !self.terminal {
-            // The latest second may be incomplete.
             let last = runs.iter().rev().nth(1).copied().unwrap_or(0);
             println!(
                 "{seconds:>4} s   orders {:>4}   shipped {:>4}   pending {:>4}   lag {:>4} ms   runs in the last slot {last:>3}   \
@@ -113,7 +112,6 @@ fn bars(runs: &[i64]) -> String {
         let label = if level == HEIGHT { most.to_string() } else { String::new() };
         chart.push_str(&format!("  {label:>4} |"));
         for &count in runs {
-            // The height is rounded up, so that a single run is visible.
             let height = (count * HEIGHT + most - 1) / most;
             chart.push_str(if height >= level { "##" } else { "  " });
             chart.push(' ');
