@@ -5,26 +5,23 @@ use std::time::Duration;
 
 pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
 
-/// Returns the wait before a failed run is repeated. The wait is `retry_after` after the first failure, and doubles
-/// with each further failure in a row.
+/// The wait is `retry_after` after the first failure, and doubles with each further failure in a row.
 pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
     let factor = 2_i32.checked_pow(failures.saturating_sub(1));
     factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
 }
 
-/// The wait doubles with each failure, up to a maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
     longest: Duration,
 }
 
-/// The launcher waits this long before it starts another worker for a role whose last worker ran no check or ended
-/// during a run.
+/// For a role whose last worker ran no check or ended during a run.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// The launcher waits this long before another attempt if the server has no room for another background worker.
+/// For a server without room for another background worker.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// A worker waits this long before another attempt if a client has locked the row of a check.
+/// For a check whose row a client has locked.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
@@ -32,7 +29,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// Returns the wait after a failure. `failures` is the number of earlier failures in a row.
+    /// `failures` is the number of earlier failures in a row.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

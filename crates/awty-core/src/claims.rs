@@ -1,9 +1,9 @@
-//! Lists the checks that a worker runs or has prefetched.
+//! The checks that a worker runs or has prefetched.
 //!
-//! Invariant (promise P4): no two workers claim the same check at a time, because one lock protects the lists of all
-//! workers. The caller holds this lock.
+//! Invariant (promise P4): no two workers claim the same check at a time, because the caller holds one lock for the
+//! lists of all workers.
 
-/// A sorted list of at most `N` check ids.
+/// Sorted.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
     ids: [i64; N],
@@ -17,7 +17,7 @@ impl<const N: usize> Ids<N> {
         self.len = 0;
     }
 
-    /// Adds as many of the ids as fit into the list.
+    /// Ids that do not fit are left out.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);
@@ -25,7 +25,6 @@ impl<const N: usize> Ids<N> {
         self.ids[..len].sort_unstable();
     }
 
-    /// Returns the ids in ascending order.
     pub fn as_slice(&self) -> &[i64] {
         &self.ids[..self.len.min(N)]
     }
@@ -34,8 +33,7 @@ impl<const N: usize> Ids<N> {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Replaces this worker's claims by at most `N` of the `wanted` checks. Skips checks that another worker has.
-    /// Returns the new claims.
+    /// Replaces this worker's claims by at most `N` of the `wanted` checks that no other worker has. Returns them.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -43,8 +41,7 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds the `wanted` checks that no other worker has prefetched. Returns all these checks, even those that did not
-    /// fit into the list.
+    /// Returns all `wanted` checks that no other worker has prefetched, even those that did not fit.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

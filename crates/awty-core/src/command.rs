@@ -1,17 +1,16 @@
-//! Recognises an SQL command that a user wrote in place of a function's name. The HINT of the error then shows a
-//! function with this command.
+//! Recognises an SQL command in place of a function's name, so that a HINT can show a function with this command.
 //!
 //! Invariant: no function name is taken for a command, because only a command has a space after its first word.
 
-/// A BEGIN ATOMIC function may contain these commands.
+/// A BEGIN ATOMIC function may contain these.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// These commands need a quoted function body.
+/// These need a quoted function body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",
 ];
 
-/// Returns a CREATE FUNCTION statement that runs `text`, if `text` is an SQL command.
+/// Returns a CREATE FUNCTION statement, if `text` is an SQL command.
 pub fn function_for(name: &str, text: &str) -> Option<String> {
     let command = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let (word, _) = command.split_once(char::is_whitespace)?;

@@ -1,7 +1,5 @@
-//! Decides when awty vacuums its table of pending checks.
-//!
-//! Autovacuum is too slow, because it comes only once a minute by default. In a minute, a busy server ends ten times as
-//! many checks as are pending.
+//! Decides when awty vacuums its table of pending checks. Autovacuum comes only once a minute by default, and a busy
+//! server then has ended ten times as many checks as are pending.
 //!
 //! Invariant: two vacuums are at least [`PAUSE`] apart, or [`AFTER_FAILURE`] if the first one failed.
 
@@ -9,14 +7,12 @@ use crate::Mono;
 use std::time::Duration;
 
 const LEAST: u64 = 30_000;
-/// A large table is vacuumed when it has this many dead rows per page. A page holds about sixty rows.
+/// Dead rows per page of a large table. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// A vacuum comes at least this long after the previous vacuum and after the first dead row, so that it does not
-/// disturb a short backlog.
+/// Also counts from the first dead row, so that a vacuum does not disturb a short backlog.
 pub const PAUSE: Duration = Duration::from_secs(2);
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Estimates the number of dead rows in the table of pending checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadRows {
     rows: u64,
@@ -38,8 +34,7 @@ impl DeadRows {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Returns whether a vacuum is due. If so, the caller must vacuum now, because this call resets the estimate of
-    /// dead rows to zero.
+    /// If a vacuum is due, the caller must vacuum now, because this call resets the estimate.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {
@@ -49,7 +44,7 @@ impl DeadRows {
         many
     }
 
-    /// Records a vacuum after which the table has `pages` pages.
+    /// The table has `pages` pages afterwards.
     pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
         self.limit = LEAST.max(PER_PAGE * u64::from(pages));
         self.not_before = mono.plus(PAUSE);

@@ -1,12 +1,11 @@
 //! Counts the runs of one job, for the view `awty.job_status`.
 //!
-//! Invariant: each run belongs to exactly one class of lateness, so that the classes add up to `runs`.
+//! Invariant: each run belongs to exactly one class of lateness.
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// A run belongs to the first class whose bound is at least its lateness. Later runs belong to an extra class without a
-/// bound.
+/// Upper bounds. Later runs belong to an extra class.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -28,7 +27,7 @@ pub enum Fate {
 pub struct RunOf {
     pub started_at: Time,
     pub finished_at: Time,
-    /// The run started this long after its scheduled time.
+    /// From the scheduled time to the start.
     pub lateness: TimeDelta,
 }
 
@@ -39,22 +38,22 @@ pub struct Figures {
     pub failed: u64,
     pub timed_out: u64,
     pub retries: u64,
-    /// The number of checks that a run ended with any other outcome.
+    /// Runs that ended their check with any other outcome.
     pub other: u64,
-    /// The number of watched rows that met the condition before they became late.
+    /// Watched rows that met the condition in time.
     pub met: u64,
-    /// The number of watched rows that became late, so that their alert reached level 1.
+    /// Watched rows whose alert reached level 1.
     pub late_rows: u64,
-    /// The total duration of the runs. If one run handles several checks, its duration counts once.
+    /// A run of several checks counts once.
     pub run_time: TimeDelta,
     pub max_run_time: TimeDelta,
-    /// The number of runs in each class of [`LATE`], with the extra class at the end.
+    /// The extra class of [`LATE`] comes last.
     pub late: [u64; LATE.len() + 1],
     pub last_run_at: Option<Time>,
-    /// The time at which a run last ended a check, and the outcome of that check.
+    /// When a run last ended a check, and how.
     pub last_end: Option<(Time, Outcome)>,
     pub last_success_at: Option<Time>,
-    /// The time at which a run last failed or ended its check with a problem.
+    /// When a run last failed, or ended its check with a problem.
     pub last_failure_at: Option<Time>,
 }
 
@@ -109,7 +108,6 @@ impl Figures {
         *last = (*last).max(Some(run.finished_at));
     }
 
-    /// Records the duration of a run.
     pub fn took(&mut self, run_time: TimeDelta) {
         self.run_time = self.run_time.checked_add(&run_time).unwrap_or(TimeDelta::MAX);
         self.max_run_time = self.max_run_time.max(run_time);

@@ -1,5 +1,3 @@
-//! Defines the methods, headers and success statuses of the HTTP calls that the gateway makes.
-
 use crate::label::labels;
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
@@ -16,8 +14,7 @@ labels! {
     }
 }
 
-/// Only the gateway or the HTTP connection sets these headers. A name that ends with `-` stands for all names that
-/// begin with it.
+/// Only the gateway or the HTTP connection sets these. A final `-` stands for all names that begin so.
 pub const RESERVED_HEADERS: &[&str] = &[
     "webhook-",
     "idempotency-key",
@@ -42,7 +39,6 @@ pub enum HeaderError {
     Reserved,
 }
 
-/// Returns an error if a user may not set this header.
 pub fn check_header(name: &str) -> Result<(), HeaderError> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -53,7 +49,7 @@ pub fn check_header(name: &str) -> Result<(), HeaderError> {
     if RESERVED_HEADERS.iter().any(is_reserved) { Err(HeaderError::Reserved) } else { Ok(()) }
 }
 
-/// These HTTP statuses count as success, for example `200,300-304`.
+/// Statuses that count as success, for example `200,300-304`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statuses(Vec<(u16, u16)>);
 

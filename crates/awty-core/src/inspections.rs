@@ -1,38 +1,33 @@
-//! Decides when and in which order awty inspects databases. An inspection finds out whether awty is installed in a
-//! database.
+//! Decides when awty inspects which database. An inspection finds out whether a database has awty.
 //!
-//! Invariant: awty inspects each database once after it appears, and inspects a database with awty again within
-//! [`AUDIT`]. Due databases with awty come first, unless another database has been due for [`AFTER_KNOWN`] longer.
+//! Invariant: awty inspects each database once after it appears, and one with awty again within [`AUDIT`]. Due
+//! databases with awty come first, unless another one has been due for [`AFTER_KNOWN`] longer.
 
 use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// This much time passes between two inspections of a database with awty, and between two reads of the list of
-/// databases.
+/// Between two inspections of a database with awty, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// An inspection that failed or found an outdated extension is repeated after this time, because no event announces
-/// that the extension was updated.
+/// After a failed inspection or an outdated extension, because no event announces the extension's update.
 pub const SOON: Duration = Duration::from_secs(5);
-/// An inspection is repeated after this time if no process was free, or if a command such as DROP DATABASE needed the
-/// database.
+/// If no process was free, or a command such as DROP DATABASE needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Databases that may lack awty are sorted as if they became due this much later, because each inspection costs about
-/// 10 ms of CPU.
+/// Databases that may lack awty count as due this much later, because each inspection costs about 10 ms of CPU.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     Nothing,
     Awty,
-    /// The database has another version of awty, or the inspection failed.
+    /// Another version of awty, or a failed inspection.
     Unclear,
 }
 
-/// Holds the time of each database's next inspection. `K` identifies a database.
+/// `K` identifies a database.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// `None` means that the database has no awty, so it needs no inspection.
+    /// `None`: no awty, so no inspection.
     at: BTreeMap<K, Option<Mono>>,
     listed: Option<Mono>,
 }
@@ -44,7 +39,7 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Makes the inspection of every database due. The list of databases must then be read again.
+    /// The list of databases must then be read again.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
@@ -53,7 +48,7 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Records the list of databases, and makes the inspection of new databases due.
+    /// Inspections of new databases become due.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {
@@ -62,13 +57,12 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// Records the result of an inspection. The database stays due if a caller has requested another inspection
-    /// meanwhile.
+    /// The database stays due if another inspection was requested meanwhile.
     pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
         if found == Finding::Unclear {
             self.listed = None;
         }
-        // A database that no longer allows connections is missing from the list.
+        // The database no longer allows connections, so the list lacks it.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -80,7 +74,6 @@ impl<K: Copy + Ord> Inspections<K> {
         }
     }
 
-    /// Makes an inspection of the database due now.
     pub fn ask(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now));
     }
@@ -89,12 +82,11 @@ impl<K: Copy + Ord> Inspections<K> {
         self.at.insert(key, Some(now.plus(AUDIT)));
     }
 
-    /// Delays the next inspection by [`LATER`].
     pub fn put_off(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Returns the due databases in the order of their inspection, and the time until another database becomes due.
+    /// The databases come in the order of their inspection. The time is that until another one becomes due.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;

@@ -1,7 +1,7 @@
-//! Keeps the counters and the log state of many jobs in a table of fixed size.
+//! Counters and log state of many jobs in a table of fixed size.
 //!
-//! If the table is full, the job with the oldest last run loses its row. Its counters move to a row without a name,
-//! which collects the *other jobs* of a database.
+//! If the table is full, the job with the oldest last run loses its row. Its counters move to a row without a name, the
+//! *other jobs* of its database.
 //!
 //! Invariant: the rows of a database together count each of its runs. A job has at most one row.
 
@@ -11,29 +11,28 @@ use crate::{Mono, Passed, Time};
 
 pub const NAME: usize = 63;
 
-/// A row belongs to one job, or to the *other jobs* of a database together.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
     name: [u8; NAME],
     len: u8,
     pub figures: Figures,
-    /// The counters count the runs since this time.
+    /// Runs are counted since this time.
     pub since: Time,
-    /// True if the counters have changed since awty last stored them.
+    /// True if the counters have changed since they were last stored.
     pub is_new: bool,
     pub log: LogRate,
-    /// The time at which an external worker last asked for checks of this job.
+    /// When an external worker last asked for checks.
     pub claimed_at: Option<Time>,
-    /// The time at which an external worker last got a check of this job.
+    /// When an external worker last got a check.
     pub served_at: Option<Time>,
-    /// The last claim ended with checks of this target. The next claim starts with the following target.
+    /// The last claim ended with this target, so the next one starts with the following target.
     pub target: TargetName,
 }
 
 pub const TARGET: usize = 255;
 
-/// The name is empty for checks without a target.
+/// Empty for checks without a target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,
@@ -43,7 +42,6 @@ pub struct TargetName {
 impl TargetName {
     const NONE: Self = Self { len: 0, bytes: [0; TARGET] };
 
-    /// Cuts the name at [`TARGET`] bytes.
     pub fn new(name: &[u8]) -> Self {
         let mut copy = Self::NONE;
         let len = name.len().min(TARGET);
@@ -70,28 +68,25 @@ impl JobRow {
         target: TargetName::NONE,
     };
 
-    /// Returns the job's name. The row of the *other jobs* has an empty name.
     pub fn name(&self) -> &[u8] {
         &self.name[..usize::from(self.len)]
     }
 
-    /// Returns the OID of the job's database.
     pub fn database(&self) -> u32 {
         self.database
     }
 }
 
-/// At most `JOBS` of the `N` rows belong to single jobs. Each remaining row collects the *other jobs* of a database.
+/// At most `JOBS` of the `N` rows belong to single jobs. Each other row collects the *other jobs* of a database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// Contains a hash of each row's database and job name, or 0 for a free row. A comparison of all names would take
-    /// longer than many runs.
+    /// Hash of a row's database and job name, or 0 for a free row. Comparing all names would take longer than many
+    /// runs.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
 }
 
-/// Computes an FNV-1a hash.
 fn key(database: u32, name: &[u8]) -> u64 {
     let bytes = database.to_le_bytes();
     let hash = bytes
@@ -113,8 +108,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// Finds or creates a job's row. Returns no row if the name is too long or the table is full. Also returns the
-    /// database of a job that lost its row to make room.
+    /// Finds or creates a row, but none if the name is too long or the table is full. Also returns the database of a
+    /// job that lost its row.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -153,7 +148,6 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         Some(row.database)
     }
 
-    /// Removes a job's row. Returns false if the job had no row.
     pub fn forget(&mut self, database: u32, name: &[u8]) -> bool {
         let found = self.find(database, name);
         if let Some(index) = found {
@@ -182,7 +176,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// Returns the summaries that are due, each with the job's name and the number of failures that were not logged.
+    /// Each with the job's name and the number of failures that were not logged.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))

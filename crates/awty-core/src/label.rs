@@ -1,8 +1,7 @@
-//! Defines a macro for enums whose values SQL shows as words.
+//! A macro for enums whose values SQL shows as words.
 
 use std::fmt;
 
-/// The error for a word that an option or argument does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLabel {
     pub parameter: &'static str,
@@ -18,11 +17,9 @@ impl fmt::Display for UnknownLabel {
 
 impl std::error::Error for UnknownLabel {}
 
-/// A value that SQL shows as a word.
 pub trait Word {
     fn as_str(&self) -> &'static str;
 
-    /// Sets the value that has this word. Returns an error for an unknown word.
     fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
 }
 
@@ -37,7 +34,7 @@ macro_rules! labels {
         }
 
         impl $name {
-            /// Lists all values in the order of the documentation.
+            /// In the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             pub const LABELS: &'static [&'static str] = &[$($label,)+];

@@ -1,9 +1,7 @@
-//! Computes how late a run starts.
-
 use crate::Time;
 use chrono::TimeDelta;
 
-/// Returns the time from `slot` to `start`, or zero if the clock was set back.
+/// Zero if the clock was set back.
 pub fn lateness(start: Time, slot: Time) -> TimeDelta {
     start.signed_duration_since(slot).max(TimeDelta::zero())
 }

@@ -95,11 +95,10 @@ pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 pub use token_bucket::TokenBucket;
 
-/// A moment of the server's wall clock, in UTC. A `Time` holds nanoseconds, because a time rounded to microseconds
-/// could make a check run early.
+/// UTC. A time rounded to microseconds could make a check run early, so a `Time` holds nanoseconds.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// Returns the moment `delta` after `t`, or the last moment that a `Time` can hold.
+/// Stops at the last moment that a `Time` can hold.
 pub fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

@@ -1,12 +1,10 @@
-//! Defines the options of a job, with their defaults and ranges.
-
 use crate::label::labels;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The options `max_horizon` and `max_lateness` are at most a century, so that sums of times stay within range.
+/// `max_horizon` and `max_lateness` are at most a century, so that sums of times stay within range.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
 pub const TIMEOUT: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(1);
@@ -16,25 +14,25 @@ pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
-/// The arguments `jitter` and `catch_up` are at most this long.
+/// Of `jitter` and `catch_up`.
 pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
-/// The SQL function `occurrences` returns at most this many moments.
+/// Of the SQL function `occurrences`.
 pub const MAX_OCCURRENCES: u16 = 10_000;
 
 labels! {
-    /// Says what happens to a check that became due while no check could run, for example because the server was down.
+    /// What happens to a check that became due while no check could run, for example because the server was down.
     OnMissed for "on_missed" {
-        /// The check runs once, late.
+        /// Once, late.
         Run = "run",
         /// The check moves to the next possible time.
         NextSlot = "next_slot",
-        /// The check ends with the outcome `missed`.
+        /// The outcome is `missed`.
         Skip = "skip",
     }
 }
 
 labels! {
-    /// Says which finished checks awty keeps in the history.
+    /// Which finished checks stay in the history.
     KeepHistory for "keep_history" {
         All = "all",
         /// Only checks that ran at least once.
@@ -45,13 +43,13 @@ labels! {
 }
 
 labels! {
-    /// Says what `awty.schedule` does if the entity already has a pending check of the job.
+    /// What `awty.schedule` does if the entity already has a pending check of the job.
     OnConflict for "on_conflict" {
         Replace = "replace",
         Keep = "keep",
-        /// The new check replaces the pending check if the new check is due earlier.
+        /// The new check replaces the pending one if it is due earlier.
         Earliest = "earliest",
-        /// The new check replaces the pending check if the new check is due later.
+        /// The new check replaces the pending one if it is due later.
         Latest = "latest",
         Error = "error",
     }
@@ -59,16 +57,16 @@ labels! {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// The pending check ends with the outcome `replaced`.
+    /// The pending check ends as `replaced`.
     Replace,
-    /// The pending check stays, and the new one is dropped.
+    /// The new check is dropped.
     Keep,
-    /// The pending check stays, and the client gets an error.
+    /// The client gets an error.
     Refuse,
 }
 
 impl OnConflict {
-    /// Decides whether a new check at `wanted` replaces the pending check at `pending`.
+    /// The new check is due at `wanted`.
     pub fn decide(self, pending: Time, wanted: Time) -> Conflict {
         let replace = match self {
             Self::Replace => true,
@@ -81,22 +79,22 @@ impl OnConflict {
     }
 }
 
-/// These options of a job decide when its checks run and how they end.
+/// Options that decide when checks run and how they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Due times are rounded up to a multiple of this width.
     pub width: Width,
     pub timeout: TimeDelta,
-    /// The maximum number of checks of one entity. 0 means no limit.
+    /// Of one entity. 0 means no limit.
     pub max_checks: u32,
-    /// A new check may be due at most this far ahead.
+    /// How far ahead a new check may be due.
     pub max_horizon: TimeDelta,
-    /// The maximum number of failed runs in a row. 0 means no limit.
+    /// Failed runs in a row. 0 means no limit.
     pub max_attempts: u32,
-    /// The wait after the first failed run.
+    /// After the first failed run.
     pub retry_after: TimeDelta,
     pub on_missed: OnMissed,
-    /// A check that is later than this ends instead of running.
+    /// A later check ends instead of running.
     pub max_lateness: Option<TimeDelta>,
     pub keep_history: KeepHistory,
 }
@@ -116,15 +114,10 @@ impl Limits {
         }
     }
 
-    /// Latest time at which a check may be scheduled now.
     pub fn horizon(&self, now: Time) -> Time {
         later(now, self.max_horizon)
     }
 
-    /// Checks the ranges.
-    ///
-    /// # Errors
-    /// [`LimitError`] names the first such option.
     pub fn check(&self) -> Result<(), LimitError> {
         within("timeout", self.timeout, &TIMEOUT, Bounds::Time)?;
         within("max_checks", self.max_checks, &MAX_CHECKS, Bounds::Count)?;
@@ -158,7 +151,6 @@ fn within<T: PartialOrd + Copy>(
     Err(LimitError { option, bounds: bounds(*range.start(), *range.end()) })
 }
 
-/// The error for an option outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitError {
     pub option: &'static str,
@@ -183,7 +175,7 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// Writes a duration as PostgreSQL writes its settings, in the largest unit that gives a whole number.
+/// As PostgreSQL writes its settings, in the largest unit that gives a whole number.
 pub struct Shown(pub TimeDelta);
 
 impl fmt::Display for Shown {

@@ -1,7 +1,7 @@
 //! Limits the log entries about the failures of one job.
 //!
-//! Invariant: a job gets at most one log entry per second and [`ENTRIES`] entries per minute. The next log entry or
-//! summary reports how many failures were not logged.
+//! Invariant: at most one entry per second and [`ENTRIES`] per minute. The next entry or summary reports how many
+//! failures were not logged.
 
 use crate::Mono;
 use std::time::Duration;
@@ -11,19 +11,18 @@ pub const APART: Duration = Duration::from_secs(1);
 /// After this time, a summary reports the failures that were not logged.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts failures, for example those that were not logged.
+/// Failures, for example those that were not logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// The number of failed runs and of checks that ended with a problem.
+    /// Failed runs, and checks that ended with a problem.
     pub events: u64,
-    /// The number of checks that ended with a problem. `events` includes them.
+    /// Only checks that ended with a problem.
     pub ends: u64,
 }
 
-/// Counts the log entries about one job in the current minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// The time of the first failure since the last summary.
+    /// Of the first failure since the last summary.
     began: Option<Mono>,
     last: Option<Mono>,
     entries: u32,
@@ -33,8 +32,7 @@ pub struct LogRate {
 impl LogRate {
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// Records failures. If one of them may be logged now, returns the number of earlier failures that were not logged.
-    /// Otherwise returns `None`.
+    /// If a failure may be logged now, returns the number of earlier failures that were not logged.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -44,19 +42,19 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // If only some of these failures ended a check, the logged failure counts as one that did not.
+        // If only some of these failures ended a check, the logged one counts as one that did not.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
     }
 
-    /// Records failures that the caller cannot log.
+    /// The caller cannot log these failures.
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
         self.pass(failed);
     }
 
-    /// Returns the number of failures that were not logged, if a summary of them is due.
+    /// `None` if no summary is due.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;

@@ -1,12 +1,11 @@
 use std::time::Duration;
 
-/// A moment of the monotonic clock, in microseconds. The clock is never set back, and only differences of moments have
-/// a meaning.
+/// Microseconds of the monotonic clock, which is never set back. Only differences have a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub i64);
 
 impl Mono {
-    /// Returns the time since `earlier`, or zero if `earlier` is later.
+    /// Zero if `earlier` is later.
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }

@@ -1,7 +1,5 @@
-//! Finds the name that a user probably meant, for the HINT of an error.
-
-/// Returns the name nearest to `wanted`. Up to a third of the characters, and at least one, may be wrong, missing,
-/// added, or swapped with the next character. Among equally near names, the alphabetically first one wins.
+/// For the HINT of an error. Up to a third of the characters, and at least one, may be wrong, missing, added, or
+/// swapped with the next one. Of equally near names, the alphabetically first one wins.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);
@@ -13,7 +11,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Counts edits by optimal string alignment, in which a swap of neighbouring characters is one edit.
+/// Optimal string alignment: a swap of neighbouring characters is one edit.
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

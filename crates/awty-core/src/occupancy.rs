@@ -9,10 +9,9 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occupancy {
     Free,
-    /// The launcher has requested a worker.
     Starting,
     Taken,
-    /// The worker's process ended during a run. The role's next worker cleans up.
+    /// The process ended during a run. The role's next worker cleans up.
     Abandoned,
 }
 

@@ -1,17 +1,17 @@
-//! Decides how many checks a worker takes at once. The worker runs these checks in one *turn*.
+//! How many checks a worker takes at once, in one *turn*.
 //!
 //! Large turns are cheap, because each turn flushes the write-ahead log only once. But a check that becomes due during
-//! a turn waits for the turn's end. After a crash of the server, all checks of the turn are suspected as its cause. So
-//! a turn should last only [`TURN`].
+//! a turn waits for its end, and after a crash, all checks of the turn are suspects. So a turn should last only
+//! [`TURN`].
 
 use std::time::Duration;
 
 pub const TURN: Duration = Duration::from_millis(20);
-/// A worker's first turn has this many checks.
+/// Checks of a worker's first turn.
 pub const FIRST: usize = 64;
 
-/// Returns the number of checks for the next turn, after `ran` checks took the time `took`. A turn should last at least
-/// as long as its `flush`, so that a worker with a slow disk does not spend most of its time on flushes.
+/// `ran` checks took the time `took`. A turn should last at least as long as its `flush`, so that a worker with a slow
+/// disk does not spend most of its time on flushes.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);

@@ -1,6 +1,6 @@
-//! Remembers which checks a worker could not run, and when the worker tries them again.
+//! Remembers which checks a worker could not run, and when it tries them again.
 //!
-//! Invariant: if a client has locked a check, the worker tries the check again within the longest wait of
+//! Invariant: a check that a client has locked is tried again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
 
 use crate::inspections::AUDIT;
@@ -13,30 +13,30 @@ struct Pause {
     until: Mono,
     locked: u32,
     slot: i64,
-    /// True if the pause has ended. The next search for due checks removes the pause.
+    /// The next search for due checks removes an ended pause.
     over: bool,
 }
 
-/// Holds a worker's paused checks by id. The caller represents the due time of each check by a number.
+/// By id. A number represents each due time.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
 }
 
 impl Pauses {
-    /// Pauses a check whose row a client has locked.
+    /// A client has locked the check's row.
     pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
         let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
         let until = now.plus(backoff::LOCKED_CHECK.after(locked));
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Pauses a check that may have crashed the server, because another such check is running alone in the quarantine.
+    /// Another suspect of a crash is running alone.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// Pauses the check for the time [`AUDIT`], within which awty inspects the database.
+    /// An inspection comes within [`AUDIT`].
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }
@@ -45,12 +45,12 @@ impl Pauses {
         self.by_id.get(&id).is_some_and(|pause| pause.until > now)
     }
 
-    /// Removes the pauses that have ended, because another search for due checks begins.
+    /// Another search for due checks begins, so pauses that have ended are removed.
     pub fn begin_pass(&mut self) {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// Returns the time until the next pause ends, and the earliest due time from which the worker must search again.
+    /// Returns the time until the next pause ends, and the earliest due time from which to search again.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

@@ -9,47 +9,43 @@ use std::time::Duration;
 /// A role gets another worker when each of its workers has been busy with one run for this long.
 pub const BEHIND: Duration = Duration::from_secs(1);
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
-/// The launcher sleeps at most this long, so that it notices a jump of the wall clock.
+/// The launcher must notice a jump of the wall clock.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// A check without a worker may be due at this time. The time is only a hint, and a worker that finds no check
-    /// clears the hint.
+    /// When a check without a worker may be due. A worker that finds no check clears this hint.
     pub due: Option<Time>,
-    /// All workers of the role have been busy with one run each since this time. `None` if a worker is free, or the
-    /// role has no worker.
+    /// Since then, each worker of the role has been busy with one run. `None` if a worker is free, or there is none.
     pub behind_since: Option<Mono>,
-    /// True if a worker has repeatedly found more checks than it takes at once.
+    /// A worker has repeatedly found more checks than it takes at once.
     pub wants_help: bool,
-    /// The number of workers, including those that are starting, but not those that are stuck.
+    /// With those that are starting, without those that are stuck.
     pub workers: u32,
-    /// The number of workers whose run continues although it was terminated. These stuck workers count only against the
-    /// role's own maximum, so that other roles do not lose workers.
+    /// Workers whose run continues although it was terminated. They count only against the role's own maximum, so that
+    /// other roles do not lose workers.
     pub stuck: u32,
-    /// The role gets no worker until this time, because its workers cannot connect or cannot start.
+    /// Until then, the role gets no worker, because its workers cannot connect or start.
     pub parked_until: Option<Mono>,
-    /// The value of a counter when the role was last served. The counter grows whenever a worker starts or leaves, so
-    /// that a role whose worker has just made room comes last.
+    /// A counter at the time of the last service. It grows whenever a worker starts or leaves, so that a role whose
+    /// worker has just made room comes last.
     pub last_served: u64,
 }
 
-/// Limits how many workers may start, and how early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// The maximum number of workers of all roles together (`awty.max_workers`).
+    /// Of all roles together (`awty.max_workers`).
     pub max_workers: u32,
-    /// The maximum number of workers of one role (`awty.max_workers_per_role`), at least 1.
+    /// Of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// The number of workers of roles that the caller does not list.
+    /// Workers of roles that the caller does not list.
     pub elsewhere: u32,
-    /// A worker may start this long before its role's next check is due, so that the worker is connected in time.
+    /// A worker starts this long before a check is due, so that it is connected in time.
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// Returns the number of workers that only roles without a worker may get. Otherwise roles with long runs could
-    /// take all workers.
+    /// Only roles without a worker get these, because roles with long runs could take all workers.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
@@ -57,15 +53,14 @@ impl Caps {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Indexes of the roles that get another worker, in this order.
+    /// Indexes of the roles that get another worker.
     pub start: Vec<usize>,
-    /// The number of roles that have due checks but no worker. While this number is not 0, workers of other roles leave
-    /// after their turn.
+    /// Roles with due checks but no worker. Unless it is 0, workers of other roles leave after their turn.
     pub waiting: u32,
     pub wake_in: Duration,
 }
 
-/// Plans the launcher's next actions. `now` and `mono` are the same moment by two clocks.
+/// `now` and `mono` are the same moment by two clocks.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;
@@ -95,7 +90,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // The role's check is not due yet, so other roles keep their workers.
+            // Not due yet, so other roles keep their workers.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }
@@ -117,7 +112,7 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// Returns `None` if one of the role's workers is free.
+/// `None` if a worker is free.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);

@@ -1,7 +1,7 @@
 //! Decides what happens to a check before and after a run.
 //!
 //! Invariant: every answer ends the check or moves it to a later time. A check ends after at most `max_checks` ×
-//! `max_attempts` runs, unless one of these options is 0, which means no limit.
+//! `max_attempts` runs, unless one of these is 0, which means no limit.
 
 use crate::backoff;
 use crate::lateness::lateness;
@@ -10,11 +10,11 @@ use chrono::TimeDelta;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The time at which the check is due (column `next_check_at`).
+    /// Column `next_check_at`.
     pub slot: Time,
-    /// The number of completed earlier runs.
+    /// Completed earlier runs.
     pub check_count: u32,
-    /// The number of failed runs in a row.
+    /// Failed runs in a row.
     pub attempt: u32,
 }
 
@@ -23,31 +23,30 @@ pub enum Before {
     NotYet,
     Run,
     Move(Time),
-    /// The worker ends the check without a run.
+    /// Without a run.
     End(Outcome),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The function returned NULL, because the entity needs no further check.
+    /// The function returned NULL: no further check.
     Done,
-    /// The watched row met the rule's condition in time.
+    /// The watched row met its condition in time.
     Met,
-    /// The entity must be checked again at this time. [`Time::MAX_UTC`] stands for `infinity`, and [`Time::MIN_UTC`]
-    /// for `-infinity`.
+    /// [`Time::MAX_UTC`] stands for `infinity`, and [`Time::MIN_UTC`] for `-infinity`.
     Again(Time),
 }
 
-/// Describes how a run failed, and what the worker's report requests.
+/// How a run failed, and what the worker's report requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// True if the time limit ended the run, and not an error.
+    /// The time limit ended the run.
     pub timed_out: bool,
-    /// True if the run must not be repeated.
+    /// The run must not be repeated.
     pub is_final: bool,
-    /// The next attempt was requested for this time, instead of after the usual wait.
+    /// Replaces the usual wait.
     pub retry_at: Option<Time>,
-    /// The usual wait changes by this many thousandths, which may be negative.
+    /// Changes the usual wait by this many thousandths; may be negative.
     pub spread: i32,
 }
 
@@ -71,17 +70,15 @@ const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The check is due again at this later time.
     Again(Time),
     End(Outcome),
 }
 
-/// The error for a time that is further ahead than `max_horizon`.
+/// Further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar(pub TimeDelta);
 
-/// Rounds `t` up to the next possible check time. If `t` has passed, returns the first possible check time after `now`.
-/// Refuses a time beyond `max_horizon`.
+/// Rounds up to the next possible check time, after `now` if `t` has passed. Refuses a time beyond `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > limits.horizon(now) {
         return Err(TooFar(limits.max_horizon));
@@ -89,16 +86,15 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Returns whether a check at `slot` comes more than a minute later than the client asked for.
+/// More than a minute later than the client asked for.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// Decides what a worker does with a check that it has claimed.
+/// Checks of the job have been able to run since `able_since`, when the server was started or promoted, or the job was
+/// enabled, adopted or resumed.
 ///
-/// The checks of the job have been able to run since `able_since`. At this time the server was started or promoted, or
-/// the job was enabled, adopted or resumed. If the clock was set back before `able_since`, the caller must lower
-/// `able_since` to `now` permanently.
+/// If the clock was set back before `able_since`, the caller must lower `able_since` to `now` permanently.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;
@@ -116,13 +112,11 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Returns whether the job was unable to run checks until the whole slot of this check had passed. A check that waits
-/// for earlier work does not miss its slot.
+/// No check could run until the whole slot had passed. A check that waits for earlier work does not miss its slot.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
 
-/// Decides what an answer does to the check.
 pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After {
     let t = match answer {
         Answer::Done => return After::End(Outcome::Done),
@@ -141,7 +135,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// Decides what a failed run does to the check. A `bool` as `how` says whether the time limit ended the run.
+/// A `bool` as `how` says whether the time limit ended the run.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);
@@ -150,7 +144,7 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     }
     let usual = || later(now, spread(backoff::failed_run(limits.retry_after, failures), how.spread));
     let retry = limits.width.due(how.wanted(limits, now).unwrap_or_else(usual), now);
-    // The clock may have been set back during the run, but the check must move to a later time.
+    // The clock may have been set back, but the check must move to a later time.
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 

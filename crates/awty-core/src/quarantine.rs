@@ -1,26 +1,26 @@
-//! The quarantine runs suspects (checks that may have crashed the server) one at a time in the whole server, so that
-//! another crash shows which check is to blame.
+//! Runs suspects (checks that may have crashed the server) one at a time in the whole server, so that another crash
+//! shows which check is to blame.
 //!
-//! Invariant: a suspect enters only if the quarantine is empty, or if the suspect inside entered longer than [`ALONE`]
-//! ago. After suspects of one role have entered for [`TURN`], a waiting role comes first.
+//! Invariant: a suspect enters only an empty quarantine, or one whose suspect entered longer than [`ALONE`] ago. After
+//! suspects of one role have entered for [`TURN`], a waiting role comes first.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// A suspect runs alone for this long. Most crashes come early in a run.
+/// Most crashes come early in a run.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// Suspects of one role may enter one after another for this long while another role waits.
+/// Time of one role's suspects while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
-/// A role that was refused counts as waiting for this long. Its worker asks again within this time.
+/// A refused role counts as waiting for this long, in which its worker asks again.
 pub const ASKED: Duration = Duration::from_secs(1);
 
-/// One quarantine serves the whole server. The caller represents each role by a number.
+/// A number represents each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
-    /// The role whose suspects enter one after another, and the time at which the first of them entered.
+    /// The role whose suspects enter, and when its first one entered.
     turn: Option<(u64, Mono)>,
-    /// Another role whose suspect was refused last, and the time of the refusal.
+    /// Another role whose suspect was refused last, and when.
     asked: Option<(u64, Mono)>,
 }
 
@@ -33,11 +33,11 @@ struct Inside {
 impl Quarantine {
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Returns whether the worker at `place` may run a suspect of `role` now. A refused worker must ask again.
+    /// Whether the worker at `place` may run a suspect now. A refused worker must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // The role whose turn it is must not replace the waiting role in `asked`.
+            // The role whose turn it is must not replace the waiting one.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }
@@ -57,8 +57,7 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// Records that the run of a suspect has ended, or the worker that ran it. Returns whether this suspect was the
-    /// last one to enter the quarantine.
+    /// The run, or its worker, has ended. Returns whether this suspect was the last one to enter.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

@@ -9,7 +9,7 @@ use std::fmt;
 
 pub const DAY_SECONDS: u32 = 86_400;
 
-/// The time between two slots. It is from 1 second to 1 day long, and divides the day.
+/// From 1 second to 1 day, and a divisor of the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Width {
     seconds: u32,
@@ -33,10 +33,9 @@ impl fmt::Display for WidthError {
 impl std::error::Error for WidthError {}
 
 impl Width {
-    /// The default of the setting `awty.slot`.
+    /// Default of `awty.slot`.
     pub const MINUTE: Width = Width { seconds: 60 };
 
-    /// Returns an error unless `seconds` is between 1 and 86400 and divides 86400.
     pub fn new(seconds: i64) -> Result<Self, WidthError> {
         match u32::try_from(seconds) {
             Ok(width @ 1..=DAY_SECONDS) if DAY_SECONDS.is_multiple_of(width) => Ok(Self { seconds: width }),
@@ -53,36 +52,35 @@ impl Width {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Returns whether each boundary of this width is also a boundary of `other`.
+    /// Whether each boundary is also one of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
 
-    /// Returns the last boundary at or before `t`.
     pub fn floor(self, t: Time) -> Time {
         let second = t.timestamp();
         let boundary = second - second.rem_euclid(i64::from(self.seconds));
         Time::from_timestamp(boundary, 0).unwrap_or(Time::MIN_UTC)
     }
 
-    /// Returns the first boundary at or after `t`, or [`Time::MAX_UTC`].
+    /// At most [`Time::MAX_UTC`]. May return `t`.
     pub fn round_up(self, t: Time) -> Time {
         let floor = self.floor(t);
         if floor == t { t } else { later(floor, self.delta()) }
     }
 
-    /// Returns the first boundary after `t`, or [`Time::MAX_UTC`].
+    /// At most [`Time::MAX_UTC`]. Never returns `t`.
     pub fn after(self, t: Time) -> Time {
         later(self.floor(t), self.delta())
     }
 
-    /// Returns when a check for `t` is due. If `t` has passed, the check is due at the next slot.
+    /// If `t` has passed, the check is due at the next slot.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }
 }
 
-/// Returns the wider of the job's width and `awty.slot`, which may have changed since the job was defined.
+/// `awty.slot` may have become wider since the job was defined.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

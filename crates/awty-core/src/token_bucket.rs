@@ -6,7 +6,7 @@
 use crate::Mono;
 use std::time::Duration;
 
-/// A token consists of a million units. A rate of `r` tokens per second therefore brings `r` units per microsecond.
+/// A rate of `r` tokens per second brings `r` millionths of a token per microsecond.
 const TOKEN: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +16,12 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Returns a full bucket, so that the first overdue checks start at once.
+    /// Full, so that the first overdue checks start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
     }
 
-    /// Takes up to `want` tokens, and returns how many it took. A rate of 0 means no limit.
+    /// Returns how many of `want` tokens were taken. A rate of 0 means no limit.
     pub fn take(&mut self, rate_per_s: u32, want: u32, mono: Mono) -> u32 {
         if rate_per_s == 0 {
             self.last = mono;
@@ -34,7 +34,7 @@ impl TokenBucket {
         granted
     }
 
-    /// Returns the time until [`take`](Self::take) grants a token, if no other worker takes one.
+    /// If no other worker takes a token.
     pub fn ready_in(&self, rate_per_s: u32, mono: Mono) -> Duration {
         if rate_per_s == 0 {
             return Duration::ZERO;

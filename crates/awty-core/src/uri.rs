@@ -1,8 +1,8 @@
 //! Normalises the URIs of HTTP endpoints, and computes the ids of their schedules.
 //!
-//! Invariant: the id of a URI never changes. A second normalisation changes nothing.
+//! Invariant: the id of a URI never changes, and a second normalisation changes nothing.
 //!
-//! Does not: decide which network addresses may be called, because the gateway decides this.
+//! The gateway decides which network addresses may be called.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,27 +15,26 @@ const MAX_ENTITY_KEY: usize = 1_024;
 const MAX_TEXT: usize = 4_096;
 const ID_LENGTH: usize = 22;
 
-/// Says why a text cannot be the URI of an endpoint. The message continues a sentence that begins with the argument's
-/// name.
+/// The message continues a sentence that begins with the argument's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
     TooLong {
         part: &'static str,
-        /// Maximum length in bytes.
+        /// In bytes.
         max: usize,
     },
     Control,
     Malformed(url::ParseError),
     Scheme(String),
-    /// The URI has a user name or a password.
+    /// A user name or a password.
     User,
     Fragment,
-    /// The user must write the URI in this normal spelling.
+    /// The normal spelling that the user must write.
     OtherSpelling(Uri),
-    /// The host is an IPv6 address that contains an IPv4 address.
+    /// An IPv6 address that contains an IPv4 address.
     MappedAddress,
     NoHost,
-    /// The gateway never calls this port.
+    /// Never called by the gateway.
     Port(u16),
 }
 
@@ -64,7 +63,6 @@ impl fmt::Display for UriError {
     }
 }
 
-/// A normalised URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
     url: Url,
@@ -109,8 +107,7 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Refuses a URI that is not in its normal spelling. Only upper case in scheme and host, a default port and a
-    /// missing path are allowed.
+    /// Allows only upper case in scheme and host, a default port and a missing path to differ from the normal spelling.
     pub fn parse_normal(text: &str) -> Result<Self, UriError> {
         let uri = Self::parse(text)?;
         if matches!(uri.url.host(), Some(Host::Ipv6(address)) if address.to_ipv4_mapped().is_some()) {
@@ -130,8 +127,7 @@ impl Uri {
         }
     }
 
-    /// Returns the URI that the worker of a lease must call. In `entity_key`, `#` separates path and query from the key
-    /// of a single send.
+    /// In `entity_key`, `#` separates path and query from the key of a single send.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, UriError> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))
@@ -141,12 +137,12 @@ impl Uri {
         self.url.as_str()
     }
 
-    /// Returns scheme, host and port. They are the target of the call.
+    /// Scheme, host and port: the target of the call.
     pub fn entity_name(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// Returns path and query.
+    /// Path and query.
     pub fn entity_key(&self) -> &str {
         &self.url[Position::BeforePath..Position::AfterQuery]
     }
@@ -156,7 +152,7 @@ impl Uri {
     }
 }
 
-/// Computes the id of a schedule from the tenant's number and the normalised URI.
+/// Of a schedule.
 pub fn id(tenant: i64, uri: impl AsRef<[u8]>) -> String {
     let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);

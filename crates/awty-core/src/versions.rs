@@ -1,18 +1,14 @@
-//! Decides whether the library supports the installed SQL. Versions are compared as numbers, so `0.10` comes after
-//! `0.9`.
+//! Whether the library supports the installed SQL. Versions are compared as numbers: `0.10` comes after `0.9`.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
-    /// The installed SQL is older than the library, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is
-    /// needed.
+    /// Older than the library, or not MAJOR.MINOR: ALTER EXTENSION awty UPDATE is needed.
     Older,
-    /// The installed SQL is newer, because the server still has the old library in memory. The server must be
-    /// restarted.
+    /// The server still has the old library in memory, and must be restarted.
     Newer,
 }
 
-/// Returns `None` if the library supports the installed version. `served` lists the supported versions and ends with
-/// the library's own version.
+/// `served` lists the supported versions, the library's own last. `None` if `installed` is one of them.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

@@ -1,23 +1,21 @@
-//! Enforces the time limits of runs. The watchdog first cancels an overdue run, as `pg_cancel_backend()` does. After
-//! [`GRACE`], it terminates the process.
+//! Cancels an overdue run, as `pg_cancel_backend()` does, and terminates its process after [`GRACE`].
 //!
-//! Invariant: no run is cancelled or terminated too early, because all times come from the monotonic clock.
+//! Invariant: no run is ended too early, because all times come from the monotonic clock.
 
 use crate::Mono;
 use std::time::Duration;
 
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The worker's own timer should end the run first, so the watchdog acts this much later. The worker's timer is late if
-/// the wall clock was set back.
+/// The worker's own timer should end the run first, but is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// A run that continues this long after its termination is stuck.
+/// Then the terminated run is stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub began: Mono,
     pub timeout: Duration,
-    /// The number of interventions so far: 1 after the cancellation, 2 after the termination.
+    /// 1 after the cancellation, 2 after the termination.
     pub strikes: u8,
 }
 
@@ -26,8 +24,7 @@ impl Run {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// If the run must be cancelled or terminated now, records this and returns the new `strikes`. Otherwise returns
-    /// `None`.
+    /// If the run must be cancelled or terminated now, records this and returns the new `strikes`.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
@@ -35,7 +32,6 @@ impl Run {
         })
     }
 
-    /// Returns whether the run must be cancelled or terminated now.
     pub fn is_over_time(&self, now: Mono) -> bool {
         self.strikes_due(now) > self.strikes
     }
@@ -44,12 +40,12 @@ impl Run {
         self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
-    /// Returns the time until the next cancellation or termination. `None` means that both times have passed.
+    /// `None` if both the cancellation and the termination have passed.
     pub fn next_strike_in(&self, now: Mono) -> Option<Duration> {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Returns whether the run continues after its termination. Only code that never checks for interrupts does so.
+    /// Only code that never checks for interrupts continues after its termination.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

@@ -1,4 +1,4 @@
-//! Compares calendars with an oracle, a simple model that looks at each minute, in time zones of the whole world.
+//! Compares calendars with an oracle that looks at each minute, in time zones of the whole world.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -15,7 +15,7 @@ use world::{Dice, ZONES};
 use zones::{Real, at, tz, zone};
 
 const DAY: i64 = 1440 * MINUTE;
-/// The oracle covers ten years and a margin, because local time differs from UTC.
+/// Ten years and a margin, because local time differs from UTC.
 const COUNT: usize = 3660 * 1440;
 
 fn elements(dice: &mut Dice) -> (Vec<Element>, Vec<String>) {
@@ -83,7 +83,7 @@ impl Case {
         if dice.below(2) == 0 { t - t.rem_euclid(MINUTE) } else { t }
     }
 
-    /// The oracle covers only ten years, so an answer outside of them is ignored.
+    /// The oracle knows only ten years.
     fn same(&self, found: Option<Time>, expected: Option<i64>, what: &str) -> i64 {
         let known = self.first + 2 * DAY..self.first + 3658 * DAY;
         let found = found.map(|t| t.timestamp_micros()).filter(|t| known.contains(t));

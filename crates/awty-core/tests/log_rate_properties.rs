@@ -1,4 +1,4 @@
-//! Tests that each failure of a job is reported, and that no job fills the disk with log entries.
+//! Each failure is reported, and no job fills the disk with log entries.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -38,7 +38,7 @@ proptest! {
         for pair in entries.windows(2) {
             prop_assert!(pair[1].since(pair[0]) >= APART, "{pair:?}");
         }
-        // Any period of one minute may contain parts of two minutes of the rate limit.
+        // A minute may contain parts of two minutes of the rate limit.
         for (place, first) in entries.iter().enumerate() {
             let within = entries[place..].iter().filter(|at| at.since(*first) < MINUTE).count();
             prop_assert!(within as u32 <= 2 * ENTRIES + 1, "{within} entries in a minute");

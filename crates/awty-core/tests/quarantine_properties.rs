@@ -1,4 +1,4 @@
-//! Tests promises P5 and P7 with random runs of checks that may have crashed the server.
+//! Promises P5 and P7, with random runs of suspects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -7,7 +7,7 @@ use awty_core::quarantine::{ALONE, Quarantine, TURN};
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// A refused worker asks again after this many milliseconds.
+/// Milliseconds after a refusal.
 const ASKS_EVERY: u64 = 250;
 
 proptest! {

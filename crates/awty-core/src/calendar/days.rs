@@ -1,5 +1,3 @@
-//! Converts a local day and time of day to a moment in the calendar's open time.
-//!
 //! Invariant: if the clocks show a local time twice, it means the first time. If the clocks skip a local time, it means
 //! the end of the gap.
 
@@ -26,8 +24,7 @@ impl<Z: Zone> Calendar<Z> {
         self.open_on(day).next().is_some()
     }
 
-    /// Returns the moment of `local` if the calendar is open then. Otherwise returns the day's next opening, or its
-    /// last closing if no opening follows.
+    /// If the calendar is closed at `local`, returns the day's next opening, or its last closing if no opening follows.
     pub(super) fn at_or_after(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut last_closing = None;
@@ -40,8 +37,8 @@ impl<Z: Zone> Calendar<Z> {
         last_closing
     }
 
-    /// Returns the moment of `local` if the calendar is open then. Otherwise returns the day's previous closing, or its
-    /// first opening if no closing precedes `local`.
+    /// If the calendar is closed at `local`, returns the day's previous closing, or its first opening if no closing
+    /// precedes.
     pub(super) fn at_or_before(&self, local: LocalTime) -> Option<i64> {
         let wanted = self.moment_of(local);
         let mut found = None;

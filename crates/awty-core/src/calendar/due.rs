@@ -1,6 +1,3 @@
-//! Finds a due time by adding a length of open time to a moment. Finds a reminder by subtracting a length from the due
-//! time.
-
 use super::{Calendar, Length, end_of_search, start_of_search};
 use crate::Time;
 use crate::repeat::Zone;
@@ -38,11 +35,9 @@ impl<Z: Zone> Calendar<Z> {
         moment(due).filter(|_| due <= end_of_search(since))
     }
 
-    /// Returns the moment of a reminder that comes `length` before `due`, if the moment is within [`super::REACH`].
-    ///
-    /// A length in hours gives the latest possible moment. A length in days keeps the local time of `due`. If the
-    /// calendar is closed at that time, the result is the day's previous closing, or its first opening if no closing
-    /// precedes the time.
+    /// A reminder comes `length` before `due`. A length in hours gives the latest possible moment. A length in days
+    /// keeps the local time of `due`. If the calendar is closed then, the result is the day's previous closing, or its
+    /// first opening if no closing precedes.
     pub fn before(&self, due: Time, length: Length) -> Option<Time> {
         let due = micros(due);
         let reminder = match length {

@@ -1,4 +1,4 @@
-//! Reads and writes weekly opening hours such as `mon-fri 09:00-17:00`.
+//! Weekly opening hours such as `mon-fri 09:00-17:00`.
 //!
 //! Invariant: the ranges of a weekday are sorted, disjoint and not adjacent, so that equal hours give equal texts.
 
@@ -11,7 +11,7 @@ pub const MAX_ELEMENTS: usize = 100;
 const MINUTE: i64 = 60 * SECOND;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// Each weekday from Monday has its open ranges, in microseconds since local midnight.
+/// From Monday, in microseconds since local midnight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours([Vec<Range<i64>>; 7]);
 
@@ -45,12 +45,10 @@ impl Hours {
         &self.0[weekday]
     }
 
-    /// Returns the number of weekdays with open hours.
     pub fn weekdays(&self) -> usize {
         self.0.iter().filter(|ranges| !ranges.is_empty()).count()
     }
 
-    /// Returns these hours as texts that [`Hours::new`] can read. Equal hours give equal texts.
     pub fn elements(&self) -> Vec<String> {
         let mut elements = Vec::new();
         for (first, ranges) in self.0.iter().enumerate() {
@@ -67,7 +65,7 @@ impl Hours {
     }
 }
 
-/// The range includes `first` and `last`. If `last` is before `first`, the range continues in the next week.
+/// If `last` is before `first`, the range continues in the next week.
 #[derive(Clone, Copy)]
 struct Days {
     first: usize,

@@ -1,5 +1,3 @@
-//! Says why weekly hours cannot be read, and what the user should write instead.
-//!
 //! Invariant: an error message has a bounded length, because it shows only the beginning of a long text.
 
 use std::fmt;
@@ -14,14 +12,14 @@ pub struct HoursError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The text is not two words, or its second word has no dash.
+    /// Not two words, or no dash in the second.
     Form,
     Day(String),
     Start(String),
     End(String),
     Empty,
     Backwards {
-        /// The user should write these elements, which split the range at midnight.
+        /// The range, split at midnight.
         instead: Vec<String>,
     },
 }
@@ -31,7 +29,6 @@ impl HoursError {
         Self { element: cut(element), fault }
     }
 
-    /// Returns a hint that says what the user should write instead.
     pub fn hint(&self) -> String {
         match &self.fault {
             Fault::Backwards { instead } => format!("Write \"{}\".", instead.join("\" and \"")),

@@ -1,11 +1,9 @@
-//! Reads lengths of open time from SQL intervals.
-
 use std::fmt;
 
-/// A length of time that counts only while a calendar is open.
+/// Counts only while a calendar is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// The number of open days, at least 1.
+    /// Open days, at least 1.
     Days(u32),
     /// Microseconds of open time, at least 1.
     Time(i64),
@@ -25,8 +23,6 @@ enum Fault {
 }
 
 impl Length {
-    /// Converts the parts of an SQL interval. The error message shows `argument`, the name of the SQL argument.
-    ///
     /// # Errors
     /// [`LengthError`] for months, zero, negative parts, or days with a time.
     pub fn new(argument: &'static str, months: i32, days: i32, micros: i64) -> Result<Self, LengthError> {
@@ -42,7 +38,6 @@ impl Length {
 }
 
 impl LengthError {
-    /// Returns a hint that says what the user should write instead.
     pub fn hint(&self) -> &'static str {
         match self.fault {
             Fault::Mixed => "Write open days as '2 days', or open hours as '20 hours'.",

@@ -1,9 +1,9 @@
-//! A calendar has weekly hours and closed days in a time zone. They decide which time is open.
+//! A calendar has weekly hours and closed days in a time zone.
 //!
-//! Invariant: a moment is open if, and only if, its local time is within the hours and its local day is not closed.
-//! When clocks are set back, the repeated hour counts both times.
+//! Invariant: a moment is open exactly if its local time is within the hours and its local day is not closed. When
+//! clocks are set back, the repeated hour counts both times.
 //!
-//! Does not: hold zone data, because the caller passes PostgreSQL's data.
+//! The caller passes PostgreSQL's zone data.
 
 mod days;
 mod due;
@@ -24,60 +24,55 @@ use crate::repeat::zone::span_at;
 use chrono::TimeDelta;
 use std::ops::Range;
 
-/// Maximum number of closed days in a calendar.
 pub const MAX_CLOSED: usize = 10_000;
 
-/// Maximum time that a search for open time looks ahead or back.
+/// How far a search for open time looks.
 pub const REACH: TimeDelta = TimeDelta::days(3653);
 
 #[derive(Clone, Debug)]
 struct Clocks {
-    /// The period in microseconds since 1970 in UTC, which is the unit of all moments in this module.
+    /// Microseconds since 1970 in UTC, as all moments in this module.
     period: Range<i64>,
-    /// How far local time is ahead of UTC, in microseconds.
+    /// Microseconds by which local time is ahead of UTC.
     shift: i64,
 }
 
-/// The open time in one time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar<Z> {
     hours: Hours,
-    /// The closed days, as sorted numbers of local days.
+    /// Sorted numbers of local days.
     closed: Vec<i64>,
     zone: Z,
 }
 
 impl<Z: Zone> Calendar<Z> {
-    /// `closed` has the numbers of local days in any order. Day 0 is 1970-01-01.
+    /// `closed` has numbers of local days in any order. Day 0 is 1970-01-01.
     pub fn new(hours: Hours, mut closed: Vec<i64>, zone: Z) -> Self {
         closed.sort_unstable();
         closed.dedup();
         Self { hours, closed, zone }
     }
 
-    /// Returns the weekly hours.
     pub fn hours(&self) -> &Hours {
         &self.hours
     }
 
-    /// Returns the closed days in order, without duplicates.
     pub fn closed(&self) -> &[i64] {
         &self.closed
     }
 
-    /// Whether the moment is open.
     pub fn is_open(&self, t: Time) -> bool {
         let t = micros(t);
         let local = t.saturating_add(span_at(&self.zone, t).shift());
         self.ranges(local.div_euclid(DAY)).iter().any(|range| range.contains(&local.rem_euclid(DAY)))
     }
 
-    /// Returns the first open moment at or after `t`, if it comes within [`REACH`].
+    /// Looks no further than [`REACH`], and may return `t`.
     pub fn next_opening(&self, t: Time) -> Option<Time> {
         moment(self.open_from(micros(t)).next()?.start)
     }
 
-    /// Returns the open time from `since` to `at`. It is zero if `at` is not after `since`.
+    /// Zero if `at` is not after `since`.
     pub fn open_time(&self, since: Time, at: Time) -> TimeDelta {
         let open = self.open(micros(since)..micros(at));
         TimeDelta::microseconds(open.map(|period| period.end - period.start).sum())
@@ -89,7 +84,7 @@ impl<Z: Zone> Calendar<Z> {
         if ranges.is_empty() || self.closed.binary_search(&day).is_ok() { &[] } else { ranges }
     }
 
-    /// The periods are in order. A period may begin when the previous period ends.
+    /// A period may begin when the previous one ends.
     fn open(&self, within: Range<i64>) -> impl Iterator<Item = Range<i64>> {
         self.clocks(within).flat_map(|clocks| self.open_by(clocks))
     }

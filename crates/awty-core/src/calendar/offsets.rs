@@ -1,19 +1,17 @@
-//! A hash of a zone's offset changes, by which new zone data is noticed.
-
 use super::REACH;
 use crate::repeat::Zone;
 use crate::repeat::zone::span_at;
 use crate::{Time, later};
 use sha2::{Digest, Sha256};
 
-/// Returns a hash of the offset at `from` and of its changes within [`REACH`] after `from`.
+/// New zone data show by this hash of the offset at `from` and of its changes within [`REACH`].
 pub fn hash(zone: &impl Zone, from: Time) -> i64 {
     let mut hash = Sha256::new();
     let (mut t, end) = (from.timestamp_micros(), later(from, REACH).timestamp_micros());
     let mut offset = None;
     while t < end {
         let span = span_at(zone, t);
-        // Zone data may divide a period without a change of its offset.
+        // Zone data may divide a period without a change.
         if offset != Some(span.offset) {
             hash.update(t.to_be_bytes());
             hash.update(span.offset.to_be_bytes());
@@ -31,7 +29,7 @@ mod tests {
     use crate::repeat::{Fixed, Span};
     use crate::testing::clock;
 
-    /// The offset changes by an hour at `at`, and the data has a boundary without a change at `divided`.
+    /// The offset changes by an hour at `at`, and not at the boundary `divided`.
     struct Changing {
         at: i64,
         divided: i64,

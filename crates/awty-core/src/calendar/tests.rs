@@ -22,7 +22,7 @@ fn in_utc(hours: &[&str], closed: &[&str]) -> Calendar<Fixed> {
     Calendar::new(Hours::new(hours.iter().copied()).unwrap(), closed, Fixed::UTC)
 }
 
-/// The tests use the days from Monday 2026-11-23 to Friday 2026-11-27.
+/// From Monday 2026-11-23 to Friday 2026-11-27.
 fn office() -> Calendar<Fixed> {
     in_utc(&["mon-thu 09:00-12:30", "mon-thu 13:30-17:30", "fri 09:00-14:00"], &[])
 }
@@ -63,10 +63,7 @@ fn hours_end_at_the_closing_that_completes_them() {
 fn days_are_open_days() {
     let office = office();
     assert_eq!(due(&office, "2026-11-20T10:00:00Z", Length::Days(2)), "Tue 11-24T10:00");
-    // A length that begins in closed time counts from the next opening.
     assert_eq!(due(&office, "2026-11-20T16:00:00Z", Length::Days(2)), "Wed 11-25T09:00");
-    // A due time in the lunch break moves to the next opening. A due time after the last closing moves back to that
-    // closing.
     let long = in_utc(&["mon 08:00-20:00", "tue-thu 09:00-12:30", "tue-thu 13:30-17:30"], &[]);
     assert_eq!(due(&long, "2026-11-23T08:30:00Z", Length::Days(1)), "Tue 11-24T09:00");
     assert_eq!(due(&long, "2026-11-23T13:00:00Z", Length::Days(1)), "Tue 11-24T13:30");
@@ -90,8 +87,6 @@ fn a_reminder_is_as_late_as_its_length_allows() {
     assert_eq!(before(&office, "2026-11-24T10:00:00Z", Length::Time(HOUR)), "Tue 11-24T09:00");
     assert_eq!(before(&office, "2026-11-24T10:00:00Z", Length::Time(2 * HOUR)), "Mon 11-23T16:30");
     assert_eq!(before(&office, "2026-11-23T10:00:00Z", Length::Days(1)), "Fri 11-20T10:00");
-    // A reminder in closed time moves back to the previous closing of the day. If there is none, it moves forward to
-    // the day's first opening.
     let late = in_utc(&["mon-wed 09:00-12:30", "mon-wed 13:30-17:30", "thu 06:00-20:00"], &[]);
     assert_eq!(before(&late, "2026-11-26T13:00:00Z", Length::Days(1)), "Wed 11-25T12:30");
     assert_eq!(before(&late, "2026-11-26T19:00:00Z", Length::Days(2)), "Tue 11-24T17:30");
@@ -106,7 +101,7 @@ fn skipped_time_does_not_exist_and_repeated_time_counts_twice() {
     assert_eq!(open("2026-03-22T00:00:00Z", "2026-03-23T00:00:00Z"), 3);
     assert_eq!(open("2026-03-29T00:00:00Z", "2026-03-30T00:00:00Z"), 2);
     assert_eq!(open("2026-10-24T22:00:00Z", "2026-10-26T00:00:00Z"), 4);
-    // Clocks skip 02:30 on this day in March, and show it twice on this day in October.
+    // 02:30 is skipped on this day in March, and comes twice on this day in October.
     let daily = in_berlin(&["mon-sun 00:00-24:00"], &[]);
     assert_eq!(daily.due(at("2026-03-28T01:30:00Z"), Length::Days(1)), Some(at("2026-03-29T01:00:00Z")));
     assert_eq!(daily.due(at("2026-10-24T00:30:00Z"), Length::Days(1)), Some(at("2026-10-25T00:30:00Z")));

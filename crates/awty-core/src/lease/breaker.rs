@@ -15,18 +15,18 @@ const ROW: u32 = 10;
 const OVER: TimeDelta = TimeDelta::seconds(10);
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// If `opened_at` is further ahead than this, the clock was set back. The breaker then becomes half open.
+/// If `opened_at` is further ahead, the clock was set back, and the breaker becomes half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
-    /// The number of failed calls in a row.
+    /// In a row.
     pub failures: u32,
-    /// The time of the first of these failed calls.
+    /// Time of the first of these failures.
     pub since: Time,
-    /// The time at which the breaker last opened. `None` if the breaker is closed.
+    /// `None` if the breaker is closed.
     pub opened_at: Option<Time>,
-    /// Counts how often the breaker has opened since the target last answered a call.
+    /// Since the target last answered a call.
     pub opens: u32,
 }
 
@@ -50,13 +50,13 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// Returns the new state of the breaker after a failed call, or `None` if the failure changes nothing.
+    /// `None` if the failure changes nothing.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // The failed call began before the breaker opened.
+            // The call began before the breaker opened.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })
@@ -68,8 +68,7 @@ impl Breaker {
         }
     }
 
-    /// Returns whether an answer to a call closes the breaker. An open breaker ignores the answer, because the call
-    /// began before the breaker opened.
+    /// An open breaker ignores an answer, because the call began before it opened.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }

@@ -1,8 +1,7 @@
-//! Computes the key of a lease. If awty hands out a check again before the check was answered, the new lease has the
-//! same key. Otherwise no two leases have the same key.
+//! A check that is handed out again before it was answered has a lease with the same key. Otherwise no two leases have
+//! the same key.
 //!
-//! Invariant: a key has 26 characters of `A–Z2–7`. They are the first 130 bits of a SHA-256 hash, in the base32 of RFC
-//! 4648.
+//! Invariant: a key has 26 characters of `A–Z2–7`: the first 130 bits of a SHA-256 hash, in the base32 of RFC 4648.
 
 use crate::Time;
 use sha2::{Digest, Sha256};
@@ -10,15 +9,13 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH: usize = 26;
 
-/// Identifies the database that a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The random number of the awty installation.
+    /// Random number of the installation.
     pub identity: i64,
     pub database: u32,
 }
 
-/// Returns the key of all leases of a check until the check is answered.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());
@@ -44,7 +41,7 @@ mod tests {
 
     #[test]
     fn base32_is_that_of_the_rfc() {
-        // The example of RFC 4648: BASE32("foobar") = "MZXW6YTBOI======"
+        // RFC 4648: BASE32("foobar") = "MZXW6YTBOI======"
         assert!(base32(b"foobar+++++++++++").starts_with("MZXW6YTBOI"));
     }
 

@@ -1,14 +1,14 @@
-//! Computes the numbers of the PostgreSQL locks that awty takes for external workers.
+//! Numbers of PostgreSQL locks for external workers.
 //!
-//! Invariant: a user who does not know the installation's random number cannot choose a job name whose locks collide
-//! with another job's locks.
+//! Invariant: without the installation's random number, a user cannot choose a job name whose locks collide with
+//! another job's.
 
 use sha2::{Digest, Sha256};
 
-/// Object number and sub-object number of a PostgreSQL object lock.
+/// Object and sub-object of a PostgreSQL object lock.
 pub type Number = (u32, u16);
 
-/// All targets of a job share this many locks, so that one job cannot fill the server's lock table.
+/// All targets of a job share these locks, so that one job cannot fill the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {
@@ -19,12 +19,11 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Returns the lock that all claims of a job take. Two jobs have the same lock with a probability of 1 in 2⁴⁸.
+/// All claims of a job take this lock. Two jobs share one with a probability of 1 in 2⁴⁸.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }
 
-/// Returns the lock that protects a target's state.
 pub fn of_target(identity: i64, job: &[u8], target: &[u8]) -> Number {
     let (_, part) = numbers(identity, target);
     (numbers(identity, job).0, part % TARGETS)

@@ -17,26 +17,24 @@ use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
-/// The option `heartbeat` must be in this range.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// An idle external worker waits at most this long, because nothing notifies the worker of checks that become due
-/// meanwhile.
+/// Nothing notifies an idle external worker of checks that become due.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Chance lengthens or shortens the wait before a retry by at most this many thousandths.
+/// Chance changes the wait before a retry by at most this many thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
-    /// Says how often awty may hand out the same check.
+    /// How often awty may hand out the same check.
     Delivery for "delivery" {
-        /// awty hands out the check again until a worker answers.
+        /// Until a worker answers.
         AtLeastOnce = "at_least_once",
-        /// awty hands out the check once. It does so again only if the worker reports that the work was not started.
+        /// Once, unless the worker reports that the work was not started.
         AtMostOnce = "at_most_once",
     }
 }
 
 labels! {
-    /// Says which ended leases awty keeps in the history.
+    /// Which ended leases stay in the history.
     KeepAttempts for "keep_attempts" {
         All = "all",
         Problems = "problems",
@@ -45,7 +43,7 @@ labels! {
 }
 
 impl KeepAttempts {
-    /// Returns whether the history keeps a lease. `ok` says whether the work of the lease succeeded.
+    /// `ok` says whether the work succeeded.
     pub fn keeps(self, ok: bool) -> bool {
         match self {
             Self::All => true,
@@ -55,10 +53,10 @@ impl KeepAttempts {
     }
 }
 
-/// A job has these options for external workers.
+/// For external workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseOptions {
-    /// A lease expires after this time without a heartbeat. Without this option, the lease lasts until its deadline.
+    /// A lease without a heartbeat for this time expires. If `None`, it lasts until its deadline.
     pub heartbeat: Option<TimeDelta>,
     pub delivery: Delivery,
     pub keep_attempts: KeepAttempts,
@@ -68,14 +66,12 @@ impl LeaseOptions {
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 
-    /// Returns an error for an option outside its range.
     pub fn check(&self) -> Result<(), LimitError> {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// Converts a worker's report of a failure. The random number `chance` varies the wait before the retry. If the
-    /// failure is final only because of `at_most_once`, `retry_at` is ignored, so that it does not delay the next
-    /// scheduled check.
+    /// The random number `chance` varies the wait before the retry. If the failure is final only because of
+    /// `at_most_once`, `retry_at` is ignored, so that it does not delay the next scheduled check.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -92,16 +88,16 @@ fn spread(chance: u64) -> i32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub leased_at: Time,
-    /// No other worker gets the check before this time. A heartbeat postpones this time.
+    /// No other worker gets the check earlier. A heartbeat postpones this time.
     pub expires_at: Time,
-    /// awty refuses the worker's answer from this time on.
+    /// From then on, the worker's answer is refused.
     pub deadline: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Live,
-    /// A heartbeat is overdue. awty still accepts an answer, unless another worker has got the check.
+    /// A heartbeat is overdue. An answer still counts, unless another worker has got the check.
     Expired,
     /// The deadline has passed, and a heartbeat was missed.
     Lost,
@@ -113,9 +109,8 @@ pub enum State {
 pub enum Unanswered {
     /// The worker may still answer.
     Wait,
-    /// The worker has presumably crashed, so awty may hand out the check again.
+    /// The check may be handed out again, because the worker has presumably crashed.
     Crash,
-    /// The run counts as failed.
     Failure(Failed),
 }
 
@@ -134,18 +129,18 @@ impl Lease {
         }
     }
 
-    /// Returns whether awty accepts an answer at `now`.
+    /// Whether an answer at `now` is accepted.
     pub fn counts(&self, now: Time) -> bool {
         now < self.deadline
     }
 
-    /// Returns the lease after a heartbeat, or `None` after the deadline. A heartbeat never shortens a lease.
+    /// `None` after the deadline. A heartbeat never shortens a lease.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// Decides what happens to a check that its worker has not answered.
+    /// The worker has not answered.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };
@@ -157,18 +152,18 @@ impl Lease {
     }
 }
 
-/// Describes the work that awaits an external worker.
+/// Work that awaits an external worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// True if a due check has no worker.
     pub is_due: bool,
-    /// The time at which the next pending check becomes due.
+    /// When the next pending check becomes due.
     pub slot: Option<Time>,
-    /// The time at which the next lease of another worker expires.
+    /// When another worker's next lease expires.
     pub expiry: Option<Time>,
 }
 
-/// Returns how long an external worker should wait before its next claim.
+/// How long an external worker should wait before its next claim.
 pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
     if ahead.is_due {
         return TimeDelta::zero();

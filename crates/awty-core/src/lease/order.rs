@@ -1,23 +1,20 @@
 //! Divides the checks of a claim among roles and targets.
 //!
-//! Invariant: no role gets a second check while another role waits for its first check. The role that was served
-//! longest ago comes first.
+//! Invariant: no role gets a second check while another one waits for its first. The role that was served longest ago
+//! comes first.
 //!
-//! The targets of a job take turns in the order of their names. A claim starts after the last target of the previous
-//! claim.
+//! The targets of a job take turns in the order of their names, after the last target of the previous claim.
 
 use crate::Time;
 
-/// A role with due checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The time at which a worker last got a check of this role.
+    /// When a worker last got a check of this role.
     pub served_at: Option<Time>,
-    /// The number of checks that can be handed out now.
+    /// Checks that can be handed out now.
     pub due: usize,
 }
 
-/// Returns how many checks of each role a claim of at most `max` checks gets.
 pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by_key(|role| waiting[*role].served_at);
@@ -27,7 +24,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// Divides at most `max` checks among roles or targets. In each round, every role or target gets one of its due checks.
+/// In each round, every role or target gets one of its due checks.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
@@ -35,7 +32,7 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // Several rounds are dealt at once while every role or target has a due check left.
+        // Deals several rounds at once while every role or target has a due check left.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();

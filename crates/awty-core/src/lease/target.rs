@@ -1,30 +1,30 @@
-//! Decides how many calls to a target may run. The target of a check is its entity name.
+//! How many calls to a target may run. The target of a check is its entity name.
 //!
-//! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live. It grants none
-//! while the target is blocked or its circuit breaker is open, and one at a time while the breaker is half open.
+//! Invariant: awty grants a lease only while fewer than `concurrency` leases of the target are live, none while the
+//! target is blocked or its breaker is open, and one at a time while the breaker is half open.
 
 use super::breaker::{self, Breaker};
 use super::tokens::{Pace, Tokens};
 use crate::Time;
 use std::ops::RangeInclusive;
 
-/// The limits `concurrency` and `burst` must be in this range.
+/// Of `concurrency` and `burst`.
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// The limit `rate` must be in this range, in calls per second.
+/// Of `rate`, in calls per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// Holds the limits of a target, and its state after recent calls.
+/// Limits and state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
-    /// The maximum number of live leases.
+    /// Of live leases.
     pub concurrency: Option<u32>,
     pub pace: Option<Pace>,
-    /// A user or the target itself blocks all calls until this time.
+    /// By a user or the target itself.
     pub blocked_until: Option<Time>,
-    /// The number of live leases.
+    /// Live leases.
     pub in_flight: u32,
     pub tokens: Option<Tokens>,
-    /// The breaker is `None` if no call has failed lately.
+    /// `None` if no call has failed lately.
     pub breaker: Option<Breaker>,
 }
 
@@ -33,14 +33,13 @@ pub enum Standing {
     Ready,
     Blocked(Time),
     Open(Time),
-    /// The circuit breaker lets one call at a time through.
     HalfOpen,
-    /// The target has its maximum number of live leases. Or it has used up its rate until the given time.
+    /// The maximum of live leases is reached, or the rate until the given time.
     Full(Option<Time>),
 }
 
 impl Standing {
-    /// Returns the word for this state in the view `awty.target`.
+    /// As in the view `awty.target`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -51,7 +50,6 @@ impl Standing {
         }
     }
 
-    /// Returns when this state ends, if known.
     pub fn until(self) -> Option<Time> {
         match self {
             Self::Blocked(until) | Self::Open(until) => Some(until),
@@ -62,7 +60,7 @@ impl Standing {
 }
 
 impl Target {
-    /// Returns how many more checks may be handed out now.
+    /// How many more checks may be handed out now.
     pub fn allows(&self, now: Time) -> usize {
         let most = self.concurrency.map_or(usize::MAX, |most| most.saturating_sub(self.in_flight) as usize);
         let tokens = self.pace.map_or(usize::MAX, |pace| pace.grants(pace.level(self.tokens, now)));
@@ -73,7 +71,7 @@ impl Target {
         }
     }
 
-    /// Returns the target's state. If several states apply, returns the most restrictive one.
+    /// Of several states, the most restrictive one.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);
@@ -92,8 +90,7 @@ impl Target {
         }
     }
 
-    /// Returns the tokens that remain after `leases` new leases, and the time at which the bucket will be full. Returns
-    /// `None` if the target has no rate.
+    /// Returns the tokens left after `leases` new leases, and when the bucket will be full. `None` without a rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

@@ -1,18 +1,16 @@
-//! A target's token bucket limits how many calls to the target begin per second.
+//! A target's token bucket limits how many calls begin per second.
 //!
-//! Invariant: in any period of T seconds, at most `burst` + T × `per_s` calls begin, unless the clock is set back. A
-//! clock that is set back delays calls by at most [`FORGET`].
+//! Invariant: in any period of T seconds, at most `burst` + T × `per_s` calls begin, unless the clock is set back. That
+//! delays calls by at most [`FORGET`].
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// If a bucket's time is further ahead than this, the clock was set back. The bucket then counts as full.
+/// If a bucket's time is further ahead, the clock was set back, and the bucket counts as full.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// If no more than this is missing from a whole token, the token counts as whole, because fractions have rounding
-/// errors.
+/// A token that lacks no more than this counts as whole, because fractions have rounding errors.
 const NEARLY: f64 = 1e-6;
 
-/// Limits how fast calls to a target may begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     per_s: f64,
@@ -21,19 +19,18 @@ pub struct Pace {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// The number of tokens, which may have a fraction.
+    /// May have a fraction.
     pub left: f64,
-    /// The bucket had this number of tokens at this time.
     pub at: Time,
 }
 
 impl Pace {
-    /// At most `burst` calls may begin at once. The default is the number of calls per second, but at least 1.
+    /// At most `burst` calls may begin at once. The default is `per_s`, but at least 1.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
 
-    /// Returns the number of tokens at `now`. A bucket that was never used is full.
+    /// A bucket that was never used is full.
     pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
         match tokens {
             Some(tokens) if tokens.at - now <= FORGET => {
@@ -43,17 +40,16 @@ impl Pace {
         }
     }
 
-    /// Returns how many calls may begin.
     pub fn grants(&self, level: f64) -> usize {
         (level + NEARLY).floor() as usize
     }
 
-    /// Returns when the bucket will have a whole token.
+    /// When the bucket will have a whole token.
     pub fn next_at(&self, level: f64, now: Time) -> Time {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// Returns when the bucket will be full. A full bucket need not be stored.
+    /// A full bucket need not be stored.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
@@ -63,7 +59,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Converts seconds, rounded up to a whole microsecond and limited to 366 days.
+/// Rounds up to whole microseconds, and limits to 366 days.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }

@@ -1,5 +1,5 @@
-//! A repetition checks one entity at the moments of a plan. This module decides what happens to the pending check when
-//! the plan changes, by a call of `repeat` or by new time zone data.
+//! What happens to the pending check of a repetition when its plan changes, by a call of `repeat` or by new time zone
+//! data.
 //!
 //! Invariant: a change of jitter never skips a moment whose check is still ahead, and never repeats a moment whose
 //! check is over.
@@ -11,23 +11,22 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// New time zone data move a moment by at most this much, because local clocks are at most 26 hours from UTC.
+/// Local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The pending check stays, because it is due or has begun.
+    /// The check is due or has begun.
     Stays {
-        /// The new value of [`Occurrence::passed`]. It says which moments of the new plan this check uses up.
+        /// New value of [`Occurrence::passed`]: the moments of the new plan that this check uses up.
         passed: Option<Passed>,
     },
-    /// The pending check moves to this time. `None` ends the repetition.
+    /// `None` ends the repetition.
     Moves(Option<Time>),
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Decides what the plan of `new` does to the pending check. The check keeps its planned moment if this moment is
-    /// still ahead and the new plan has it too.
+    /// The check keeps its planned moment if the moment is still ahead and the new plan has it too.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -37,11 +36,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // If a client scheduled the check, it belongs to no moment of the plan. All moments up to now are then used up.
+        // A check that a client scheduled belongs to no moment, so all moments up to now are used up.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // With the new jitter, the moment would be over. With the old jitter, it is still ahead.
+            // Over with the new jitter, but still ahead with the old one.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -49,28 +48,28 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns the time up to which this check uses up moments of `new`, each counted with its delay. `None` means that
-    /// this time follows from `occurrence.first`.
+    /// Returns the time up to which this check uses up moments of `new`, with their delays. `None` means that it
+    /// follows from `occurrence.first`.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // `first` may not come from the plan. It then does not show which moments are used up.
+            // `first` may not come from the plan.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// Returns the last moment that, with its delay, is at or before `used`. Ignores moments that are so early that the
-    /// check of `new` for them cannot be due after `t`.
+    /// The last moment whose time with delay is at most `used`. Ignores moments so early that the check of `new` cannot
+    /// be due after `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// Returns when the check is due under new time zone data. If the plan no longer has its time, returns the nearest
-    /// time of the plan. The time stays if the check is due, has begun, or was scheduled by a client.
+    /// If the plan no longer has the check's time, returns the nearest one. The time stays if the check is due, has
+    /// begun, or was scheduled by a client.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

@@ -1,6 +1,4 @@
-//! Converts dates of the Gregorian calendar to day numbers and back.
-//!
-//! Invariant: the conversion works in every year that [`Time`] can hold.
+//! Gregorian dates and day numbers, in every year that [`Time`] can hold.
 
 use crate::Time;
 
@@ -8,7 +6,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// Rounds down. A whole microsecond is therefore after the result if, and only if, it is after `t`.
+/// Rounds down, so that a whole microsecond is after the result exactly if it is after `t`.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }
@@ -26,7 +24,7 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Day 0 is 1970-01-01. The calculation begins each year in March, so that a leap day is the year's last day.
+    /// Day 0 is 1970-01-01. Years begin in March, so that a leap day comes last.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -62,7 +60,7 @@ pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     }
 }
 
-/// Returns 0 for Sunday.
+/// 0 is Sunday.
 pub(crate) fn weekday(number: i64) -> u32 {
     (number + 4).rem_euclid(7) as u32
 }

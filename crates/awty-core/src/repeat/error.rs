@@ -1,4 +1,4 @@
-//! Invariant: each message names the argument or value, begins in lower case, and ends without a full stop.
+//! Invariant: each message names the argument or value.
 
 use super::cron::Unreadable;
 use super::every::EveryError;
@@ -10,22 +10,21 @@ use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatError {
-    /// `every` and `cron` were both given, or neither was.
+    /// Both were given, or neither.
     EveryOrCron {
         both: bool,
     },
     Unreadable(Unreadable),
     Every(EveryError),
-    /// The plan depends on a time zone, but the user gave none.
+    /// The plan depends on a time zone.
     NeedsZone(String),
     NeverComes(String),
     NoneBeforeEnd(String),
-    /// The calendar is closed at every planned moment within ten years.
+    /// Closed at every planned moment within ten years.
     NeverOpen(String),
-    /// Two planned moments are closer together than the server's slots.
+    /// Closer together than the server's slots.
     TooClose {
         closest: TimeDelta,
-        /// The setting `awty.slot`.
         slot: Width,
     },
     /// The end is before the start or before now.
@@ -79,7 +78,7 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Takes either the months, days and microseconds of `every`, or the text of `cron`.
+    /// Months, days and microseconds of `every`, or the text of `cron`.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -88,18 +87,18 @@ impl Rhythm {
         }
     }
 
-    /// The user gave no time zone. Returns an error if the rhythm needs one.
+    /// Returns an error if the rhythm needs a time zone.
     pub fn without_zone(&self) -> Result<(), RepeatError> {
         if self.needs_zone() { Err(RepeatError::NeedsZone(self.to_string())) } else { Ok(()) }
     }
 }
 
-/// Returns an error if `jitter` or `catch_up` is out of range.
+/// Checks the range of `jitter` or `catch_up`.
 pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), RepeatError> {
     if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// Returns an error if a client requests too many moments, or none, from the SQL function `occurrences`.
+/// For the SQL function `occurrences`.
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
     match u16::try_from(max) {
         Ok(max @ 1..=MAX_OCCURRENCES) => Ok(usize::from(max)),
@@ -156,7 +155,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // 29 February is a Sunday in some years. The expression with `30 2 mon` matches each Monday in February.
+        // 29 February is a Sunday in some years. `30 2 mon` matches each Monday in February.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

@@ -1,8 +1,7 @@
-//! The argument `every` repeats a check at a fixed distance, in clock time or in calendar time. The distance counts
-//! from an anchor.
+//! `every` repeats a check at a fixed distance from an anchor, in clock time or in calendar time.
 //!
-//! Invariant: each moment is computed from the anchor and not from the previous moment. So moments do not drift, and a
-//! plan for the 31st returns to the 31st after a short month.
+//! Invariant: each moment is computed from the anchor and not from the previous moment, so a plan for the 31st returns
+//! to the 31st after a short month.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
@@ -10,17 +9,16 @@ use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// The distance is clock time in microseconds.
+    /// In microseconds.
     Clock(i64),
-    /// In calendar time, the wall clock shows the same time of day again, even if clocks change meanwhile.
+    /// The wall clock shows the same time of day again.
     Calendar { months: u32, days: u32 },
 }
 
-/// Says why `every` cannot use an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
     NotPositive,
-    /// The interval has both calendar units and clock units.
+    /// Both calendar units and clock units.
     Mixed,
 }
 
@@ -36,7 +34,7 @@ impl fmt::Display for EveryError {
 impl std::error::Error for EveryError {}
 
 impl Every {
-    /// Takes the parts of a PostgreSQL interval.
+    /// Parts of a PostgreSQL interval.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),
@@ -50,8 +48,8 @@ impl Every {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// Returns the local time from which a plan without a start counts. It is the start of 1970, or the first Monday of
-    /// 1970 if the plan repeats in whole weeks.
+    /// Without a start, a plan counts from the local start of 1970, or from its first Monday if it repeats in whole
+    /// weeks.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -59,14 +57,14 @@ impl Every {
         }
     }
 
-    /// Returns the first moment after `after`. The moment may be before the anchor. For calendar time, `after` and the
-    /// result are local times.
+    /// The first moment after `after` may be before the anchor. For calendar time, `after` and the result are local
+    /// times.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month has 30.436875 days on average, and consecutive months are within six days of that average.
+                // A month has 30.436875 days on average, and consecutive months are within six days of that.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;

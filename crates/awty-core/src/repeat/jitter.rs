@@ -1,9 +1,8 @@
-//! Delays the checks of each entity by its own time, so that the checks of many entities are not due at once.
+//! Each entity's checks are delayed by its own time, so that many entities are not due at once.
 //!
 //! Invariant: the delay of a job and an entity is the same in all versions of awty.
 //!
-//! [`hash`] is FNV-1a followed by `fmix64` of MurmurHash3. The delay uses the high bits of the hash, which FNV-1a alone
-//! mixes badly.
+//! [`hash`] is FNV-1a followed by `fmix64` of MurmurHash3, because FNV-1a alone mixes the high bits badly.
 
 use chrono::TimeDelta;
 
@@ -25,20 +24,21 @@ fn finish(mut hash: u64) -> u64 {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter {
-    /// [`hash`] of the job and the entity.
+    /// Of the job and the entity.
     pub hash: u64,
     pub at_most: TimeDelta,
 }
 
 impl Jitter {
-    /// Returns the delay of a moment. The delay is shorter than `distance`, the time to the next moment, so that checks
-    /// of many entities also spread if moments are close together.
+    /// The delay is shorter than `distance`, the time to the next moment, so that checks also spread if moments are
+    /// close together.
     pub fn delay(self, distance: TimeDelta) -> TimeDelta {
         delay(self.hash, self.at_most.min(distance))
     }
 }
 
-/// Returns `hash` / 2^64 × `jitter` in whole microseconds.
+/// `hash`
+/// 2^64 × `jitter`, in whole microseconds.
 pub fn delay(hash: u64, jitter: TimeDelta) -> TimeDelta {
     let micros = jitter.num_microseconds().unwrap_or(i64::MAX).max(0);
     let part = (u128::from(hash) * u128::from(micros.unsigned_abs())) >> 64;
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_mixing_is_that_of_murmurhash3() {
-        // The value for 1 comes from MurmurHash3's reference code.
+        // From MurmurHash3's reference code.
         assert_eq!(finish(0), 0);
         assert_eq!(finish(1), 0xb456_bcfc_34c2_cb2c);
         assert_eq!(finish(0x1234_5678_9abc_def0), 0x18b8_c062_f6f4_2398);
@@ -94,7 +94,7 @@ mod tests {
             let delay = delay(hash("digest", "tenant", &key.to_string()), TimeDelta::hours(1));
             minutes[delay.num_minutes() as usize] += 1;
         }
-        // Each minute gets about 1000 entities. Five standard deviations are 157.
+        // About 1000 entities each; five standard deviations are 157.
         assert!(minutes.iter().all(|&count| (843..=1157).contains(&count)), "{minutes:?}");
     }
 }

@@ -1,7 +1,6 @@
 //! A repetition checks one entity again and again, at the moments of a plan.
 //!
-//! Invariant: the moments of a plan do not drift, and do not come twice when clocks change. Each answer takes bounded
-//! work.
+//! Invariant: moments do not drift, and do not come twice when clocks change. Each answer takes bounded work.
 
 mod change;
 mod changes;

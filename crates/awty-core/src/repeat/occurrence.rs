@@ -1,8 +1,8 @@
-//! A repetition checks one entity again and again. Its pending check is called an *occurrence*. This module decides
-//! what happens to the occurrence, and when the next one is due.
+//! The pending check of a repetition is called an *occurrence*. This module decides what happens to it, and when the
+//! next one is due.
 //!
 //! Invariant: a repetition never uses a planned time twice, even if the clock is set back. It ends only when its plan
-//! has no moment left. The transaction that ends a check also inserts the next check, or removes the repetition.
+//! has no moment left. The transaction that ends a check also inserts the next one, or removes the repetition.
 
 use super::Repetition;
 use super::plan::{earlier, just_before};
@@ -16,20 +16,18 @@ const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// The time for which the check was first scheduled (column `first_check_at`). It comes from the plan, unless a
-    /// client scheduled the check.
+    /// When the check was first due (column `first_check_at`), by the plan or by a client.
     pub first: Time,
     pub check: Check,
-    /// Says which planned times are used up, so that no further check comes for them. `None` means that they follow
-    /// from `first`.
+    /// Planned times that are used up. `None` means that they follow from `first`.
     pub passed: Option<Passed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// All planned times before this one are used up. A client replaced the check of this time before it ran.
+    /// All planned times before this one. A client replaced the check of this time before it ran.
     Before(Time),
-    /// All moments up to this time are used up. Each moment counts with its delay.
+    /// All moments up to this time, each with its delay.
     Through(Time),
 }
 
@@ -37,23 +35,23 @@ pub enum Passed {
 pub enum Before {
     NotYet,
     Run,
-    /// The worker replaces the check by the next one, which is due at this time. The history gets no entry.
+    /// The next check, due at this time, replaces this one. The history gets no entry.
     Replace(Time),
-    /// The worker ends the check without a run.
+    /// Without a run.
     End {
         outcome: Outcome,
-        /// The next check is due at this time. `None` ends the repetition.
+        /// `None` ends the repetition.
         next: Option<Time>,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The check stays pending and is due again at this time, which is before the next planned check.
+    /// Before the next planned check.
     Again(Time),
     End {
         outcome: Outcome,
-        /// The next check is due at this time. `None` ends the repetition.
+        /// `None` ends the repetition.
         next: Option<Time>,
     },
 }
@@ -67,14 +65,13 @@ impl Occurrence {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Returns which planned times are used up even if this check does not run again.
+    /// Used up even if this check does not run again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// Returns the check after a call of `check_now`. If the check's planned time is still ahead, the run is an extra
-    /// one and does not use up the planned time.
+    /// For `check_now`. If the planned time is still ahead, the run is an extra one and does not use it up.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -83,24 +80,24 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// Returns the check that replaces this one if a client calls `schedule`.
+    /// A client calls `schedule`.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// Returns the check that follows this one if a client calls `schedule` during the run.
+    /// A client calls `schedule` during the run.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns when the first check of a new repetition is due, or the next check of a repetition whose check was lost.
+    /// For a new repetition, or one whose check was lost.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
 
-    /// Returns when the next check is due. This time is after the current check and after `now` minus `catch_up`.
+    /// After the current check, and after `now` minus `catch_up`.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -110,10 +107,10 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Returns the time up to which moments are used up when this check is over. Each moment counts with its delay.
+    /// The time up to which moments, with their delays, are used up when this check is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // The moment was rounded up to `first` earlier, so the present slot width does not matter.
+            // Rounded up to `first` earlier, so the present slot width does not matter.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -125,14 +122,13 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last moment that comes up to this slot, with its delay, is not used up. All earlier moments are.
+                // Up to this slot, only the last moment, with its delay, is not used up.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// Decides what a worker does with a check that it has claimed. The option `on_missed` takes precedence over
-    /// `catch_up`, unless it is `run`.
+    /// `on_missed` takes precedence over `catch_up`, unless it is `run`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
@@ -148,8 +144,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what the job's answer does to the check. If the answer requests another check that would not come before
-    /// the next planned check, the current check ends as `done`.
+    /// If the answer's next check would not come before the next planned one, the current check ends as `done`.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -164,8 +159,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Decides what a failed run does to the check. The run is repeated only if the retry comes before the next planned
-    /// check. If the failure is final, its `retry_at` can postpone the next planned check.
+    /// The run is repeated only before the next planned check. If the failure is final, its `retry_at` can postpone
+    /// that check.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
@@ -180,7 +175,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Returns a time so early that the check for any moment up to it is due at or before `t`, whatever the slot width.
+    /// So early that the check for any moment up to it is due at or before `t`, whatever the slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.jitter.at_most), WIDEST)
     }

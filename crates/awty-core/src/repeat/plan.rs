@@ -1,9 +1,6 @@
-//! A plan gives the moments of `every` or `cron` in a time zone. A start, an end and the open time of a calendar can
-//! restrict it.
+//! The moments of `every` or `cron` in a time zone, restricted by a start, an end and a calendar.
 //!
-//! Invariant: moments are whole microseconds in increasing order.
-//!
-//! Does not: delay or round moments, because [`super::Repetition`] does so.
+//! Invariant: moments are whole microseconds in increasing order. [`super::Repetition`] delays and rounds them.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -16,8 +13,7 @@ use chrono::TimeDelta;
 use std::fmt;
 use std::rc::Rc;
 
-/// A search for an open moment gives up after this many moments in closed time. A daily plan has fewer moments in ten
-/// years.
+/// Moments in closed time. A daily plan has fewer in ten years.
 const MISSES: u32 = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +23,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// Returns whether the user must give a time zone, because UTC would be a surprising default.
+    /// UTC would be a surprising default.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -52,12 +48,12 @@ pub struct Plan<Z> {
     starts: Option<Time>,
     ends: Option<Time>,
     calendar: Option<Rc<Calendar<Z>>>,
-    /// `every` counts from this point, which is a moment for clock time and a local time for calendar time.
+    /// A moment for clock time, a local time for calendar time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// Creates a plan. The start and the end may themselves be moments of the plan.
+    /// The start and the end may themselves be moments.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -70,7 +66,6 @@ impl<Z: Zone> Plan<Z> {
         Self { rhythm, zone, starts, ends, calendar: None, anchor }
     }
 
-    /// Leaves out the moments at which the calendar is closed.
     pub fn within(self, calendar: Option<Rc<Calendar<Z>>>) -> Self {
         Self { calendar, ..self }
     }
@@ -79,7 +74,7 @@ impl<Z: Zone> Plan<Z> {
         &self.rhythm
     }
 
-    /// Returns the first moment after `after`.
+    /// After `after`, never at it.
     pub fn next(&self, after: Time) -> Option<Time> {
         let next = match &self.calendar {
             Some(calendar) => self.next_open(calendar, after)?,
@@ -114,8 +109,7 @@ impl<Z: Zone> Plan<Z> {
         None
     }
 
-    /// Returns whether the calendar is closed at every planned moment within ten years. The end of the plan does not
-    /// matter.
+    /// Closed at every planned moment within ten years, whatever the end.
     pub fn is_shut(&self, after: Time) -> bool {
         let planned = |calendar| self.next_planned(after).is_some() && self.next_open(calendar, after).is_none();
         self.calendar.as_deref().is_some_and(planned)
@@ -132,12 +126,10 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns the moments after `after`, in order.
     pub fn moments(&self, after: Time) -> impl Iterator<Item = Time> {
         std::iter::successors(self.next(after), |&last| self.next(last))
     }
 
-    /// Returns the number of moments after `after` and up to `until`.
     pub fn count(&self, after: Time, until: Time) -> u64 {
         let Some(first) = self.next(after).filter(|&first| first <= until) else { return 0 };
         let until = self.ends.map_or(until, |end| end.min(until));
@@ -153,7 +145,7 @@ impl<Z: Zone> Plan<Z> {
         self.next(just_before(t)) == Some(t)
     }
 
-    /// Returns the last moment after `since` and up to `until`.
+    /// After `since` and up to `until`.
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
         let mut last = self.next(since).filter(|&first| first <= until)?;
         let mut high = until;
@@ -167,7 +159,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// Returns the shortest time between two moments, but at most a day. Ignores changes of the clocks.
+    /// At most a day. Ignores changes of the clocks.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -176,8 +168,7 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Returns an error if moments are closer together than the server's slots, if the end is too early, or if the plan
-    /// has no moment after `now`.
+    /// Moments must not be closer together than the server's slots, and at least one must come after `now`.
     pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
         if self.closest() < server.delta() {
             return Err(RepeatError::TooClose { closest: self.closest(), slot: server });

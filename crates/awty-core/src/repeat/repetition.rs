@@ -1,5 +1,5 @@
-//! A repetition checks one entity at the moments of a plan. Each moment is delayed by the entity's jitter and rounded
-//! up to a slot, at which the check is due.
+//! Each moment of a repetition's plan is delayed by the entity's jitter and rounded up to a slot, at which the check is
+//! due.
 //!
 //! Invariant: a slot is never before its moment, and a later moment has a later slot or the same slot.
 
@@ -15,17 +15,16 @@ pub struct Repetition<Z> {
     pub plan: Plan<Z>,
     pub jitter: Jitter,
     pub width: Width,
-    /// After a pause, moments that passed longer ago than this are skipped.
+    /// After a pause, older moments are skipped.
     pub catch_up: TimeDelta,
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// Returns the time at which the check of a moment is due.
     pub fn slot(&self, moment: Time) -> Time {
         self.width.round_up(self.delayed(moment))
     }
 
-    /// Returns the moment with its delay. The result is before the next moment.
+    /// Before the next moment.
     pub(super) fn delayed(&self, moment: Time) -> Time {
         if self.jitter.delay(TimeDelta::MAX).is_zero() {
             return moment;
@@ -34,14 +33,12 @@ impl<Z: Zone> Repetition<Z> {
         later(moment, self.jitter.delay(distance))
     }
 
-    /// Returns the first slot after `t`.
     pub fn slot_after(&self, t: Time) -> Option<Time> {
         self.moment_of_slot_after(t).map(|moment| self.slot(moment))
     }
 
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
-        // Delayed moments are rounded up to slots. A slot is therefore after `t` exactly if its delayed moment is after
-        // the last slot boundary up to `t`.
+        // A slot is after `t` exactly if its delayed moment is after the last slot boundary up to `t`.
         self.moment_delayed_beyond(self.width.floor(t))
     }
 
@@ -55,7 +52,7 @@ impl<Z: Zone> Repetition<Z> {
         last.or_else(|| self.plan.next(t))
     }
 
-    /// Returns the first slot at or after `t`.
+    /// May return `t`.
     pub fn slot_from(&self, t: Time) -> Option<Time> {
         self.slot_after(just_before(t))
     }

@@ -1,4 +1,4 @@
-//! Counts the turns of loops, so that unit tests can check that the work is bounded.
+//! Counts turns of loops, so that tests can check that the work is bounded.
 
 #[cfg(test)]
 thread_local! {

@@ -1,21 +1,21 @@
-//! Converts between moments and the local times of a time zone.
+//! Moments and the local times of a time zone.
 //!
 //! Invariant: a later local time never gives an earlier moment. If the clocks skip a local time, it means the end of
-//! the gap. If the clocks show it twice, it means the first time.
+//! the gap. If they show it twice, it means the first time.
 //!
-//! Does not: contain time zone data, because a second copy could differ from PostgreSQL's data.
+//! The caller passes PostgreSQL's zone data, because a second copy could differ.
 
 use super::civil::SECOND;
 use super::steps::step;
 
 pub(crate) const REACH: i64 = 26 * 3600 * SECOND;
 
-/// A period in which the offset from UTC does not change.
+/// Constant offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Seconds by which local time is ahead of UTC.
     pub offset: i32,
-    /// The end of the period, in microseconds since 1970. [`i64::MAX`] means never.
+    /// Microseconds since 1970. [`i64::MAX`] means never.
     pub until: i64,
 }
 
@@ -25,9 +25,9 @@ impl Span {
     }
 }
 
-/// Gives the periods of a time zone, for example from PostgreSQL's `pg_next_dst_boundary()`.
+/// For example from PostgreSQL's `pg_next_dst_boundary()`.
 pub trait Zone {
-    /// Returns the period that contains `t`, in microseconds since 1970 in UTC.
+    /// `t` is in microseconds since 1970 in UTC.
     fn span_at(&self, t: i64) -> Span;
 }
 
@@ -43,7 +43,6 @@ impl<Z: Zone + ?Sized> Zone for std::rc::Rc<Z> {
     }
 }
 
-/// A time zone whose clocks never change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
     /// Seconds by which local time is ahead of UTC.
@@ -60,7 +59,7 @@ impl Zone for Fixed {
     }
 }
 
-/// The returned period always ends after `t`, so that loops over periods end.
+/// The period ends after `t`, so that loops over periods end.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);

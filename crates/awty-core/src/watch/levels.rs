@@ -1,4 +1,4 @@
-//! The levels of a rule: when a row becomes late, and when its alert rises.
+//! When a row of a rule becomes late, and when its alert rises.
 
 use super::Stops;
 use crate::calendar::{Calendar, Length};
@@ -8,49 +8,43 @@ use chrono::TimeDelta;
 use std::mem::discriminant;
 use std::rc::Rc;
 
-/// The largest number of levels of a rule.
 pub const MAX_LEVELS: usize = 100;
 
-/// The largest number of reminders of a rule.
 pub const MAX_REMINDERS: usize = 5;
 
-/// When a row reaches each level. Level 1 is due `within` after the start of the row's clock. Without `within`, each
-/// row has a due time of its own. The further levels count from the same start.
+/// Level 1 is due `within` after the start of the row's clock. Without `within`, each row has a due time of its own.
+/// Further levels count from the same start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels<Z> {
     within: Option<Length>,
     escalate: Vec<Length>,
-    /// Times before level 1 at which reminders are sent.
+    /// Lengths before level 1.
     remind: Vec<Length>,
-    /// Time after which the alert of the last level is sent again.
+    /// After this time, the alert of the last level is sent again.
     every: Option<Length>,
-    /// The lengths are open time of this calendar. Without a calendar, all time is open.
+    /// `None`: all time is open.
     calendar: Option<Rc<Calendar<Z>>>,
 }
 
-/// Why levels are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelError {
-    /// `within` is zero or negative.
+    /// Zero or negative.
     Within,
-    /// This level of `escalate`, from 1, is not later than the level before.
+    /// This level, from 1, is not later than the one before.
     Escalate(usize),
-    /// More than [`MAX_LEVELS`] levels.
     TooMany,
-    /// This element of `remind`, counted from 1, is not positive, or not shorter than the previous element of its kind
-    /// (days or hours).
+    /// This element, from 1, is not positive, or not shorter than the previous one of its kind (days or hours).
     Remind(usize),
-    /// More than [`MAX_REMINDERS`] reminders.
     TooManyReminders,
-    /// `every` is zero or negative.
+    /// Zero or negative.
     Every,
 }
 
 impl<Z: Zone> Levels<Z> {
-    /// Returns the levels of a rule. Without `within`, each row has a due time of its own.
+    /// Without `within`, each row has a due time of its own.
     ///
     /// # Errors
-    /// [`LevelError`] unless each length is positive and longer than the length of the same kind before. Days and hours
+    /// [`LevelError`] unless each length is positive and longer than the one of the same kind before. Days and hours
     /// cannot be compared.
     pub fn new(
         within: Option<Length>,
@@ -73,8 +67,7 @@ impl<Z: Zone> Levels<Z> {
         Ok(levels)
     }
 
-    /// Adds reminders before level 1, the longest first, and the time after which the alert of the last level is sent
-    /// again.
+    /// Reminders come before level 1, the longest first. The alert of the last level is sent again after `every`.
     ///
     /// # Errors
     /// [`LevelError`] unless each length is positive, and each reminder is shorter than the previous one of its kind
@@ -96,7 +89,6 @@ impl<Z: Zone> Levels<Z> {
         Ok(self)
     }
 
-    /// Returns the times of a row's reminders.
     pub fn reminders(&self, start: Time) -> impl Iterator<Item = Time> {
         let due = self.due(start);
         self.remind.iter().filter_map(move |length| self.before(due, *length))
@@ -113,36 +105,34 @@ impl<Z: Zone> Levels<Z> {
         }
     }
 
-    /// Returns when the alert of the last level is sent again, if it was last sent at `told_at`.
+    /// The alert of the last level was last sent at `told_at`.
     pub fn again(&self, told_at: Time) -> Option<Time> {
         self.every.map(|every| self.after(told_at, Some(every)))
     }
 
-    /// Returns the calendar.
     pub fn calendar(&self) -> Option<&Calendar<Z>> {
         self.calendar.as_deref()
     }
 
-    /// Returns when a row becomes late. `start` is the start of its clock, or its due time.
+    /// `start` is the start of the row's clock, or its due time.
     pub fn due(&self, start: Time) -> Time {
         self.after(start, self.within)
     }
 
-    /// Returns when a row reaches a level, from 1; `None` if the rule has no such level. A time that is not within the
-    /// reach of a calendar is [`Time::MAX_UTC`].
+    /// Levels count from 1. A time that is not within the reach of a calendar is [`Time::MAX_UTC`].
     pub fn time(&self, level: u32, start: Time) -> Option<Time> {
         let place = usize::try_from(level).ok()?.checked_sub(1)?;
         let Some(before) = place.checked_sub(1) else { return Some(self.due(start)) };
         let length = *self.escalate.get(before)?;
         let own = self.after(start, Some(length));
-        // No level is due before a lower level. Among lengths of one kind, a higher level has a longer length. So only
+        // No level is due before a lower level. Among lengths of one kind, a higher level has a longer length, so only
         // a length of the other kind must be compared.
         let other = self.below(place).find(|other| !is_same_kind(other, &length));
         Some(other.map_or(own, |other| own.max(self.after(start, Some(other)))))
     }
 
-    /// Moves a time by the open time of each stop that begins before it, in the order of the stops. Only the parts of
-    /// stops after `from` count.
+    /// Each stop that begins before the time moves it by the stop's open time, in the order of the stops. Only the
+    /// parts of stops after `from` count.
     pub fn moved(&self, time: Time, stops: &Stops, from: Time) -> Time {
         stops.past().iter().filter(|stop| stop.end > from).fold(time, |time, stop| {
             if stop.start >= time {
@@ -161,10 +151,10 @@ impl<Z: Zone> Levels<Z> {
         })
     }
 
-    /// Returns when the calendar opens next, if an alert must not be raised now. The alert was due at the slot `due`.
+    /// Returns the next opening, if an alert that was due at the slot `due` must not be raised now.
     ///
-    /// In closed time, an alert may be raised until one slot width after `due`. If an opening is so short that no slot
-    /// falls into it, the first slot after the opening counts as open.
+    /// In closed time, an alert may be raised until one slot width after `due`. If no slot falls into an opening, the
+    /// first slot after it counts as open.
     pub(super) fn shut_until(&self, due: Time, width: Width, now: Time) -> Option<Time> {
         let calendar = self.calendar.as_deref()?;
         if now <= later(due, width.delta()) || calendar.is_open(now) {
@@ -178,13 +168,12 @@ impl<Z: Zone> Levels<Z> {
         Some(calendar.next_opening(now).unwrap_or(Time::MAX_UTC))
     }
 
-    /// Returns the lengths of all lower levels, from the highest to the lowest.
+    /// From the highest to the lowest.
     fn below(&self, place: usize) -> impl Iterator<Item = Length> {
         self.escalate[..place - 1].iter().rev().copied().chain(self.within)
     }
 
-    /// Returns when a length has passed since `start`. Without a length, returns `start`, or the next opening if
-    /// `start` is in closed time.
+    /// Without a length, returns `start`, or the next opening if `start` is in closed time.
     fn after(&self, start: Time, length: Option<Length>) -> Time {
         if start == Time::MIN_UTC {
             return start;

@@ -5,8 +5,8 @@
 //! - [`Stops`] has the periods in which a row's clock does not run.
 //! - [`object_name`] names the objects of a rule.
 //!
-//! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest of them is
-//! raised. In closed time, a level is raised only until one slot width after its slot.
+//! Each due time is rounded up to a slot, so no level is early. If several levels are due, only the highest is raised.
+//! In closed time, a level is raised only until one slot width after its slot.
 //!
 //! Invariant: the verdict depends only on the row, its open alert and the clock.
 
@@ -23,91 +23,75 @@ use crate::repeat::Zone;
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState<'a> {
-    /// The condition holds.
     Met,
     /// The row is gone, or its clock has not started.
     Gone,
-    /// The condition does not hold.
     Waiting {
-        /// Start of the row's clock, or the row's due time if the rule has `due`. `-infinity` is [`Time::MIN_UTC`].
+        /// Start of the row's clock, or its due time if the rule has `due`. `-infinity` is [`Time::MIN_UTC`].
         start: Time,
         /// When awty first saw this start.
         seen: Time,
-        /// The periods in which the row's clock does not run.
         stops: &'a Stops,
     },
 }
 
-/// The open alert of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alert {
     /// The highest level that was raised. Level 0 means that the row is not late yet, but a reminder has come or its
     /// alert is held.
     pub level: u32,
-    /// Whether the alert was sent at this level, and after the last hold if there was one.
+    /// Whether the alert was sent at this level, and after the last hold.
     pub is_told: bool,
-    /// When the alert was last sent.
     pub told_at: Option<Time>,
     /// When the last reminder was sent, or was due during a hold.
     pub reminded_at: Option<Time>,
-    /// The hold, if a role has taken the alert over.
     pub hold: Option<Hold>,
 }
 
-/// Until when an alert is held.
+/// A held alert rises, but is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// The hold lasts until a role releases the alert.
     Released,
-    /// The hold ends at this slot.
     Until(Time),
 }
 
 impl Alert {
-    /// The row has no open alert.
     pub const NONE: Alert = Alert { level: 0, is_told: true, told_at: None, reminded_at: None, hold: None };
 
-    /// Whether the alert is held. A held alert rises to higher levels, but is not sent.
     pub fn is_held(&self, now: Time) -> bool {
         self.hold.is_some() && !self.is_hold_over(now)
     }
 
-    /// Whether the end of the hold has come.
     pub fn is_hold_over(&self, now: Time) -> bool {
         matches!(self.hold, Some(Hold::Until(end)) if end <= now)
     }
 }
 
-/// What awty does with the check and the alert of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The row needs no alert. An open alert is cleared.
+    /// An open alert is cleared.
     Settled,
     /// Level 1 is not due yet. An open alert of level 1 or above is cleared, and the row is checked at this slot.
     Ahead(Time),
     /// Level 1 is not due yet. A reminder is sent unless the alert is held. The row is checked at this slot.
     Remind(Time),
-    /// The open alert keeps its level. The row is checked again at this slot, if there is one.
+    /// The open alert keeps its level. The row is checked again at this slot.
     Stay(Option<Time>),
-    /// The open alert keeps its level and is sent. The row is checked again at this slot, if there is one.
+    /// The open alert keeps its level and is sent. The row is checked again at this slot.
     Tell(Option<Time>),
-    /// The alert rises to this level, and is sent unless it is held. The row is checked again at this slot, if there is
-    /// one.
+    /// The alert rises to this level, and is sent unless it is held. The row is checked again at this slot.
     Raise(u32, Option<Time>),
 }
 
-/// Returns the verdict on a row and its open alert.
 pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, limits: &Limits, now: Time) -> Verdict {
     let RowState::Waiting { start, seen, stops } = found else { return Verdict::Settled };
     let width = limits.width;
     let moved = |time| width.round_up(levels.moved(time, stops, Time::MIN_UTC));
     let slot = |level| levels.time(level, start).map(moved);
-    // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(later(now, limits.max_horizon)).max(width.after(now));
-    // When a hold ends, the alert is sent, so the row is checked at that slot.
+    // When a hold ends, the alert is sent.
     let end = match alert.hold {
         Some(Hold::Until(end)) if end > now => Some(end),
         _ => None,
@@ -116,7 +100,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let first = slot.into_iter().chain(end).min();
         first.map(|slot| slot.max(width.after(now)).min(horizon))
     };
-    // While the row is stopped, it is looked at once a day, in case no trigger sees the end of the stop.
+    // Once a day, in case no trigger sees the end of the stop.
     if stops.since().is_some() {
         return Verdict::Stay(again(Some(width.round_up(later(now, TimeDelta::days(1))))));
     }
@@ -130,7 +114,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
         let ahead = reminders().filter(|slot| *slot > now).min();
         return match reminders().filter(|slot| *slot < first).filter(is_due).max() {
             None => Verdict::Ahead(next(ahead)),
-            // The open alert is cleared now. The reminder follows at the next slot.
+            // The open alert is cleared now, and the reminder follows at the next slot.
             Some(_) if alert.level > 0 => Verdict::Ahead(next(Some(width.after(now)))),
             Some(due) => match levels.shut_until(due, width, now) {
                 Some(opening) => Verdict::Ahead(next(Some(width.round_up(opening)))),
@@ -140,8 +124,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     }
     let is_due = |level| slot(level).filter(|slot| *slot <= now).map(|slot| (level, slot));
     let highest = (alert.level + 1..).map_while(is_due).last();
-    // The alert of the last level is sent again `every` after the slot at which it was last sent. A held alert is not
-    // sent again.
+    // `every` counts from the slot at which the alert was last sent. A held alert is not sent again.
     let repeat = |told_at: Option<Time>| {
         let last = told_at.filter(|_| !alert.is_held(now)).map(|told_at| width.floor(told_at))?;
         levels.again(last).map(|time| width.round_up(levels.moved(time, stops, last)))
@@ -163,7 +146,7 @@ pub fn judge<Z: Zone>(found: RowState<'_>, alert: Alert, levels: &Levels<Z>, lim
     }
 }
 
-/// Returns the slot of the first check of a row that was just written; `None` for no check.
+/// The slot of the first check of a row that was just written.
 pub fn start<Z: Zone>(
     found: RowState<'_>,
     alert: Alert,

@@ -1,10 +1,9 @@
 //! Names the functions and triggers of a rule.
 
-/// A name in PostgreSQL is at most this many bytes long.
+/// PostgreSQL's limit, in bytes.
 const MAX_NAME: usize = 63;
 
-/// Returns the name `awty_<rule><suffix>` of a rule's trigger or function. If the name is too long, it is cut and gets
-/// a hash of the rule's name.
+/// A name `awty_<rule><suffix>` that is too long is cut and gets a hash of the rule's name.
 pub fn object_name(rule: &str, suffix: &str) -> String {
     let whole = format!("awty_{rule}{suffix}");
     if whole.len() <= MAX_NAME {

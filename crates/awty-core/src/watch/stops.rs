@@ -1,14 +1,13 @@
-//! The stopped clock of a row. While a row is stopped, its due times move.
+//! While a row is stopped, its clock does not run, and its due times move.
 //!
 //! Invariant: past stops are in order, do not overlap and are not empty.
 
 use crate::Time;
 use std::ops::Range;
 
-/// The largest number of past stops of a row. With more stops, the two oldest are joined.
+/// With more past stops, the two oldest are joined.
 pub const MAX_STOPS: usize = 1_000;
 
-/// The periods in which a row's clock did not run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stops {
     past: Vec<Range<Time>>,
@@ -16,43 +15,38 @@ pub struct Stops {
 }
 
 impl Stops {
-    /// The row was never stopped.
     pub const NONE: Stops = Stops { past: Vec::new(), since: None };
 
-    /// Returns the stops of a row that was never stopped.
     pub fn never() -> &'static Self {
         static NEVER: Stops = Stops::NONE;
         &NEVER
     }
 
-    /// Takes past stops in their order, and the begin of the present stop if the row is stopped.
     pub fn new(past: Vec<Range<Time>>, since: Option<Time>) -> Self {
         Self { past, since }
     }
 
-    /// Returns the past stops.
     pub fn past(&self) -> &[Range<Time>] {
         &self.past
     }
 
-    /// Returns when the present stop began, if the row is stopped.
     pub fn since(&self) -> Option<Time> {
         self.since
     }
 
-    /// Returns the past stops alone. A row that is stopped keeps its check at the time that they give.
+    /// The past stops alone, because a row that is stopped keeps its check at the time that they give.
     #[must_use]
     pub fn ended(&self) -> Self {
         Self { past: self.past.clone(), since: None }
     }
 
-    /// Begins a stop at `at`, but not before `earliest` or the end of the last stop. A present stop continues.
+    /// A stop begins not before `earliest` or the end of the last stop. A present stop continues.
     pub fn begin(&mut self, at: Time, earliest: Time) {
         let last = self.past.last().map_or(Time::MIN_UTC, |stop| stop.end);
         self.since = self.since.or(Some(at.max(earliest).max(last)));
     }
 
-    /// Ends the present stop at `at`. A stop without length is forgotten.
+    /// A stop without length is forgotten.
     pub fn end(&mut self, at: Time) {
         let Some(since) = self.since.take().filter(|since| *since < at) else { return };
         match self.past.last_mut() {
@@ -66,31 +60,26 @@ impl Stops {
     }
 }
 
-/// What awty knows of a row's clock: when it started, and its stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Start of the clock, or the row's due time if the rule has `due`.
+    /// The row's due time if the rule has `due`.
     pub start: Time,
-    /// The stops since then.
     pub stops: Stops,
 }
 
-/// What a transaction sees of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Start of the clock, or the row's due time if the rule has `due`.
+    /// The row's due time if the rule has `due`.
     pub start: Time,
-    /// Whether the row is stopped.
     pub is_stopped: bool,
     /// When a stop that is seen now began or ended.
     pub at: Time,
-    /// A stop begins no earlier: the start of the clock, or the time at which the last level was raised.
+    /// The start of the clock, or the time at which the last level was raised.
     pub earliest: Time,
 }
 
 impl Clock {
-    /// Returns the row's clock after a transaction has seen the row. Stops belong to one start, so another start forgets
-    /// them.
+    /// Stops belong to one start, so another start forgets them.
     pub fn seen(known: Option<&Clock>, seen: Seen) -> Clock {
         let same = known.filter(|known| known.start == seen.start);
         let mut stops = same.map_or(Stops::NONE, |known| known.stops.clone());

@@ -32,7 +32,6 @@ fn told(level: u32) -> Alert {
     Alert { level, ..Alert::NONE }
 }
 
-/// A stop that begins at a due time or later does not move it.
 #[test]
 fn each_stop_that_begins_before_a_time_moves_it() {
     let levels = levels(3, &[6]);
@@ -142,15 +141,15 @@ fn of_too_many_stops_the_two_oldest_are_joined() {
     assert_eq!(stops.past().last(), Some(&(minute(3_000)..minute(3_001))));
 }
 
-/// Returns whether a minute of 2030 is open, counted without the calendar's code. 2030-01-01 was a Tuesday.
+/// Without the calendar's code. 2030-01-01 was a Tuesday.
 fn is_office(minute: i64) -> bool {
     let (day, of_day) = (minute.div_euclid(1440), minute.rem_euclid(1440));
     (day + 1).rem_euclid(7) < 5 && (540..1020).contains(&of_day)
 }
 
 proptest! {
-    /// The oracle walks minute by minute. It counts a minute if the minute is open and the row is not stopped. A stop
-    /// counts from its begin, so a row that is stopped at its due time is due at the end of the stop at the earliest.
+    /// The oracle counts open minutes in which the row is not stopped. A row that is stopped at its due time is due at
+    /// the end of the stop at the earliest.
     #[test]
     fn a_due_time_is_reached_by_counting_minutes(
         began in 0_i64..10_000, within in 1_i64..3_000, in_office in any::<bool>(),
@@ -178,7 +177,7 @@ proptest! {
         prop_assert_eq!(levels.moved(levels.due(minute(began)), &row.stops, Time::MIN_UTC), minute(due));
         let limits = Limits { width: width(60), ..limits() };
         let mut now = minute(began);
-        // Each stop is known from its end on. The row is never raised before its due time.
+        // Each stop is known from its end on.
         for known in 0..=stops.len() {
             let so_far = Stops::new(past[..known].to_vec(), None);
             let state = RowState::Waiting { start: minute(began), seen: minute(began), stops: &so_far };

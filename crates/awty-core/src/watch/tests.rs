@@ -12,12 +12,10 @@ fn h(hours: i64) -> Length {
     Length::Time(hours * HOUR)
 }
 
-/// Returns a row whose clock awty has seen at its start.
 fn waiting(start: Time) -> RowState<'static> {
     RowState::Waiting { start, seen: start, stops: Stops::never() }
 }
 
-/// Returns an alert that was sent at this level, or no alert for level 0.
 fn told(level: u32) -> Alert {
     Alert { level, ..Alert::NONE }
 }
@@ -26,7 +24,7 @@ fn hours(hours: &[i64]) -> Levels<Fixed> {
     Levels::new(Some(h(hours[0])), hours[1..].iter().copied().map(h).collect(), None).unwrap()
 }
 
-/// Returns levels in open time. Without `within`, rows have due times.
+/// In open time. Without `within`, rows have due times.
 fn open(hours: &str, within: Option<Length>, escalate: &[Length]) -> Levels<Fixed> {
     let calendar = Calendar::new(Hours::new([hours]).unwrap(), vec![], Fixed::UTC);
     Levels::new(within, escalate.to_vec(), Some(Rc::new(calendar))).unwrap()
@@ -150,7 +148,6 @@ fn an_alert_that_is_not_told_is_told_at_its_level() {
     assert_eq!(judge(friday, untold, &office, &limits, at("2030-05-06T09:00:00Z")), Verdict::Tell(None));
 }
 
-/// During a hold, levels rise. When the hold ends, the alert of a row that is still late is sent once.
 #[test]
 fn a_held_alert_rises_and_is_told_at_the_end() {
     let (levels, limits) = (hours(&[1, 2, 5]), limits());
@@ -217,7 +214,7 @@ fn in_closed_time_an_alert_is_raised_only_within_a_slot_after_its_time() {
     assert_eq!(met, Verdict::Settled, "closed time delays no clearing");
 }
 
-/// No slot of an hour or a day falls into these hours, so the first slot after the opening counts as open.
+/// No slot of an hour or a day falls into these hours.
 #[test]
 fn an_opening_that_is_shorter_than_a_slot_counts_at_its_slot() {
     for (hours, seconds) in [("mon 09:10-09:20", 3_600), (OFFICE, 86_400)] {
@@ -321,14 +318,14 @@ fn reminders_become_shorter() {
     assert_eq!(telling(&[Length::Days(1), h(30), h(2)], Some(h(1))), Ok(()), "days and hours cannot be compared");
 }
 
-/// Returns whether a minute of 2030 is open, counted without the calendar's code. 2030-01-01 was a Tuesday.
+/// Without the calendar's code. 2030-01-01 was a Tuesday.
 fn is_office(minute: i64) -> bool {
     let (day, of_day) = (minute.div_euclid(1440), minute.rem_euclid(1440));
     (day + 1).rem_euclid(7) < 5 && (540..1020).contains(&of_day)
 }
 
 proptest! {
-    /// Runs come late by chance. Each level is compared with open minutes that are counted one by one.
+    /// Runs come late by chance. The oracle counts open minutes one by one.
     #[test]
     fn in_closed_time_nothing_is_raised_later_than_a_slot_after_its_time(
         began in 0_i64..20_000, first in 1_i64..2_000, steps in prop::collection::vec(1_i64..2_000, 0..4),

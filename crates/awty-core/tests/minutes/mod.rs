@@ -1,5 +1,5 @@
-//! An oracle for tests of calendars. It knows for each minute of ten years whether a calendar is open. Opening hours
-//! and clock changes are at whole minutes.
+//! An oracle that knows for each minute of ten years whether a calendar is open. Opening hours and clock changes are at
+//! whole minutes.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -8,10 +8,10 @@ use std::ops::Range;
 
 pub const MINUTE: i64 = 60_000_000;
 const DAY_MINUTES: i64 = 1440;
-/// Local time differs from UTC by at most this many minutes in any zone.
+/// In minutes.
 const FAR: usize = 26 * 60;
 
-/// The element includes both weekdays. Monday is 0. Times are in minutes since midnight.
+/// Both weekdays are included; Monday is 0. Times are in minutes since midnight.
 #[derive(Clone, Copy)]
 pub struct Element {
     pub days: (i64, i64),
@@ -32,7 +32,7 @@ pub struct Minutes {
     first: i64,
     local: Vec<i64>,
     open: Vec<bool>,
-    /// The number of open minutes before each minute.
+    /// Open minutes before each minute.
     before: Vec<i64>,
     days: BTreeMap<i64, Vec<Range<usize>>>,
 }
@@ -109,7 +109,7 @@ impl Minutes {
         Some(self.at(minute, wanted - self.before[minute] * MINUTE))
     }
 
-    /// The result has the same local time as the first open moment.
+    /// Keeps the local time of the first open moment.
     pub fn after_days(&self, since: i64, number: usize) -> Option<i64> {
         let (minute, rest) = self.minute(self.next_opening(since)?);
         let (day, time) = (self.local[minute].div_euclid(DAY_MINUTES), self.local[minute].rem_euclid(DAY_MINUTES));
@@ -149,7 +149,7 @@ impl Minutes {
     }
 }
 
-/// If an hour begins and ends with the same offset, the clocks do not change within it.
+/// Clocks do not change within an hour that begins and ends with the same offset.
 fn wall_clock(tz: Tz, first: i64, count: usize) -> Vec<i64> {
     let offset = |minute: i64| {
         let t = DateTime::from_timestamp(minute * 60, 0).map(|t| t.naive_utc()).unwrap();

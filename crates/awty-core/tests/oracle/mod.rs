@@ -1,4 +1,4 @@
-//! An oracle for tests of cron expressions. It looks at each minute.
+//! An oracle for cron expressions, which looks at each minute.
 
 use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
@@ -48,7 +48,7 @@ impl Vixie {
     }
 }
 
-/// A step counts from the low end of its range, as in Vixie cron.
+/// As in Vixie cron, a step counts from the low end of its range.
 fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     let mut bits = vec![false; high + 1];
     let low = if high == 31 { 1 } else { low };

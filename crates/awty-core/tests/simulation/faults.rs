@@ -93,8 +93,8 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// A restart loses processes, open transactions and hints about due checks. After a crash, the checks that were
-    /// running are also put on hold.
+    /// Processes, open transactions and hints about due checks are lost. After a crash, the running checks are put on
+    /// hold.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {

@@ -1,4 +1,4 @@
-//! Checks each run and each commit without knowledge of the implementation.
+//! Checks each run and commit, without knowledge of the implementation.
 
 use crate::table::{Id, Table};
 use awty_core::{KeepHistory, Limits, Mono, Outcome, Time};
@@ -13,7 +13,7 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// A run may commit only if the check still has the version that the run has read.
+    /// A run may commit only if the check has the version that the run has read.
     version: u64,
     not_before: Time,
     since: Mono,
@@ -117,7 +117,7 @@ impl Ledger {
         });
     }
 
-    /// No run is early (promise P2), and no run overlaps another run of the same check (promise P4).
+    /// No run is early (P2), and none overlaps another run of the same check (P4).
     pub fn started(&mut self, id: Id, now: Time) {
         self.log("started", id as i64, now.timestamp_micros());
         self.tally.runs += 1;
@@ -149,7 +149,7 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// A check can be missed only if its job was unable to run at some time after the check was scheduled.
+    /// The job must have been unable to run at some time after the check was scheduled.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");
@@ -172,7 +172,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// Each committed check is either in the table or in the history (promise P3).
+    /// Each committed check is either in the table or in the history (P3).
     pub fn audit(&self, table: &Table) {
         let mut not_kept = 0;
         for (id, entry) in self.entries.iter().enumerate() {

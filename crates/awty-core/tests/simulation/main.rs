@@ -1,5 +1,4 @@
-//! Simulates the whole scheduler in one thread, with crashes, restarts, pauses and clock jumps. A separate ledger
-//! checks that each simulated history keeps awty's promises.
+//! Simulates the whole scheduler in one thread, with crashes, restarts, pauses and clock jumps.
 //!
 //! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
 
@@ -35,7 +34,7 @@ fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // An audit reads the whole history, so a simulation makes only about twenty audits.
+        // An audit reads the whole history.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }
@@ -64,7 +63,7 @@ fn a_million_steps_keep_every_promise() {
     }
     println!("{all:?}");
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
-        // Only a check of a watched row ends as `met`.
+        // Only watched rows end as `met`.
         assert!(count > 0 || *outcome == Outcome::Met, "no check ended as {outcome}");
     }
     for (what, count) in all.events() {

@@ -1,4 +1,4 @@
-//! Simulates targets with limits, blocks and circuit breakers, without knowledge of the implementation.
+//! Targets with limits, blocks and breakers, without knowledge of the implementation.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;
@@ -26,7 +26,7 @@ struct Seen {
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// The number of claims in a row that could have served this target, but did not.
+    /// Claims in a row that could have served this target, but did not.
     waited: usize,
 }
 

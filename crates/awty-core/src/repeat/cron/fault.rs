@@ -1,16 +1,16 @@
-//! Says why a text is not a cron expression, and suggests another text.
+//! Why a text is no cron expression.
 //!
 //! Invariant: a message has a bounded length, because a long expression is cut.
 
 use super::field::Field;
 use std::fmt;
 
-/// An expression is at most this many bytes long.
+/// In bytes.
 pub const MOST_SHOWN: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The expression, shortened if it is too long.
+    /// Shortened if it is too long.
     pub expression: String,
     pub(super) fault: Fault,
 }

@@ -1,11 +1,11 @@
-//! Describes the six fields of a cron expression. Every number is below 64, so that a set of numbers fits into 64 bits.
+//! The six fields of a cron expression. Every number is below 64, so that a set fits into 64 bits.
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
-    /// The largest number of the field. The weekday 7 does not count, because it is a second name of 0.
+    /// Without the weekday 7, a second name of 0.
     pub(super) last: u32,
     pub(super) names: &'static [&'static str],
 }

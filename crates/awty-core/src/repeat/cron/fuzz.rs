@@ -1,4 +1,4 @@
-//! Tests with random input that a bounded number of steps is enough to read a text and to search for a moment.
+//! Random input: the steps to read a text and to search for a moment are bounded.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;
@@ -6,9 +6,9 @@ use crate::repeat::steps::counted;
 use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
-/// The maximum number of steps for each byte of a text. Texts that repeat `*` and a comma take the most steps.
+/// Texts that repeat `*` and a comma take the most steps.
 const STEPS_PER_BYTE: u64 = 60;
-/// A search looks at the months of 41 years, and takes at most five steps for each month.
+/// The months of 41 years, with at most five steps each.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
 struct Busy;

@@ -1,8 +1,8 @@
-//! Reads cron expressions, and finds the moments that they match in a time zone.
+//! Cron expressions, and the moments that they match in a time zone.
 //!
 //! Invariant: days match as in Vixie cron. A time of day is *fixed* if neither the minute field nor the hour field
-//! begins with `*`. A fixed time comes once a day. If the clocks skip it, it comes at the end of the gap. If the clocks
-//! show it twice, it comes the first time. Any other time comes whenever the clocks show it.
+//! begins with `*`. A fixed time comes once a day: at the end of the gap if the clocks skip it, and the first time if
+//! they show it twice. Any other time comes whenever the clocks show it.
 
 mod fault;
 mod field;
@@ -19,11 +19,10 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// A search looks 41 years ahead, because a leap day falls on the same weekday again after at most 40 years. The unit
-/// is a second.
+/// In seconds. A leap day falls on the same weekday again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
-/// Each field of a cron expression is a set of bits, one for each allowed number.
+/// One bit for each allowed number.
 #[derive(Clone, Debug)]
 pub struct Cron {
     text: String,
@@ -32,17 +31,16 @@ pub struct Cron {
     hours: u64,
     days: u64,
     months: u64,
-    /// Bit 0 stands for Sunday.
+    /// Bit 0 is Sunday.
     weekdays: u64,
-    /// True if a day must match both day fields, because one of them begins with `*`. Otherwise a match of one day
-    /// field is enough.
+    /// True if a day must match both day fields, because one of them begins with `*`. Otherwise one is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
 }
 
 impl Cron {
-    /// Reads a cron expression of 5 or 6 fields, or a word such as `@daily`.
+    /// 5 or 6 fields, or a word such as `@daily`.
     pub fn new(text: &str) -> Result<Self, Unreadable> {
         let fields = parse::fields(text).map_err(|fault| Unreadable::new(text, fault))?;
         let [second, minute, hour, day, month, weekday] = fields;
@@ -68,12 +66,12 @@ impl Cron {
         &self.text
     }
 
-    /// Returns whether the moments in two time zones can differ by more than minutes.
+    /// Whether the moments in two time zones can differ by more than minutes.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }
 
-    /// Takes and returns microseconds.
+    /// In microseconds.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);

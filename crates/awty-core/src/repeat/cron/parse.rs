@@ -1,13 +1,13 @@
-//! Reads a cron expression of 5 fields, of 6 fields with the second first, or of a word such as `@daily`.
+//! Reads cron expressions of 5 fields, of 6 fields with the second first, or a word such as `@daily`.
 //!
 //! Invariant: ambiguous text is refused, and the error suggests another text. The work is proportional to the text's
-//! length. Only an error message allocates memory.
+//! length.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// Bit 0 of a set of days is free, because days count from 1. It means the last day of the month.
+/// Bit 0, which is free because days count from 1, means the last day of the month.
 pub(super) const LAST_DAY: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
         None => {
             let value = number(field, range)?;
             if every.is_some() {
-                // Cron programs disagree about a step after a single number.
+                // Cron programs disagree about such a step.
                 return Err(Fault::NoRange(field, item.to_owned()));
             }
             (value, value)
@@ -130,7 +130,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// A range such as `5-2` wraps around. Its second part begins with weekday 1, because 0 and 7 both mean Sunday.
+/// `5-2` wraps around. Its second part begins with weekday 1, because 0 and 7 both mean Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };
@@ -146,7 +146,7 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// The text may be in the syntax of another cron program.
+/// Perhaps the syntax of another cron program.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

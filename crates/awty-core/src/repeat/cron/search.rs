@@ -1,13 +1,11 @@
-//! Finds the next local time that a cron expression matches. The search looks at a bounded number of months.
-//!
-//! Times are local times in seconds since 1970.
+//! Finds the next local time that a cron expression matches, in seconds since 1970, within a bounded number of months.
 
 use super::Cron;
 use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// The product of a set of weekdays and this number repeats the set for six weeks.
+/// A set of weekdays times this number repeats the set for six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
@@ -34,7 +32,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// In the result, bit 1 stands for the first day of the month.
+    /// Bit 1 is the first day of the month.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
@@ -75,7 +73,7 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// Looks at 28 years, because weekdays and leap years repeat after 28 years.
+    /// Weekdays and leap years repeat after 28 years.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {

@@ -68,8 +68,7 @@ impl World {
         }
     }
 
-    /// A client postpones the check. All moments before the check's last moment are then used up. If the check has run,
-    /// the last moment is used up too.
+    /// All moments before the check's last one are used up, and the last one too if the check has run.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };
@@ -139,7 +138,7 @@ impl World {
                 self.terms.insert(key, new);
                 if let Some(row) = self.rows.get_mut(&id) {
                     (row.occurrence.passed, row.stayed) = (passed, true);
-                    // The check also stands for the moments of the new plan that have the same slot.
+                    // The check also stands for the new plan's moments with the same slot.
                     let own = new.last_delayed_by(occurrence.first);
                     row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
                     if old.shape != new.shape {

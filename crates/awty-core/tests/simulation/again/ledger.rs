@@ -1,4 +1,4 @@
-//! Checks the simulated repetitions against a full list of all moments.
+//! Checks repetitions against a full list of all moments.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -58,7 +58,7 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// Promise P11: without a client's call, no moment may end twice.
+    /// P11: without a client's call, no moment may end twice.
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
@@ -88,7 +88,7 @@ impl Ledger {
         }
     }
 
-    /// If only the jitter has changed, `pending` is the moment of the pending check.
+    /// Only the jitter has changed if `pending` is given, the moment of the pending check.
     pub fn changed(
         &mut self,
         key: Key,
@@ -113,7 +113,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // The new check stands for the last slot up to its own. Moments with earlier slots are skipped.
+        // The new check stands for the last slot up to its own. Earlier ones are skipped.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

@@ -1,4 +1,4 @@
-//! Simulates repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit.
+//! Repetitions with clients, workers, crashes, downtime and clock jumps. Each step is one commit.
 
 mod clients;
 mod faults;
@@ -58,7 +58,7 @@ impl World {
         Self { dice, now, mono: 0, width, jobs, terms: BTreeMap::new(), rows: BTreeMap::new(), next_id: 0, ledger }
     }
 
-    /// After each step, exactly one check of each repetition is pending or held.
+    /// Afterwards, exactly one check of each repetition is pending or held.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..250 => self.time_passes(),
@@ -169,7 +169,7 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
         all.add(&play(seed, steps));
     }
     println!("{all:?}");
-    // Only a check of a watched row ends as `met`.
+    // Only watched rows end as `met`.
     let outcomes = Outcome::ALL.iter().filter(|outcome| **outcome != Outcome::Met).map(|outcome| outcome.as_str());
     for what in outcomes.chain(EVENTS) {
         assert!(all.of(what) > 0, "never: {what}");

@@ -1,4 +1,4 @@
-//! Lists the tested plans and all their moments, which are found by looking at each minute.
+//! The tested plans and all their moments, found by looking at each minute.
 
 use awty_core::repeat::jitter::{self, Jitter};
 use awty_core::repeat::{Changes, Every, Plan, Repetition, Rhythm};
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
 pub const DAYS: i64 = 30;
 
-/// In each cycle of 48 hours, the offset changes at these hours. The second number is the new offset in minutes.
+/// Hours of a cycle of 48 hours, and the new offset in minutes.
 const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
 
 pub struct Shape {
@@ -65,7 +65,6 @@ fn every(every: Every, starts: Time, ends: Option<Time>) -> Shape {
     Shape { plan: Plan::new(Rhythm::Every(every), &*ZONE, Some(starts), ends), moments }
 }
 
-/// `matches` takes the minute of the day.
 fn cron(text: &str, matches: fn(i64) -> bool, fixed: bool) -> Shape {
     let rhythm = Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"));
     Shape { plan: Plan::new(rhythm, &*ZONE, Some(FIRST), None), moments: minutes(matches, fixed) }

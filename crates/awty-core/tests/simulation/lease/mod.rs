@@ -1,5 +1,5 @@
-//! Simulates external workers (promise P14). No check has two leases at a time, and no check is lost. A check that is
-//! handed out again has the same key.
+//! External workers (promise P14). No check has two leases at a time or is lost. A check that is handed out again has
+//! the same key.
 
 mod ledger;
 mod server;

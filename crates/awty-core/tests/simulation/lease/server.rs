@@ -1,4 +1,4 @@
-//! Simulates a server whose decisions all come from `awty_core`.
+//! All decisions come from `awty_core`.
 
 use super::ledger::Ledger;
 use crate::dice::Dice;
@@ -115,13 +115,13 @@ impl Server {
         self.rows.values_mut().for_each(|row| (row.held, row.crashes) = (false, 0));
     }
 
-    /// The lease stays until a later call removes it, as in awty.
+    /// As in awty, the lease stays until a later call removes it.
     fn end(&mut self, id: i64, outcome: Outcome, ledger: &mut Ledger) {
         self.rows.remove(&id);
         ledger.ended(id, outcome);
     }
 
-    /// If `wanted` is `None`, ends all leases whose deadline has passed.
+    /// `None`: all leases whose deadline has passed.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],

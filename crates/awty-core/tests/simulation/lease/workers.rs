@@ -1,4 +1,4 @@
-//! Simulates workers. A worker does not know whether its leases are still valid.
+//! A worker does not know whether its leases are still valid.
 
 use super::World;
 use super::ledger::Ledger;
@@ -30,7 +30,7 @@ impl World {
             job == Some(awty_core::lease::Delivery::AtMostOnce)
         });
         if once {
-            // A claim is flushed to disk before the worker gets the work.
+            // Flushed before the worker gets the work.
             self.flushed = self.server.clone();
         }
         self.workers[worker].hands.extend(hands);
